@@ -1,0 +1,96 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { UserError } from './errors.ts'
+
+const integer = (fallback: number, lowest: number, description: string) =>
+  z.coerce.number().int().min(lowest).default(fallback).describe(description)
+
+const flag = (fallback: boolean, description: string) =>
+  z
+    .enum(['true', 'false'])
+    .default(fallback ? 'true' : 'false')
+    .transform((value) => value === 'true')
+    .describe(description)
+
+const list = (description: string) =>
+  z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((item) => item.trim())
+        .filter(Boolean),
+    )
+    .describe(description)
+
+const KiB = 1024
+const MiB = 1024 * KiB
+const GiB = 1024 * MiB
+
+/** Every environment variable we read, with its default. The unit of a number is the end of its name. docs/configuration.md is made from it. */
+export const environment = z.object({
+  DATABASE_URL: z.string().optional().describe('PostgreSQL 14 or newer, as postgres://user:password@host:port/database'),
+  DATABASE_POOL_MAX_CONNECTIONS: integer(20, 2, 'Connections one process holds at most'),
+  DATABASE_ACQUIRE_TIMEOUT_MS: integer(5_000, 100, 'How long a request waits for a connection before it answers 503'),
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(30_000, 100, 'The longest a single statement may run'),
+
+  RELAY_PORT: integer(8080, 0, 'Port of the HTTP server; 0 takes a free one'),
+  RELAY_HOST: z.string().default('0.0.0.0').describe('Address the HTTP server listens on'),
+  RELAY_BASE_URL: z.string().optional().describe('How clients reach us, where that differs from host and port'),
+  RELAY_TRUST_PROXY: flag(false, 'Take the client address from X-Forwarded-For'),
+  RELAY_DATA_DIR: z.string().default('.relay').describe('Where script/server keeps its database and ready.json'),
+  RELAY_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info').describe('Lowest level logged'),
+  RELAY_SECRET_KEYS: list('Keys that seal credentials, id:base64(32 bytes), comma separated; the first one seals, all of them open'),
+  RELAY_ALLOWED_PRIVATE_CIDRS: list('Private or loopback ranges that destinations may lie in, comma separated'),
+
+  RELAY_HTTP_HEADERS_TIMEOUT_MS: integer(30_000, 1_000, 'How long a client may take to send its headers'),
+  RELAY_HTTP_IDLE_TIMEOUT_MS: integer(60_000, 1_000, 'How long a connection may carry no byte in mid-request'),
+  RELAY_HTTP_MAX_HEADER_BYTES: integer(64 * KiB, 8 * KiB, 'Request line and headers together'),
+  RELAY_API_BODY_MAX_BYTES: integer(1 * MiB, 1 * KiB, 'A JSON body of the management API'),
+  RELAY_DOCUMENT_MAX_BYTES: integer(4 * GiB, 1, 'One request of the source system'),
+  RELAY_DOCUMENT_MAX_PARTS: integer(1_000, 1, 'Components in one multipart request'),
+  RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),
+
+  CONTENT_S3_BUCKET: z.string().optional().describe('Keeps document bytes in this bucket instead of PostgreSQL'),
+  CONTENT_S3_REGION: z.string().default('us-east-1').describe('Region of that bucket'),
+  CONTENT_S3_ENDPOINT: z.string().optional().describe('For stores other than AWS'),
+  CONTENT_S3_PATH_STYLE: flag(false, 'Bucket in the path instead of the host name'),
+  CONTENT_S3_PREFIX: z.string().default('').describe('Put before every key'),
+  CONTENT_S3_ACCESS_KEY_ID: z.string().optional().describe("Without it, AWS's own chain of credentials"),
+  CONTENT_S3_SECRET_ACCESS_KEY: z.string().optional().describe('Goes with the access key id'),
+  CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Bytes that no document came to own are removed after this'),
+
+  DELIVERY_ATTEMPT_TIMEOUT_MS: integer(3_600_000, 1_000, 'The longest one attempt may take'),
+  DELIVERY_CONNECT_TIMEOUT_MS: integer(10_000, 100, 'Connecting to a target'),
+  DELIVERY_IDLE_TIMEOUT_MS: integer(60_000, 100, 'A target that neither takes nor sends a byte'),
+  DELIVERY_HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 'A worker silent for this long has lost its attempt'),
+  DELIVERY_RETRY_WINDOW_MS: integer(
+    7 * 86_400_000,
+    1_000,
+    'How long a failed delivery stays open in Temporal, waiting for a retry by hand',
+  ),
+  DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
+
+  OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for workflows that were never started'),
+  OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such an entry must be: younger ones are still being started'),
+
+  TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
+  TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Starting a workflow; the sweep takes over after that'),
+  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Workflow starts in flight in one API process'),
+  TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Delivery attempts at work in one worker process'),
+  TEMPORAL_MAX_CACHED_WORKFLOWS: integer(1_000, 0, 'Workflows a worker keeps in memory'),
+})
+
+export type Config = ReturnType<typeof readConfig>
+
+/** The configuration of this process. @throws UserError that names the variable which does not fit. */
+export const readConfig = (variables: NodeJS.ProcessEnv = process.env) => {
+  const present = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined && value !== ''))
+  const parsed = environment.safeParse(present)
+  if (!parsed.success) {
+    const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
+    throw new UserError(`The configuration does not fit: ${faults.join('; ')}`)
+  }
+  return { ...parsed.data, RELAY_DATA_DIR: resolve(parsed.data.RELAY_DATA_DIR) }
+}

@@ -1,0 +1,102 @@
+import type { Readable } from 'node:stream'
+import type { z } from 'zod'
+import type { ConnectorType } from '../domain/connector-type.ts'
+import type { OutboundGuard } from '../security/outbound.ts'
+
+/** One document on its way to one destination. */
+export interface Parcel {
+  /** The same for every attempt of this delivery: what a target may use to recognise a repetition. */
+  deliveryId: string
+  documentId: string
+  repoId: string
+  docId: string
+  compId: string
+  /** Relative, slash-separated, free of `..` and control characters; the same for every attempt. */
+  path: string
+  /** As the source system sent it, parameters included. */
+  contentType: string
+  sizeBytes: number
+  /** Lower-case hex. */
+  sha256: string
+  receivedAt: Date
+  /** The bytes, from `start` on. May be called again; each stream must be read to its end or destroyed. */
+  open(start?: number): Readable
+}
+
+/** What an attempt may use, and what bounds it. */
+export interface AttemptContext {
+  /** Aborted when the attempt is cancelled or out of time. Every call to the target ends with it. */
+  signal: AbortSignal
+  /** Tells that the delivery is alive, and how far it is. Cheap: call it for every chunk. */
+  onProgress(bytesSent: number): void
+  /** The only way out: every socket a connector opens is judged by it. */
+  outbound: OutboundGuard
+  connectTimeoutMs: number
+  idleTimeoutMs: number
+  /** How much of the target's answer is worth keeping. */
+  answerMaxBytes: number
+}
+
+export interface Target<Config, Credentials> {
+  config: Config
+  credentials: Credentials
+}
+
+/** What the target said, kept with the attempt. Never holds a secret. */
+export interface TargetAnswer {
+  /** HTTP status or the protocol's own code. */
+  status?: number | string
+  /** The beginning of its text. */
+  body?: string
+  /** What names the stored object there: an ETag, a version id, a request id. */
+  [evidence: string]: string | number | undefined
+}
+
+export interface Receipt {
+  /** Where the document lies now, as an operator would look for it. */
+  path: string
+  bytesSent: number
+  answer?: TargetAnswer
+}
+
+export interface Connector<Config = unknown, Credentials = unknown> {
+  kind: ConnectorType
+  /** Strict: unknown keys are refused. Defaults are filled in by parsing. */
+  config: z.ZodType<Config>
+  /** Strict; every secret field carries `.meta({ secret: true })`. */
+  credentials: z.ZodType<Credentials>
+  /**
+   * Delivers the parcel whole or not at all; a second run of the same delivery has no second effect.
+   * @throws DeliveryError; anything else counts as a failure worth another try.
+   */
+  deliver(parcel: Parcel, target: Target<Config, Credentials>, context: AttemptContext): Promise<Receipt>
+  /**
+   * Proves that we can authenticate and write, and leaves nothing behind.
+   * @throws DeliveryError whose message tells what to mend.
+   */
+  probe(target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
+}
+
+/** A delivery that did not happen, in words for the operator. */
+export class DeliveryError extends Error {
+  /** Stable, for filters: `connection_refused`, `credentials_refused`, `bucket_missing`, `http_503`, ... */
+  readonly code: string
+  /** No further try can mend it: the operator must. */
+  readonly permanent: boolean
+  /** What the target asked us to wait. */
+  readonly retryAfterMs: number | undefined
+  readonly answer: TargetAnswer | undefined
+
+  constructor(
+    code: string,
+    message: string,
+    options: { permanent?: boolean; retryAfterMs?: number | undefined; answer?: TargetAnswer | undefined; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause })
+    this.name = 'DeliveryError'
+    this.code = code
+    this.permanent = options.permanent ?? false
+    this.retryAfterMs = options.retryAfterMs
+    this.answer = options.answer
+  }
+}

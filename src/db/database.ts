@@ -1,0 +1,51 @@
+import knex, { type Knex } from 'knex'
+import { DatabaseError, types } from 'pg'
+import type { Config } from '../config.ts'
+
+export type Database = Knex
+export type Transaction = Knex.Transaction
+
+// bigint as a number: sizes and counts stay far below 2^53
+types.setTypeParser(types.builtins.INT8, Number)
+
+type DatabaseConfig = Pick<
+  Config,
+  'DATABASE_URL' | 'DATABASE_POOL_MAX_CONNECTIONS' | 'DATABASE_ACQUIRE_TIMEOUT_MS' | 'DATABASE_STATEMENT_TIMEOUT_MS'
+>
+
+/** The pool. Connects when first asked; a lost connection is replaced by a new one at the next query. */
+export const openDatabase = (config: DatabaseConfig, name: string): Database =>
+  knex({
+    client: 'pg',
+    connection: {
+      connectionString: config.DATABASE_URL,
+      application_name: `relay ${name}`,
+      statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS,
+      connectionTimeoutMillis: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+      keepAlive: true,
+    } as Knex.PgConnectionConfig,
+    pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS },
+    acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+  })
+
+const uniqueViolation = '23505'
+
+/** True where a unique constraint (of this name, if one is given) refused the row. */
+export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
+  thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
+
+// class 08: connection; 53: out of resources; 57P: shut down
+const outage = /^(08|53|57P)/
+const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])
+
+/** True where the database is away, so that the caller may try again later: not where the statement was wrong. */
+export const isOutage = (thrown: unknown): boolean => {
+  if (!(thrown instanceof Error)) return false
+  if (thrown instanceof AggregateError) return thrown.errors.some(isOutage)
+  const code = (thrown as { code?: unknown }).code
+  if (typeof code === 'string' && (outage.test(code) || outageCodes.has(code))) return true
+  return (
+    thrown.name === 'KnexTimeoutError' ||
+    /^(Connection terminated|timeout expired|Client has encountered a connection error)/.test(thrown.message)
+  )
+}

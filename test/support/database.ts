@@ -1,0 +1,38 @@
+import { openDatabase, type Database } from '../../src/db/database.ts'
+import { newId } from '../../src/ids.ts'
+
+export const templateName = 'relay_template'
+
+export const databaseConfig = (url: string) => ({
+  DATABASE_URL: url,
+  DATABASE_POOL_MAX_CONNECTIONS: 10,
+  DATABASE_ACQUIRE_TIMEOUT_MS: 10_000,
+  DATABASE_STATEMENT_TIMEOUT_MS: 60_000,
+})
+
+export interface TestDatabase {
+  db: Database
+  url: string
+  drop(): Promise<void>
+}
+
+/** A migrated, empty database of its own. Takes about 100 ms. */
+export const createTestDatabase = async (): Promise<TestDatabase> => {
+  const serverUrl = process.env.TEST_DATABASE_URL!
+  const name = `test_${newId().toLowerCase()}`
+  const admin = openDatabase(databaseConfig(serverUrl), 'test admin')
+  await admin.raw('create database ?? template ??', [name, templateName])
+
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  const db = openDatabase(databaseConfig(url.href), 'test')
+  return {
+    db,
+    url: url.href,
+    drop: async () => {
+      await db.destroy()
+      await admin.raw('drop database ?? with (force)', [name])
+      await admin.destroy()
+    },
+  }
+}

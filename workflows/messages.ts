@@ -1,0 +1,99 @@
+// What the outside and the workflows agree on: ids, names and payloads. Shared with src/temporal/client.ts, hence free of I/O.
+import { defineSearchAttributeKey, SearchAttributeType, type SearchAttributePair } from '@temporalio/common'
+import type { ConnectorType } from '../src/domain/connector-type.ts'
+import type { RetryPolicy } from '../src/domain/retry.ts'
+
+export const searchAttributes = {
+  workspace: defineSearchAttributeKey('RelayWorkspace', SearchAttributeType.KEYWORD),
+  repository: defineSearchAttributeKey('RelayRepository', SearchAttributeType.KEYWORD),
+  document: defineSearchAttributeKey('RelayDocument', SearchAttributeType.KEYWORD),
+  destination: defineSearchAttributeKey('RelayDestination', SearchAttributeType.KEYWORD),
+  connector: defineSearchAttributeKey('RelayConnector', SearchAttributeType.KEYWORD),
+  /** Set once something leaves the straight path: `retrying`, `failed`, then `delivered` or `cancelled`. One event each. */
+  status: defineSearchAttributeKey('RelayStatus', SearchAttributeType.KEYWORD),
+}
+
+/** What the deliveries of a document have in common. Everything here is pinned at receipt. */
+interface Shared {
+  documentId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  repoId: string
+  docId: string
+  compId: string
+  policy: RetryPolicy
+  /** How long a failed delivery waits for a retry by hand. */
+  retryWindowMs: number
+  attemptTimeoutMs: number
+  heartbeatTimeoutMs: number
+  /** False where they are not registered: the server would refuse the workflow. */
+  searchAttributes: boolean
+}
+
+export interface DestinationRef {
+  id: string
+  name: string
+  connector: ConnectorType
+}
+
+export interface DocumentInput extends Shared {
+  destinations: DestinationRef[]
+}
+
+export interface DeliveryInput extends Shared {
+  destination: DestinationRef
+}
+
+export type DeliveryStatus = 'pending' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
+
+export interface DeliveryState {
+  destinationId: string
+  status: DeliveryStatus
+  error?: string | undefined
+}
+
+/** Asks a failed delivery for a fresh round. */
+export interface RetryRequest {
+  /** Senders repeat themselves: the same id counts once. */
+  requestId: string
+  policy: RetryPolicy
+}
+
+export const signals = { retry: 'retry', settled: 'settled' } as const
+export const queries = { status: 'status' } as const
+
+export const documentWorkflowId = (documentId: string) => `document/${documentId}`
+export const deliveryWorkflowId = (documentId: string, destinationId: string) => `document/${documentId}/${destinationId}`
+
+const attributesOf = (input: Shared, more: SearchAttributePair[] = []): { typedSearchAttributes?: SearchAttributePair[] } =>
+  input.searchAttributes
+    ? {
+        typedSearchAttributes: [
+          { key: searchAttributes.workspace, value: input.workspace },
+          { key: searchAttributes.repository, value: input.repoId },
+          { key: searchAttributes.document, value: input.documentId },
+          ...more,
+        ],
+      }
+    : {}
+
+const nameOf = (input: Shared) => `${input.repoId}/${input.docId}/${input.compId}`
+
+/** How a document's workflow is started, by whomever. */
+export const documentOptions = (input: DocumentInput) => ({
+  workflowId: documentWorkflowId(input.documentId),
+  args: [input] as [DocumentInput],
+  staticSummary: `${nameOf(input)} to ${input.destinations.map((destination) => destination.name).join(', ')}`,
+  ...attributesOf(input),
+})
+
+/** How a delivery's workflow is started: by its document, or anew by a retry after it has closed. Both runs look alike. */
+export const deliveryOptions = (input: DeliveryInput) => ({
+  workflowId: deliveryWorkflowId(input.documentId, input.destination.id),
+  args: [input] as [DeliveryInput],
+  staticSummary: `${nameOf(input)} to ${input.destination.name} (${input.destination.connector})`,
+  ...attributesOf(input, [
+    { key: searchAttributes.destination, value: input.destination.id },
+    { key: searchAttributes.connector, value: input.destination.connector },
+  ]),
+})
