@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
+import { loadClientConnectConfig, type ClientConnectConfig } from '@temporalio/envconfig'
 import { z } from 'zod'
-import { UserError } from './errors.ts'
+import { messageOf, UserError } from './errors.ts'
 
 const integer = (fallback: number, lowest: number, description: string) =>
   z.coerce.number().int().min(lowest).default(fallback).describe(description)
@@ -48,6 +49,9 @@ export const environment = z.object({
   RELAY_HTTP_IDLE_TIMEOUT_MS: integer(60_000, 1_000, 'How long a connection may carry no byte in mid-request'),
   RELAY_HTTP_MAX_HEADER_BYTES: integer(64 * KiB, 8 * KiB, 'Request line and headers together'),
   RELAY_API_BODY_MAX_BYTES: integer(1 * MiB, 1 * KiB, 'A JSON body of the management API'),
+  RELAY_WRONG_KEYS_PER_MINUTE: integer(20, 1, 'Wrong API keys from one address before it is answered 429'),
+  RELAY_WRONG_KEY_MAX_ADDRESSES: integer(10_000, 1, 'Addresses whose wrong keys one process counts'),
+  RELAY_PROBE_TIMEOUT_MS: integer(30_000, 100, 'The longest a test of a destination may take'),
   RELAY_DOCUMENT_MAX_BYTES: integer(4 * GiB, 1, 'One request of the source system'),
   RELAY_DOCUMENT_MAX_PARTS: integer(1_000, 1, 'Components in one multipart request'),
   RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),
@@ -82,15 +86,30 @@ export const environment = z.object({
   TEMPORAL_MAX_CACHED_WORKFLOWS: integer(1_000, 0, 'Workflows a worker keeps in memory'),
 })
 
-export type Config = ReturnType<typeof readConfig>
+export type Config = z.output<typeof environment> & {
+  /** Address, namespace, TLS and API key from the standard TEMPORAL_* variables and TOML profile. */
+  temporal: ClientConnectConfig
+}
+
+type Variables = Record<string, string | undefined>
 
 /** The configuration of this process. @throws UserError that names the variable which does not fit. */
-export const readConfig = (variables: NodeJS.ProcessEnv = process.env) => {
-  const present = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined && value !== ''))
+export const readConfig = (variables: Variables = process.env): Config => {
+  const present = Object.fromEntries(
+    Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''),
+  )
   const parsed = environment.safeParse(present)
   if (!parsed.success) {
     const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
     throw new UserError(`The configuration does not fit: ${faults.join('; ')}`)
   }
-  return { ...parsed.data, RELAY_DATA_DIR: resolve(parsed.data.RELAY_DATA_DIR) }
+  return { ...parsed.data, RELAY_DATA_DIR: resolve(parsed.data.RELAY_DATA_DIR), temporal: readTemporal(present) }
+}
+
+const readTemporal = (variables: Record<string, string>): ClientConnectConfig => {
+  try {
+    return loadClientConnectConfig({ overrideEnvVars: variables })
+  } catch (thrown) {
+    throw new UserError(`The TEMPORAL_* variables or the Temporal profile do not fit: ${messageOf(thrown)}`, { cause: thrown })
+  }
 }

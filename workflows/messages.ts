@@ -52,6 +52,34 @@ export interface DeliveryState {
   error?: string | undefined
 }
 
+export interface AttemptInput {
+  documentId: string
+  destinationId: string
+  policy: RetryPolicy
+  /** Failed tries of this round before this one. */
+  failures: number
+  /** What is left of the time to live, by the workflow's clock. */
+  remainingMs: number
+  attemptTimeoutMs: number
+}
+
+export type AttemptOutcome =
+  | { status: 'delivered'; error?: undefined }
+  | { status: 'retrying'; inMs: number; failures: number; error: string }
+  | { status: 'failed'; error: string }
+  | { status: 'cancelled'; error?: undefined }
+
+/** What the workflows ask of a worker. Each may run twice. */
+export interface Activities {
+  /**
+   * One attempt, recorded. What the target does is an outcome, never an exception; what throws is on our side (the database
+   * is away) and the server runs the whole activity again.
+   */
+  attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
+  /** An operator has cancelled the delivery's workflow. */
+  recordCancellation(delivery: { documentId: string; destinationId: string }): Promise<void>
+}
+
 /** Asks a failed delivery for a fresh round. */
 export interface RetryRequest {
   /** Senders repeat themselves: the same id counts once. */

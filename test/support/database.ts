@@ -1,7 +1,8 @@
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { newId } from '../../src/ids.ts'
 
-export const templateName = 'relay_template'
+// one a run, so that two runs on one server do not take it from each other
+export const templateName = process.env.RELAY_TEST_TEMPLATE ?? 'relay_template'
 
 export const databaseConfig = (url: string) => ({
   DATABASE_URL: url,

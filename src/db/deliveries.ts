@@ -1,0 +1,177 @@
+import type { TargetAnswer } from '../connectors/connector.ts'
+import type { ConnectorType } from '../domain/connector-type.ts'
+import { newId } from '../ids.ts'
+import type { Database } from './database.ts'
+
+type Status = 'pending' | 'held' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
+
+/** Everything an attempt needs to know, as it is now. */
+export interface Consignment {
+  status: Status
+  path: string
+  workspaceId: string
+  repoId: string
+  docId: string
+  compId: string
+  contentType: string
+  receivedAt: Date
+  content: { id: string; store: 'postgres' | 's3'; sizeBytes: number; sha256: Buffer }
+  destination: {
+    id: string
+    connector: ConnectorType
+    config: unknown
+    credentialsSealed: Buffer
+    deleted: boolean
+  }
+}
+
+interface Row {
+  status: Status
+  path: string
+  workspace_id: string
+  repo_id: string
+  doc_id: string
+  comp_id: string
+  content_type: string
+  received_at: Date
+  content_id: string
+  store: 'postgres' | 's3'
+  size_bytes: number
+  sha256: Buffer
+  destination_id: string
+  connector_type: ConnectorType
+  config: unknown
+  credentials_sealed: Buffer
+  destination_deleted: boolean
+}
+
+/** One attempt, as it is recorded. */
+export interface AttemptRecord {
+  documentId: string
+  destinationId: string
+  /** What the delivery becomes. */
+  status: 'retrying' | 'delivered' | 'failed'
+  startedAt: Date
+  durationMs: number
+  outcome: 'delivered' | 'retryable' | 'permanent' | 'interrupted'
+  /** The location at the destination, once delivered. */
+  path?: string
+  error?: { code: string; message: string }
+  answer?: TargetAnswer
+  bytesSent?: number
+}
+
+export const createDeliveries = (db: Database) => ({
+  /** Undefined where the document is gone. One row by its key. */
+  load: async (documentId: string, destinationId: string): Promise<Consignment | undefined> => {
+    const { rows } = await db.raw<{ rows: Row[] }>(
+      `
+      select
+        deliveries.status, deliveries.path, deliveries.workspace_id, repo_id, doc_id, comp_id, content_type, received_at,
+        contents.id as content_id, contents.store, contents.size_bytes, contents.sha256,
+        destinations.id as destination_id, connector_type, config, credentials_sealed,
+        destinations.deleted_at is not null as destination_deleted
+      from deliveries
+      join documents on documents.id = deliveries.document_id
+      join contents on contents.id = documents.content_id
+      join destinations on destinations.id = deliveries.destination_id
+      where deliveries.document_id = ?
+        and deliveries.destination_id = ?
+      `,
+      [documentId, destinationId],
+    )
+    const row = rows[0]
+    return row && toConsignment(row)
+  },
+
+  /**
+   * Records an attempt and what follows from it for the delivery and its destination; the document's status follows by a
+   * trigger. What has been delivered stays delivered, what was cancelled meanwhile stays so unless it has arrived.
+   * @returns the delivery's status now
+   */
+  record: async (attempt: AttemptRecord): Promise<Status> => {
+    const { rows } = await db.raw<{ rows: { status: Status }[] }>(recordAttempt, {
+      id: newId(),
+      documentId: attempt.documentId,
+      destinationId: attempt.destinationId,
+      status: attempt.status,
+      outcome: attempt.outcome,
+      path: attempt.path ?? null,
+      startedAt: attempt.startedAt,
+      durationMs: attempt.durationMs,
+      errorCode: attempt.error?.code ?? null,
+      errorMessage: attempt.error?.message ?? null,
+      answer: attempt.answer ? JSON.stringify(attempt.answer) : null,
+      bytesSent: attempt.bytesSent ?? null,
+    })
+    return rows[0]?.status ?? 'delivered'
+  },
+
+  /** Ends what has not been delivered. Does nothing to a delivery that has ended already. */
+  cancel: async (documentId: string, destinationId: string): Promise<void> => {
+    await db('deliveries')
+      .where({ document_id: documentId, destination_id: destinationId })
+      .whereNotIn('status', ['delivered', 'cancelled'])
+      .update({ status: 'cancelled' })
+  },
+})
+
+export type Deliveries = ReturnType<typeof createDeliveries>
+
+// The destination's row is written only when it says something new: it is one row for every document that goes there.
+const recordAttempt = `
+  with delivery as (
+    update deliveries
+    set
+      attempts = attempts + 1,
+      status = case when status = 'cancelled' and :status <> 'delivered' then status else :status end,
+      path = coalesce(:path, path),
+      delivered_at = case when :status = 'delivered' then now() end,
+      last_error = :errorMessage
+    where document_id = :documentId
+      and destination_id = :destinationId
+      and status <> 'delivered'
+    returning workspace_id, attempts, status
+  ), attempt as (
+    insert into delivery_attempts (
+      id, workspace_id, document_id, destination_id, number, started_at, duration_ms, outcome, error_code, error_message, answer,
+      bytes_sent)
+    select
+      :id, workspace_id, :documentId, :destinationId, attempts, :startedAt::timestamptz, :durationMs::integer, :outcome, :errorCode, :errorMessage,
+      :answer::jsonb, :bytesSent::bigint
+    from delivery
+  ), destination as (
+    update destinations
+    set
+      status = case when delivery.status = 'failed' then 'failing' else 'connected' end,
+      last_error = case when delivery.status = 'failed' then :errorMessage end,
+      last_delivered_at = case when delivery.status = 'delivered' then now() else last_delivered_at end
+    from delivery
+    where destinations.id = :destinationId
+      and (
+        (delivery.status = 'failed' and (destinations.status <> 'failing' or last_error is distinct from :errorMessage))
+        or (delivery.status = 'delivered'
+          and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
+      )
+  )
+  select status from delivery
+`
+
+const toConsignment = (row: Row): Consignment => ({
+  status: row.status,
+  path: row.path,
+  workspaceId: row.workspace_id,
+  repoId: row.repo_id,
+  docId: row.doc_id,
+  compId: row.comp_id,
+  contentType: row.content_type,
+  receivedAt: row.received_at,
+  content: { id: row.content_id, store: row.store, sizeBytes: row.size_bytes, sha256: row.sha256 },
+  destination: {
+    id: row.destination_id,
+    connector: row.connector_type,
+    config: row.config,
+    credentialsSealed: row.credentials_sealed,
+    deleted: row.destination_deleted,
+  },
+})

@@ -1,0 +1,87 @@
+import mime from 'mime/lite'
+import type { ConnectionSettings } from './connection-settings.ts'
+import type { ConnectorType } from './connector-type.ts'
+
+/** One way from a repository to a destination, through one connection. */
+export interface Wire {
+  connectionId: string
+  isActive: boolean
+  settings: ConnectionSettings
+  destination: { id: string; name: string; connector: ConnectorType }
+}
+
+/** What a connection's filter and path template look at. */
+export interface Arrival {
+  repoId: string
+  docId: string
+  compId: string
+  contentType: string
+  sizeBytes: number
+  arObject: string | null
+  receivedAt: Date
+}
+
+export interface PlannedDelivery {
+  destination: Wire['destination']
+  connectionId: string
+  status: 'pending' | 'held'
+  path: string
+}
+
+const mediaType = (contentType: string) => contentType.split(';', 1)[0]!.trim().toLowerCase()
+
+const passes = ({ filter }: ConnectionSettings, arrival: Arrival): boolean => {
+  if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaType(arrival.contentType))) return false
+  if (filter.compIds && !filter.compIds.includes(arrival.compId)) return false
+  if (filter.minBytes !== undefined && arrival.sizeBytes < filter.minBytes) return false
+  return filter.maxBytes === undefined || arrival.sizeBytes <= filter.maxBytes
+}
+
+const unsafeInPath = new RegExp('[\\u0000-\\u001f\\u007f/\\\\\\u202a-\\u202e\\u2066-\\u2069]|%(?=[0-9a-f]{2})', 'gi')
+
+const percentEncoded = (text: string) =>
+  [...new TextEncoder().encode(text)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+
+/** One value as one path segment: what could leave the folder or the line is percent-encoded, so that different names stay different. */
+export const pathSegment = (text: string): string => {
+  const safe = text.replaceAll(unsafeInPath, percentEncoded)
+  return /^\.{1,2}$/.test(safe) ? percentEncoded(safe) : safe
+}
+
+const extensionOf = (arrival: Arrival) =>
+  /\.([A-Za-z0-9]{1,16})$/.exec(arrival.compId)?.[1] ?? mime.getExtension(mediaType(arrival.contentType)) ?? 'bin'
+
+const renderPath = (template: string, arrival: Arrival): string => {
+  const [year, month, day] = arrival.receivedAt.toISOString().slice(0, 10).split('-') as [string, string, string]
+  const values: Record<string, string> = {
+    repo_id: arrival.repoId,
+    doc_id: arrival.docId,
+    comp_id: arrival.compId,
+    yyyy: year,
+    mm: month,
+    dd: day,
+    ar_object: arrival.arObject ?? 'unknown',
+    ext: extensionOf(arrival),
+  }
+  return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathSegment(values[name] ?? ''))
+}
+
+/**
+ * Which destinations get a document, and where it will lie there. A destination reached by several connections gets it once,
+ * by an active one if there is any; only inactive ones hold it.
+ */
+export const planDeliveries = (wires: Wire[], arrival: Arrival): PlannedDelivery[] => {
+  const planned = new Map<string, PlannedDelivery>()
+  for (const wire of wires) {
+    if (!passes(wire.settings, arrival)) continue
+    const earlier = planned.get(wire.destination.id)
+    if (earlier && (earlier.status === 'pending' || !wire.isActive)) continue
+    planned.set(wire.destination.id, {
+      destination: wire.destination,
+      connectionId: wire.connectionId,
+      status: wire.isActive ? 'pending' : 'held',
+      path: renderPath(wire.settings.pathTemplate, arrival),
+    })
+  }
+  return [...planned.values()]
+}

@@ -1,0 +1,70 @@
+import { Client, Connection, WorkflowExecutionAlreadyStartedError } from '@temporalio/client'
+import { WorkflowIdReusePolicy } from '@temporalio/common'
+import { documentOptions, searchAttributes } from '../../workflows/messages.ts'
+import type { Config } from '../config.ts'
+import type { DocumentMessage } from '../db/receipts.ts'
+
+type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
+
+/** Connects when first asked, and again by itself after an outage: the API starts and receives while Temporal is away. */
+export const openTemporal = (config: ClientConfig & Pick<Config, 'temporal'>) => {
+  const { connectionOptions, namespace } = config.temporal
+  const connection = Connection.lazy(connectionOptions)
+  const client = new Client({ connection, namespace: namespace ?? 'default' })
+  return { ...createTemporal(client, connection, config), close: () => connection.close() }
+}
+
+export const createTemporal = (
+  client: Client,
+  connection: Pick<Connection, 'withDeadline' | 'operatorService' | 'workflowService'>,
+  config: ClientConfig,
+) => {
+  const { namespace } = client.options
+  const within = <T>(work: () => Promise<T>) => connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, work)
+
+  const readRegistered = async (): Promise<boolean> => {
+    const { customAttributes } = await within(() => connection.operatorService.listSearchAttributes({ namespace }))
+    return Object.values(searchAttributes).every((key) => key.name in customAttributes)
+  }
+  // asked once and remembered; a refusal to tell (some clouds) counts as no, an outage is asked again
+  let registered: Promise<boolean> | undefined
+  const areRegistered = () => {
+    registered ??= readRegistered().catch((thrown: unknown) => {
+      if (isRefusal(thrown)) return false
+      registered = undefined
+      throw thrown
+    })
+    return registered
+  }
+
+  return {
+    client,
+    /** Starts the document's workflow unless it was started before: the id is the document's, so a second start changes nothing. */
+    startDocument: async (message: DocumentMessage): Promise<void> => {
+      const input = { ...message, searchAttributes: await areRegistered() }
+      try {
+        await within(() =>
+          client.workflow.start('document', {
+            ...documentOptions(input),
+            taskQueue: config.TEMPORAL_TASK_QUEUE,
+            workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+          }),
+        )
+      } catch (thrown) {
+        if (!(thrown instanceof WorkflowExecutionAlreadyStartedError)) throw thrown
+      }
+    },
+    /** Answers within the start timeout, or throws. */
+    ping: async (): Promise<void> => {
+      await within(() => connection.workflowService.getSystemInfo({}))
+    },
+  }
+}
+
+export type Temporal = ReturnType<typeof createTemporal>
+
+const isRefusal = (thrown: unknown) => {
+  const code = (thrown as { code?: unknown }).code
+  // gRPC: PERMISSION_DENIED, UNIMPLEMENTED
+  return code === 7 || code === 12
+}

@@ -1,0 +1,97 @@
+import { messageOf } from '../errors.ts'
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+import type { Outbox } from '../db/outbox.ts'
+import type { DocumentMessage } from '../db/receipts.ts'
+import type { Temporal } from './client.ts'
+
+type LauncherConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'OUTBOX_SWEEP_INTERVAL_MS' | 'OUTBOX_SWEEP_AGE_MS'>
+
+// one sweep reads this many messages at a time, and goes on as long as it finds a full page
+const sweepPage = 500
+
+/**
+ * Sends what the outbox holds. `launch` is the quick way, straight after the commit; `sweep` finds what a crash, an outage of
+ * Temporal or a full house left behind. Sending twice does no harm, so the two need not know of each other.
+ */
+export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
+  const inFlight = new Set<Promise<void>>()
+  let timer: NodeJS.Timeout | undefined
+  let sweeping: Promise<void> | undefined
+
+  const start = async (message: DocumentMessage): Promise<boolean> => {
+    try {
+      await temporal.startDocument(message)
+      return true
+    } catch (thrown) {
+      log.warn({ documentId: message.documentId, reason: messageOf(thrown) }, 'workflow not started yet, the sweep will try again')
+      return false
+    }
+  }
+
+  const launchOne = async (message: DocumentMessage) => {
+    try {
+      if (await start(message)) await outbox.remove([message.documentId])
+    } catch (thrown) {
+      log.warn({ documentId: message.documentId, reason: messageOf(thrown) }, 'workflow started, its outbox entry stays until the sweep')
+    }
+  }
+
+  /** Starts the workflows of documents that have just been committed. Never throws; past the limit it leaves them to the sweep. */
+  const launch = (messages: DocumentMessage[]): void => {
+    for (const message of messages) {
+      if (inFlight.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS) return
+      const started = launchOne(message).finally(() => inFlight.delete(started))
+      inFlight.add(started)
+    }
+  }
+
+  /** Starts everything that is overdue. @returns how many workflows that were */
+  const sweep = async (): Promise<number> => {
+    let total = 0
+    for (;;) {
+      const due = await outbox.findDue(config.OUTBOX_SWEEP_AGE_MS, sweepPage)
+      const started: string[] = []
+      for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
+        const batch = due.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS)
+        const outcomes = await Promise.all(batch.map(start))
+        started.push(...batch.filter((_, index) => outcomes[index]).map((message) => message.documentId))
+        // Temporal is away: the rest would fail the same way
+        if (!outcomes.includes(true)) break
+      }
+      if (started.length > 0) await outbox.remove(started)
+      total += started.length
+      if (started.length < sweepPage) return total
+    }
+  }
+
+  const sweepNow = () => {
+    sweeping ??= sweep()
+      .then(
+        (count) => {
+          if (count > 0) log.info({ count }, 'started workflows that were left behind')
+        },
+        (thrown: unknown) => log.warn({ reason: messageOf(thrown) }, 'the outbox could not be swept'),
+      )
+      .finally(() => {
+        sweeping = undefined
+      })
+  }
+
+  return {
+    launch,
+    sweep,
+    /** Sweeps now and then at the configured interval, until closed. */
+    startSweeping: () => {
+      sweepNow()
+      timer = setInterval(sweepNow, config.OUTBOX_SWEEP_INTERVAL_MS)
+    },
+    /** Waits for what is under way. */
+    close: async () => {
+      clearInterval(timer)
+      await Promise.all([...inFlight, sweeping])
+    },
+  }
+}
+
+export type Launcher = ReturnType<typeof createLauncher>

@@ -1,0 +1,58 @@
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
+import type { Activities } from '../../workflows/messages.ts'
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+
+type WorkerConfig = Pick<
+  Config,
+  'temporal' | 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS' | 'TEMPORAL_MAX_CACHED_WORKFLOWS' | 'RELAY_SHUTDOWN_GRACE_MS'
+>
+
+// made by `npm run build`; a checkout bundles at start instead, which takes a few seconds
+const builtBundle = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url))
+const workflowsPath = fileURLToPath(new URL('../../workflows/index', import.meta.url))
+
+const workflows = (): Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'> =>
+  existsSync(builtBundle) ? { workflowBundle: { codePath: builtBundle } } : { workflowsPath: `${workflowsPath}.ts` }
+
+/** Once a process, before the first worker: the SDK's log lines go where ours go, and signals are ours to handle. */
+export const installRuntime = (log: Log): void => {
+  Runtime.install({
+    shutdownSignals: [],
+    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN' }) } },
+    logger: new DefaultLogger('INFO', ({ level, message, meta }) => {
+      const { error, ...rest } = meta ?? {}
+      const line = error instanceof Error ? { ...rest, reason: error.message } : rest
+      if (level === 'ERROR') log.error(line, message)
+      else if (level === 'WARN') log.warn(line, message)
+      // the SDK tells of every worker's birth and death at its info level
+      else log.debug(line, message)
+    }),
+  })
+}
+
+/** A worker of our task queue. Call `run()` on it; `shutdown()` lets running attempts finish within the grace period. */
+export const createWorker = async (config: WorkerConfig, activities: Activities): Promise<{ worker: Worker; close(): Promise<void> }> => {
+  const { connectionOptions, namespace } = config.temporal
+  const connection = await NativeConnection.connect(connectionOptions)
+  try {
+    const worker = await Worker.create({
+      connection,
+      namespace: namespace ?? 'default',
+      taskQueue: config.TEMPORAL_TASK_QUEUE,
+      ...workflows(),
+      activities,
+      maxConcurrentActivityTaskExecutions: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
+      maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,
+      workflowTaskPollerBehavior: { type: 'autoscaling' },
+      activityTaskPollerBehavior: { type: 'autoscaling' },
+      shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
+    })
+    return { worker, close: () => connection.close() }
+  } catch (thrown) {
+    await connection.close()
+    throw thrown
+  }
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { TestWorkflowEnvironment } from '@temporalio/testing'
+import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temporalio/worker'
+import { attributeTypes } from '../../src/temporal/search-attributes.ts'
+
+const quietly = () => {
+  // one a process, and jest gives every test file a process or a fresh module registry: the second install is refused
+  try {
+    Runtime.install({
+      logger: new DefaultLogger('ERROR'),
+      shutdownSignals: [],
+      telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
+    })
+  } catch (thrown) {
+    if (!(thrown instanceof Error) || thrown.name !== 'IllegalStateError') throw thrown
+  }
+}
+
+/** The server that skips time: hours of back-off pass in milliseconds while a test awaits a result. It lists nothing and has no schedules. */
+export const createTimeSkippingTemporal = async (): Promise<TestWorkflowEnvironment> => {
+  quietly()
+  const env = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path: process.env.TEST_TIME_SKIPPING_BIN! }, extraArgs: [] },
+  })
+  // a child that carries an unregistered attribute would never start here, without a word
+  await env.connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes: attributeTypes })
+  return env
+}
+
+/** Runs a worker with these activities, on a task queue of its own, for as long as the story takes. */
+export const withWorker = async <T>(
+  env: TestWorkflowEnvironment,
+  activities: object,
+  story: (taskQueue: string) => Promise<T>,
+): Promise<T> => {
+  const taskQueue = randomUUID()
+  const worker = await Worker.create({
+    connection: env.nativeConnection,
+    taskQueue,
+    workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! },
+    activities,
+  })
+  return worker.runUntil(story(taskQueue))
+}

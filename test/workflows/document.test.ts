@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto'
+import { WorkflowFailedError } from '@temporalio/client'
+import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
+import { activityInfo } from '@temporalio/activity'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { nextTry } from '../../src/domain/retry.ts'
+import {
+  deliveryOptions,
+  deliveryWorkflowId,
+  documentOptions,
+  signals,
+  type Activities,
+  type AttemptInput,
+  type AttemptOutcome,
+  type DocumentInput,
+  type DeliveryState,
+} from '../../workflows/messages.ts'
+import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
+
+const hour = 3_600_000
+
+let env: TestWorkflowEnvironment
+
+beforeAll(async () => {
+  env = await createTimeSkippingTemporal()
+})
+afterAll(async () => {
+  await env.teardown()
+})
+
+/** Activities whose outcomes the test dictates: what a target answers to the nth attempt. The rules of retry are the real ones. */
+const scripted = (answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused') => {
+  const attempts: { destinationId: string; atMs: number }[] = []
+  const cancelled: string[] = []
+  const activities: Activities = {
+    attemptDelivery: async (input: AttemptInput): Promise<AttemptOutcome> => {
+      attempts.push({ destinationId: input.destinationId, atMs: activityInfo().scheduledTimestampMs })
+      const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
+      const answered = answer(input.destinationId, count)
+      if (answered === 'delivered') return { status: 'delivered' }
+      if (answered === 'refused') return { status: 'failed', error: 'credentials refused' }
+      const failures = input.failures + 1
+      const next = nextTry(input.policy, { failures, remainingMs: input.remainingMs }, 0)
+      return next.again ? { status: 'retrying', inMs: next.inMs, failures, error: 'HTTP 503' } : { status: 'failed', error: 'HTTP 503' }
+    },
+    recordCancellation: async ({ destinationId }) => {
+      cancelled.push(destinationId)
+    },
+  }
+  return { activities, attempts, cancelled, of: (id: string) => attempts.filter((attempt) => attempt.destinationId === id) }
+}
+
+const documentTo = (...names: string[]): DocumentInput => ({
+  documentId: randomUUID(),
+  workspace: 'acme/invoices',
+  repoId: 'Z1',
+  docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
+  compId: 'data',
+  destinations: names.map((name) => ({ id: name, name, connector: 'webhook' })),
+  policy: { maxRetries: 10, ttlMs: 24 * hour, initialIntervalMs: hour, maxIntervalMs: 4 * hour },
+  retryWindowMs: 7 * 24 * hour,
+  attemptTimeoutMs: hour,
+  heartbeatTimeoutMs: 30_000,
+  searchAttributes: true,
+})
+
+const start = (input: DocumentInput, taskQueue: string) => env.client.workflow.start('document', { ...documentOptions(input), taskQueue })
+
+const retry = (input: DocumentInput, destinationId: string, requestId: string) =>
+  env.client.workflow
+    .getHandle(deliveryWorkflowId(input.documentId, destinationId))
+    .signal(signals.retry, { requestId, policy: input.policy })
+
+type Handle = Awaited<ReturnType<typeof start>>
+
+const statusOf = async (handle: Handle, destinationId: string) =>
+  (await handle.query<DeliveryState[]>('status')).find((state) => state.destinationId === destinationId)!.status
+
+const untilFailed = async (handle: Handle, destinationId: string) => {
+  for (let waited = 0; waited < 200; waited += 1) {
+    if ((await statusOf(handle, destinationId)) === 'failed') return
+    await env.sleep('30 minutes')
+  }
+  throw new Error(`${destinationId} never failed`)
+}
+
+const eventsOf = async (workflowId: string) => (await env.client.workflow.getHandle(workflowId).fetchHistory()).events ?? []
+
+describe('a document on its way', () => {
+  it('reaches its destination by the straight path: one attempt, 14 and 11 events', async () => {
+    const input = documentTo('archive')
+    const { activities, attempts } = scripted(() => 'delivered')
+    await withWorker(env, activities, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      expect(await handle.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+      expect((await eventsOf(handle.workflowId)).length).toBeLessThanOrEqual(14)
+      expect((await eventsOf(deliveryWorkflowId(input.documentId, 'archive'))).length).toBeLessThanOrEqual(11)
+    })
+    expect(attempts).toHaveLength(1)
+  })
+
+  it('survives three failures over hours of back-off, in milliseconds of test time', async () => {
+    const input = documentTo('archive')
+    const { activities, attempts } = scripted((_, attempt) => (attempt <= 3 ? 'down' : 'delivered'))
+    const startedAt = performance.now()
+    await withWorker(env, activities, async (taskQueue) => {
+      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    })
+    const waits = attempts.slice(1).map((attempt, index) => Math.round((attempt.atMs - attempts[index]!.atMs) / hour))
+    expect(waits).toEqual([1, 2, 4])
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
+  })
+
+  it('goes to each destination independently: one that is down does not hold the others up', async () => {
+    const input = documentTo('good', 'bad', 'better')
+    const { activities, of } = scripted((destination, attempt) => (destination === 'bad' && attempt <= 11 ? 'down' : 'delivered'))
+    await withWorker(env, activities, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      await untilFailed(handle, 'bad')
+      expect(await handle.query('status')).toEqual([
+        { destinationId: 'good', status: 'delivered' },
+        { destinationId: 'bad', status: 'failed', error: 'HTTP 503' },
+        { destinationId: 'better', status: 'delivered' },
+      ])
+      await retry(input, 'bad', 'first')
+      await retry(input, 'bad', 'first')
+      expect(await handle.result()).toContainEqual({ destinationId: 'bad', status: 'delivered' })
+    })
+    expect(of('good')).toHaveLength(1)
+    expect(of('better')).toHaveLength(1)
+    expect(of('bad')).toHaveLength(12)
+  })
+
+  it('gives up after the first try and maxRetries more', async () => {
+    const input = { ...documentTo('archive'), retryWindowMs: hour }
+    input.policy = { ...input.policy, maxRetries: 2 }
+    const { activities, attempts } = scripted(() => 'down')
+    await withWorker(env, activities, async (taskQueue) => {
+      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
+    })
+    expect(attempts).toHaveLength(3)
+  })
+
+  it('gives up where the time to live is over before the retries are', async () => {
+    const input = { ...documentTo('archive'), retryWindowMs: hour }
+    input.policy = { ...input.policy, maxRetries: 100, ttlMs: 12 * hour }
+    const { activities, attempts } = scripted(() => 'down')
+    await withWorker(env, activities, async (taskQueue) => {
+      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
+    })
+    // tries at 0, 1, 3, 7 and 11 hours; the next would be at 15
+    expect(attempts).toHaveLength(5)
+  })
+
+  it('fails at once on what no retry can mend, and starts anew when asked after its workflow has closed', async () => {
+    const input = { ...documentTo('archive'), retryWindowMs: hour }
+    const { activities, attempts } = scripted((_, attempt) => (attempt === 1 ? 'refused' : 'delivered'))
+    await withWorker(env, activities, async (taskQueue) => {
+      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
+      expect(attempts).toHaveLength(1)
+
+      const { destinations, ...shared } = input
+      const again = await env.client.workflow.signalWithStart('delivery', {
+        ...deliveryOptions({ ...shared, destination: destinations[0]! }),
+        taskQueue,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+        signal: signals.retry,
+        signalArgs: [{ requestId: 'second', policy: input.policy }],
+      })
+      expect(await again.result()).toMatchObject({ status: 'delivered' })
+    })
+    expect(attempts).toHaveLength(2)
+  })
+
+  it('rides out failures on our own side: the server runs the attempt again, the budget is untouched', async () => {
+    const input = documentTo('archive')
+    input.policy = { ...input.policy, maxRetries: 0 }
+    const { activities, attempts } = scripted(() => 'delivered')
+    let outages = 3
+    const attemptDelivery: Activities['attemptDelivery'] = async (attempt) => {
+      if (outages-- > 0) throw ApplicationFailure.retryable('the database is away')
+      return activities.attemptDelivery(attempt)
+    }
+    await withWorker(env, { ...activities, attemptDelivery }, async (taskQueue) => {
+      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    })
+    expect(attempts).toHaveLength(1)
+  })
+
+  it('records a cancellation, and leaves the other deliveries alone', async () => {
+    const input = documentTo('good', 'stuck')
+    const { activities, cancelled, of } = scripted((destination) => (destination === 'stuck' ? 'down' : 'delivered'))
+    await withWorker(env, activities, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      while (of('stuck').length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+      await env.client.workflow.getHandle(deliveryWorkflowId(input.documentId, 'stuck')).cancel()
+      await expect(handle.result()).resolves.toEqual([
+        { destinationId: 'good', status: 'delivered' },
+        { destinationId: 'stuck', status: 'cancelled' },
+      ])
+    })
+    expect(cancelled).toEqual(['stuck'])
+  })
+})

@@ -1,0 +1,69 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  defineQuery,
+  defineSignal,
+  executeChild,
+  isCancellation,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+} from '@temporalio/workflow'
+import { delivery } from './delivery.ts'
+import {
+  deliveryOptions,
+  queries,
+  searchAttributes,
+  signals,
+  type DeliveryState,
+  type DeliveryStatus,
+  type DocumentInput,
+} from './messages.ts'
+
+const settledSignal = defineSignal<[DeliveryState]>(signals.settled)
+const statusQuery = defineQuery<DeliveryState[]>(queries.status)
+
+// the first of these that any delivery shows is the document's, as the database derives it too
+const precedence: DeliveryStatus[] = ['failed', 'retrying', 'pending', 'delivered', 'cancelled']
+
+/** One document: a child per destination. Open as long as any of them runs or may be retried. */
+export async function document(input: DocumentInput): Promise<DeliveryState[]> {
+  const states = new Map<string, DeliveryState>(input.destinations.map(({ id }) => [id, { destinationId: id, status: 'pending' }]))
+  const overall = () => precedence.find((status) => [...states.values()].some((state) => state.status === status)) ?? 'pending'
+  let published: DeliveryStatus = 'pending'
+  const settle = (state: DeliveryState) => {
+    states.set(state.destinationId, state)
+    setCurrentDetails(
+      input.destinations
+        .map(({ id, name }) => {
+          const { status, error } = states.get(id)!
+          return `- ${name}: **${status}**${error ? `: ${error}` : ''}`
+        })
+        .join('\n'),
+    )
+    // straight from pending to delivered is said by "completed": an event less for every document
+    if (overall() === published || (published === 'pending' && overall() !== 'failed' && overall() !== 'retrying')) return
+    published = overall()
+    if (input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value: published }])
+  }
+  setHandler(statusQuery, () => [...states.values()])
+  setHandler(settledSignal, settle)
+
+  await Promise.all(
+    input.destinations.map(async (destination) => {
+      const { destinations: _, ...shared } = input
+      try {
+        settle(await executeChild(delivery, { ...deliveryOptions({ ...shared, destination }), parentClosePolicy: 'REQUEST_CANCEL' }))
+      } catch (thrown) {
+        if (CancellationScope.current().consideredCancelled) throw thrown
+        const known = states.get(destination.id)!
+        if (isCancellation(thrown)) settle({ ...known, status: 'cancelled' })
+        // its window has closed, or somebody terminated it
+        else if (known.status !== 'failed') settle({ ...known, status: 'failed', error: 'the delivery was terminated' })
+      }
+    }),
+  )
+
+  if (overall() === 'delivered') return [...states.values()]
+  throw ApplicationFailure.nonRetryable(`not delivered to every destination: ${overall()}`, 'DocumentNotDelivered', [...states.values()])
+}

@@ -1,0 +1,3 @@
+// The one file the worker bundles: what it exports is what the server may start.
+export { delivery } from './delivery.ts'
+export { document } from './document.ts'
