@@ -39,7 +39,12 @@ const pathTemplate = z
 const filter = z
   .strictObject({
     content_types: z
-      .array(z.string().max(itemMaxCharacters).regex(/^[^\s/;]+\/[^\s/;]+$/, 'must be a media type without parameters, like application/pdf'))
+      .array(
+        z
+          .string()
+          .max(itemMaxCharacters)
+          .regex(/^[^\s/;]+\/[^\s/;]+$/, 'must be a media type without parameters, like application/pdf'),
+      )
       .min(1)
       .max(filterMaxItems)
       .optional(),

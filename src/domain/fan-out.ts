@@ -45,7 +45,7 @@ const percentEncoded = (text: string) =>
 /** One value as one path segment: what could leave the folder or the line is percent-encoded, so that different names stay different. */
 export const pathSegment = (text: string): string => {
   const safe = text.replaceAll(unsafeInPath, percentEncoded)
-  return /^\.{1,2}$/.test(safe) ? percentEncoded(safe) : safe
+  return safe === '.' || safe === '..' ? percentEncoded(safe) : safe
 }
 
 const extensionOf = (arrival: Arrival) =>

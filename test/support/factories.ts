@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto'
+import { readConfig, type Config } from '../../src/config.ts'
+import type { UnownedContent } from '../../src/content/store.ts'
+import type { Database } from '../../src/db/database.ts'
+import type { Receipt } from '../../src/db/receipts.ts'
+import { createSources, type Source } from '../../src/db/sources.ts'
+import type { ConnectorType } from '../../src/domain/connector-type.ts'
+import { newId } from '../../src/ids.ts'
+
+/** Defaults, with a sealing key and loopback targets allowed. */
+export const testConfig = (variables: Record<string, string> = {}): Config =>
+  readConfig({
+    RELAY_SECRET_KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
+    RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
+    RELAY_LOG_LEVEL: 'silent',
+    RELAY_PORT: '0',
+    RELAY_HOST: '127.0.0.1',
+    ...variables,
+  })
+
+export interface DestinationPlan {
+  name: string
+  connector?: ConnectorType
+  config?: object
+  credentialsSealed?: Buffer
+}
+
+/** A workspace `acme/<random>` with one repository, wired to these destinations by one connection each. */
+export const createWiring = async (
+  db: Database,
+  destinations: DestinationPlan[],
+  options: { repoId?: string; inactive?: string[]; settings?: object; workspaceSettings?: object } = {},
+) => {
+  const workspaceId = newId()
+  const workspaceSlug = workspaceId.toLowerCase()
+  const repositoryId = newId()
+  const repoId = options.repoId ?? 'Z1'
+  await db('workspaces').insert({
+    id: workspaceId,
+    user_slug: 'acme',
+    workspace_slug: workspaceSlug,
+    settings: JSON.stringify(options.workspaceSettings ?? {}),
+  })
+  await db('repositories').insert({ id: repositoryId, workspace_id: workspaceId, repo_id: repoId, name: 'Inbox' })
+
+  const ids: Record<string, string> = {}
+  const connections: Record<string, string> = {}
+  for (const { name, connector = 'webhook', config = {}, credentialsSealed = Buffer.alloc(0) } of destinations) {
+    const destinationId = newId()
+    const connectionId = newId()
+    ids[name] = destinationId
+    connections[name] = connectionId
+    await db('destinations').insert({
+      id: destinationId,
+      workspace_id: workspaceId,
+      name,
+      connector_type: connector,
+      config: JSON.stringify(config),
+      credentials_sealed: credentialsSealed,
+    })
+    await db('connections').insert({
+      id: connectionId,
+      workspace_id: workspaceId,
+      name: `to ${name}`,
+      is_active: !options.inactive?.includes(name),
+      settings: JSON.stringify(options.settings ?? {}),
+    })
+    await db('connection_repositories').insert({ connection_id: connectionId, repository_id: repositoryId, position: 0 })
+    await db('connection_destinations').insert({ connection_id: connectionId, destination_id: destinationId, position: 0 })
+  }
+  const findSource = async (): Promise<Source> => (await createSources(db).find('acme', workspaceSlug, repoId))!
+  return { workspaceId, workspaceSlug, repositoryId, repoId, destinations: ids, connections, findSource }
+}
+
+/** Bytes in the content tables, as the stores leave them for a small document. */
+export const contentOf = (workspaceId: string, text: string): UnownedContent => {
+  const id = newId()
+  const data = Buffer.from(text)
+  const sha256 = createHash('sha256').update(data).digest()
+  return {
+    id,
+    sizeBytes: data.length,
+    sha256,
+    own: async (trx) => {
+      await trx('contents').insert({
+        id,
+        workspace_id: workspaceId,
+        store: 'postgres',
+        size_bytes: data.length,
+        sha256,
+        owned_at: trx.fn.now(),
+      })
+      await trx('content_chunks').insert({ content_id: id, seq: 0, data })
+    },
+    discard: async () => {},
+  }
+}
+
+/** What a create of these components brings. */
+export const receiptOf = async (
+  wiring: Awaited<ReturnType<typeof createWiring>>,
+  components: Record<string, string>,
+  docId = newId(),
+): Promise<Receipt> => ({
+  source: await wiring.findSource(),
+  docId,
+  docProt: null,
+  metadata: { erpObjectType: null, erpObjectId: null, arObject: null },
+  components: Object.entries(components).map(([compId, text]) => ({
+    compId,
+    contentType: 'text/plain',
+    sizeBytes: Buffer.byteLength(text),
+    content: contentOf(wiring.workspaceId, text),
+  })),
+  receivedAt: new Date(),
+})
