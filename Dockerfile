@@ -2,7 +2,7 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --omit=optional
+RUN npm ci
 COPY . .
 RUN npm run build && npm prune --omit=dev --omit=optional
 

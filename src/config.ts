@@ -41,6 +41,12 @@ export const environment = z.object({
   RELAY_BASE_URL: z.string().optional().describe('How clients reach us, where that differs from host and port'),
   RELAY_TRUST_PROXY: flag(false, 'Take the client address from X-Forwarded-For'),
   RELAY_DATA_DIR: z.string().default('.relay').describe('Where script/server keeps its database and ready.json'),
+  RELAY_CACHE_DIR: z
+    .string()
+    .optional()
+    .describe('Where programs fetched or built for the embedded stack are kept; document-relay in $XDG_CACHE_HOME or ~/.cache'),
+  RELAY_POSTGRES_BIN: z.string().optional().describe('Directory with postgres and initdb (14 or newer) for the embedded stack'),
+  RELAY_TEMPORAL_BIN: z.string().optional().describe('The Temporal CLI that the embedded stack runs'),
   RELAY_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info').describe('Lowest level logged'),
   RELAY_SECRET_KEYS: list('Keys that seal credentials, id:base64(32 bytes), comma separated; the first one seals, all of them open'),
   RELAY_ALLOWED_PRIVATE_CIDRS: list('Private or loopback ranges that destinations may lie in, comma separated'),
@@ -48,6 +54,12 @@ export const environment = z.object({
   RELAY_HTTP_HEADERS_TIMEOUT_MS: integer(30_000, 1_000, 'How long a client may take to send its headers'),
   RELAY_HTTP_IDLE_TIMEOUT_MS: integer(60_000, 1_000, 'How long a connection may carry no byte in mid-request'),
   RELAY_HTTP_MAX_HEADER_BYTES: integer(64 * KiB, 8 * KiB, 'Request line and headers together'),
+  RELAY_HTTP_MIN_BODY_BYTES: integer(1024, 1, 'What a body must bring within each RELAY_HTTP_IDLE_TIMEOUT_MS that we wait for it'),
+  RELAY_HTTP_LINGER_TIMEOUT_MS: integer(
+    5_000,
+    0,
+    'How long the rest of a refused body is read, so that the client gets to see the refusal',
+  ),
   RELAY_API_BODY_MAX_BYTES: integer(1 * MiB, 1 * KiB, 'A JSON body of the management API'),
   RELAY_WRONG_KEYS_PER_MINUTE: integer(20, 1, 'Wrong API keys from one address before it is answered 429'),
   RELAY_WRONG_KEY_MAX_ADDRESSES: integer(10_000, 1, 'Addresses whose wrong keys one process counts'),
@@ -63,6 +75,8 @@ export const environment = z.object({
   CONTENT_S3_PREFIX: z.string().default('').describe('Put before every key'),
   CONTENT_S3_ACCESS_KEY_ID: z.string().optional().describe("Without it, AWS's own chain of credentials"),
   CONTENT_S3_SECRET_ACCESS_KEY: z.string().optional().describe('Goes with the access key id'),
+  CONTENT_S3_CONNECT_TIMEOUT_MS: integer(5_000, 100, 'Connecting to that store'),
+  CONTENT_S3_IDLE_TIMEOUT_MS: integer(30_000, 100, 'That store neither takes nor sends a byte'),
   CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Bytes that no document came to own are removed after this'),
 
   DELIVERY_ATTEMPT_TIMEOUT_MS: integer(3_600_000, 1_000, 'The longest one attempt may take'),
@@ -79,6 +93,11 @@ export const environment = z.object({
   OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for workflows that were never started'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such an entry must be: younger ones are still being started'),
 
+  EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'How long an embedded server may take until it answers'),
+  EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'How long an embedded server may take to stop before it is killed'),
+  EMBEDDED_DOWNLOAD_TIMEOUT_MS: integer(60_000, 1_000, 'How long fetching a program for the embedded stack may take'),
+  EMBEDDED_BUILD_TIMEOUT_MS: integer(1_800_000, 1_000, 'How long building or installing one may take'),
+
   TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
   TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Starting a workflow; the sweep takes over after that'),
   TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Workflow starts in flight in one API process'),
@@ -89,6 +108,8 @@ export const environment = z.object({
 export type Config = z.output<typeof environment> & {
   /** Address, namespace, TLS and API key from the standard TEMPORAL_* variables and TOML profile. */
   temporal: ClientConnectConfig
+  /** PATH, HOME, proxies and the like, for programs we start: without what is meant for us alone, secrets above all. */
+  childEnvironment: Record<string, string>
 }
 
 type Variables = Record<string, string | undefined>
@@ -103,8 +124,18 @@ export const readConfig = (variables: Variables = process.env): Config => {
     const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
     throw new UserError(`The configuration does not fit: ${faults.join('; ')}`)
   }
-  return { ...parsed.data, RELAY_DATA_DIR: resolve(parsed.data.RELAY_DATA_DIR), temporal: readTemporal(present) }
+  return {
+    ...parsed.data,
+    RELAY_DATA_DIR: resolve(parsed.data.RELAY_DATA_DIR),
+    temporal: readTemporal(present),
+    childEnvironment: forChildren(present),
+  }
 }
+
+const ours = /^(TEMPORAL_|AWS_|AZURE_|GOOGLE_|PG|RELAY_|TEST_)/
+
+const forChildren = (variables: Record<string, string>) =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in environment.shape) && !ours.test(name)))
 
 const readTemporal = (variables: Record<string, string>): ClientConnectConfig => {
   try {

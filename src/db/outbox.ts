@@ -12,6 +12,9 @@ export const createOutbox = (db: Database) => ({
     return rows.map((row) => row.workflow_input)
   },
 
+  /** How many workflows have not been started yet. */
+  count: async (): Promise<number> => Number((await db('outbox').count({ total: '*' }))[0]?.['total'] ?? 0),
+
   /** The workflows of these documents are started: nothing is left to send. */
   remove: async (documentIds: string[]): Promise<void> => {
     await db('outbox').whereIn('document_id', documentIds).delete()

@@ -11,7 +11,7 @@ const templateMaxCharacters = 500
 const filterMaxItems = 256
 const itemMaxCharacters = 255
 
-const controlOrBackslash = new RegExp('[\\u0000-\\u001f\\u007f\\\\]')
+const controlOrBackslash = /[\p{Cc}\\]/u
 
 /** What speaks against a path template, in words; undefined where nothing does. */
 const templateFault = (template: string): string | undefined => {

@@ -37,7 +37,7 @@ const passes = ({ filter }: ConnectionSettings, arrival: Arrival): boolean => {
   return filter.maxBytes === undefined || arrival.sizeBytes <= filter.maxBytes
 }
 
-const unsafeInPath = new RegExp('[\\u0000-\\u001f\\u007f/\\\\\\u202a-\\u202e\\u2066-\\u2069]|%(?=[0-9a-f]{2})', 'gi')
+const unsafeInPath = /[\p{Cc}/\\\u202a-\u202e\u2066-\u2069]|%(?=[0-9a-f]{2})/giu
 
 const percentEncoded = (text: string) =>
   [...new TextEncoder().encode(text)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')

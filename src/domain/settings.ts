@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { RetryPolicy } from './retry.ts'
-import { inward, type InsideOf } from './wire.ts'
+import { inward, outward, type InsideOf } from './wire.ts'
 
 const days = (highest: number) => z.int().min(1).max(highest)
 const dayMax = 36_500
@@ -25,8 +25,8 @@ export const workspaceSettingsFields = z.strictObject({
 
 type WireSettings = z.output<typeof workspaceSettingsFields>
 export type WorkspaceSettings = InsideOf<typeof workspaceSettingsFields>
-/** A change as `PATCH /settings` takes it. */
-export type WireSettingsPatch = Partial<WireSettings>
+/** A change: any of them. */
+export const settingsPatchFields = workspaceSettingsFields.partial()
 
 const defaults: WireSettings = {
   max_retries: 10,
@@ -61,10 +61,10 @@ export interface SettingsFault {
  */
 export const changeSettings = (
   stored: object,
-  patch: WireSettingsPatch,
+  patch: InsideOf<typeof settingsPatchFields>,
   workspace: { complianceTier: boolean },
 ): { faults: SettingsFault[]; stored: object } => {
-  const next = { ...effective(stored), ...patch }
+  const next = { ...effective(stored), ...(outward(settingsPatchFields, patch) as Partial<WireSettings>) }
   const faults: SettingsFault[] = []
   if (next.retry_initial_interval_seconds > next.retry_max_interval_seconds) {
     faults.push({ path: 'retry_initial_interval_seconds', message: 'must not be longer than retry_max_interval_seconds' })

@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { AttemptLimit } from './attempt-limit.ts'
-import type { Level } from './levels.ts'
+import type { KeyLevel } from './levels.ts'
 
 const secretBytes = 32
 const keyPattern = /^relay_([0-7][0-9A-HJKMNP-TV-Z]{25})_([A-Za-z0-9_-]{43})$/
@@ -15,7 +15,7 @@ export interface StoredKey {
   id: string
   workspace: { id: string; userSlug: string; workspaceSlug: string }
   memberId: string | null
-  level: Level
+  level: KeyLevel
   secretSha256: Buffer
   expiresAt: Date | null
   revokedAt: Date | null
@@ -27,7 +27,7 @@ export interface Actor {
   keyId: string
   /** The member the key belongs to, if it belongs to one. */
   userId: string | null
-  level: Level
+  level: KeyLevel
   workspace: StoredKey['workspace']
 }
 
@@ -41,8 +41,8 @@ export const newApiKey = (): { id: string; key: string; secretSha256: Buffer } =
 }
 
 export interface AuthenticatorDeps {
-  findKey(id: string): Promise<StoredKey | undefined>
-  recordUse(id: string): Promise<void>
+  findKey: (id: string) => Promise<StoredKey | undefined>
+  recordUse: (id: string) => Promise<void>
   wrongKeys: AttemptLimit
 }
 

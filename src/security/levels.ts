@@ -1,8 +1,8 @@
 /** What a key may do, lowest first; each level may do what those before it may. */
-export const levels = ['viewer', 'member', 'admin'] as const
+export const keyLevels = ['viewer', 'member', 'admin'] as const
 
-export type Level = (typeof levels)[number]
+export type KeyLevel = (typeof keyLevels)[number]
 
-export const isLevel = (text: string): text is Level => (levels as readonly string[]).includes(text)
+export const isLevel = (text: string): text is KeyLevel => (keyLevels as readonly string[]).includes(text)
 
-export const allows = (held: Level, needed: Level): boolean => levels.indexOf(held) >= levels.indexOf(needed)
+export const allows = (held: KeyLevel, needed: KeyLevel): boolean => keyLevels.indexOf(held) >= keyLevels.indexOf(needed)

@@ -39,6 +39,8 @@ export const createTemporal = (
 
   return {
     client,
+    /** Whether operators can filter by our search attributes on this server. */
+    hasSearchAttributes: areRegistered,
     /** Starts the document's workflow unless it was started before: the id is the document's, so a second start changes nothing. */
     startDocument: async (message: DocumentMessage): Promise<void> => {
       const input = { ...message, searchAttributes: await areRegistered() }

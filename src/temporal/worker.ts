@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
-import type { Activities } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 
@@ -14,7 +13,9 @@ type WorkerConfig = Pick<
 const builtBundle = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url))
 const workflowsPath = fileURLToPath(new URL('../../workflows/index', import.meta.url))
 
-const workflows = (): Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'> =>
+type WorkflowSource = Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'>
+
+const ourWorkflows = (): WorkflowSource =>
   existsSync(builtBundle) ? { workflowBundle: { codePath: builtBundle } } : { workflowsPath: `${workflowsPath}.ts` }
 
 /** Once a process, before the first worker: the SDK's log lines go where ours go, and signals are ours to handle. */
@@ -34,7 +35,11 @@ export const installRuntime = (log: Log): void => {
 }
 
 /** A worker of our task queue. Call `run()` on it; `shutdown()` lets running attempts finish within the grace period. */
-export const createWorker = async (config: WorkerConfig, activities: Activities): Promise<{ worker: Worker; close(): Promise<void> }> => {
+export const createWorker = async (
+  config: WorkerConfig,
+  activities: object,
+  workflows = ourWorkflows(),
+): Promise<{ worker: Worker; close(): Promise<void> }> => {
   const { connectionOptions, namespace } = config.temporal
   const connection = await NativeConnection.connect(connectionOptions)
   try {
@@ -42,7 +47,7 @@ export const createWorker = async (config: WorkerConfig, activities: Activities)
       connection,
       namespace: namespace ?? 'default',
       taskQueue: config.TEMPORAL_TASK_QUEUE,
-      ...workflows(),
+      ...workflows,
       activities,
       maxConcurrentActivityTaskExecutions: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
       maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,

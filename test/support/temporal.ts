@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temporalio/worker'
+import { searchAttributes } from '../../workflows/messages.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 
 const quietly = () => {
@@ -41,4 +42,15 @@ export const withWorker = async <T>(
     activities,
   })
   return worker.runUntil(story(taskQueue))
+}
+
+/** The real server, in memory: lists, schedules and search attributes work as in production, and time passes as it does. */
+export const startTemporalDevServer = async (): Promise<TestWorkflowEnvironment> => {
+  quietly()
+  return TestWorkflowEnvironment.createLocal({
+    server: {
+      executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
+      extraArgs: Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+    },
+  })
 }

@@ -1,0 +1,112 @@
+import type { StoredKey } from '../security/api-keys.ts'
+import type { KeyLevel } from '../security/levels.ts'
+import type { Database, Transaction } from './database.ts'
+import { pageOf, type Page, type PageRequest } from './page.ts'
+
+export interface ApiKey {
+  id: string
+  name: string
+  level: KeyLevel
+  userId: string | null
+  expiresAt: Date | null
+  lastUsedAt: Date | null
+  createdAt: Date
+}
+
+/** A key as the command line lists it, across workspaces. */
+export interface ListedKey extends ApiKey {
+  userSlug: string
+  workspaceSlug: string
+  revokedAt: Date | null
+}
+
+export interface NewKeyRow {
+  id: string
+  workspaceId: string
+  memberId: string | null
+  name: string
+  level: KeyLevel
+  secretSha256: Buffer
+  expiresAt: Date | null
+}
+
+const columns = [
+  'api_keys.id',
+  'name',
+  'level',
+  'member_id as userId',
+  'expires_at as expiresAt',
+  'last_used_at as lastUsedAt',
+  'api_keys.created_at as createdAt',
+]
+
+export const createApiKeys = (db: Database | Transaction) => ({
+  /** For authentication: revoked and expired ones included. */
+  find: async (id: string): Promise<StoredKey | undefined> => {
+    const row = await db('api_keys')
+      .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+      .select([
+        'api_keys.id',
+        'workspace_id as workspaceId',
+        'user_slug as userSlug',
+        'workspace_slug as workspaceSlug',
+        'member_id as memberId',
+        'level',
+        'secret_sha256 as secretSha256',
+        'expires_at as expiresAt',
+        'revoked_at as revokedAt',
+        'last_used_at as lastUsedAt',
+      ])
+      .where('api_keys.id', id)
+      .first()
+    if (!row) return undefined
+    const { workspaceId, userSlug, workspaceSlug, ...key } = row
+    return { ...key, workspace: { id: workspaceId, userSlug, workspaceSlug } }
+  },
+
+  /** The condition keeps it at one write a minute, from however many processes. */
+  recordUse: async (id: string): Promise<void> => {
+    await db('api_keys')
+      .where({ id })
+      .whereRaw("(last_used_at is null or last_used_at <= now() - interval '1 minute')")
+      .update({ last_used_at: db.fn.now() })
+  },
+
+  insert: async ({ id, workspaceId, memberId, name, level, secretSha256, expiresAt }: NewKeyRow): Promise<ApiKey> => {
+    const [row] = await db('api_keys')
+      .insert({
+        id,
+        workspace_id: workspaceId,
+        member_id: memberId,
+        name,
+        level,
+        secret_sha256: secretSha256,
+        expires_at: expiresAt,
+      })
+      .returning(columns)
+    return row
+  },
+
+  /** The keys that have not been revoked, newest first. */
+  list: (workspaceId: string, page: PageRequest): Promise<Page<ApiKey>> =>
+    pageOf(db('api_keys').where({ workspace_id: workspaceId }).whereNull('revoked_at').orderBy('id', 'desc'), columns, page),
+
+  /** Every key of one workspace or of all. */
+  listEverywhere: async (workspaceId?: string): Promise<ListedKey[]> => {
+    const query = db('api_keys')
+      .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+      .select([...columns, 'revoked_at as revokedAt', 'user_slug as userSlug', 'workspace_slug as workspaceSlug'])
+      .orderBy('api_keys.id')
+    if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
+    return query
+  },
+
+  /** False where there is no such key, or it is revoked already. Without a workspace, any key. */
+  revoke: async (id: string, workspaceId?: string): Promise<boolean> => {
+    const query = db('api_keys').where({ id }).whereNull('revoked_at')
+    if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
+    return (await query.update({ revoked_at: db.fn.now() })) > 0
+  },
+})
+
+export type ApiKeys = ReturnType<typeof createApiKeys>

@@ -1,0 +1,185 @@
+import type { ConnectorType } from '../domain/connector-type.ts'
+import { newId } from '../ids.ts'
+import type { Database, Transaction } from './database.ts'
+import { lockWiring } from './workspaces.ts'
+
+export interface Connection {
+  id: string
+  name: string
+  isActive: boolean
+  repositories: { id: string; repoId: string; description: string }[]
+  destinations: { id: string; type: ConnectorType; name: string }[]
+  settings: Record<string, unknown>
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** What a connection is made of; a set of ids stands for the whole set. */
+export interface ConnectionChange {
+  name?: string | undefined
+  isActive?: boolean | undefined
+  settings?: Record<string, unknown> | undefined
+  repositoryIds?: string[] | undefined
+  destinationIds?: string[] | undefined
+}
+
+/** The ids that name nothing in the workspace. */
+export interface UnknownIds {
+  unknownRepositoryIds: string[]
+  unknownDestinationIds: string[]
+}
+
+type Filter = { id: string } | { isActive: boolean | null }
+
+const select = async (db: Database | Transaction, workspaceId: string, filter: Filter): Promise<Connection[]> => {
+  const byId = 'id' in filter
+  const { rows } = await db.raw<{ rows: Connection[] }>(
+    `
+    select
+      connections.id, connections.name, is_active as "isActive", connections.settings,
+      array(
+        select jsonb_build_object('id', repositories.id, 'repoId', repo_id, 'description', repositories.name)
+        from connection_repositories
+        join repositories on repositories.id = connection_repositories.repository_id
+        where connection_id = connections.id
+        order by position
+      ) as repositories,
+      array(
+        select jsonb_build_object('id', destinations.id, 'type', connector_type, 'name', destinations.name)
+        from connection_destinations
+        join destinations on destinations.id = connection_destinations.destination_id
+        where connection_id = connections.id
+        order by position
+      ) as destinations,
+      connections.created_at as "createdAt", connections.updated_at as "updatedAt"
+    from connections
+    where workspace_id = :workspaceId
+      and ${byId ? 'connections.id = :id' : '(:isActive::boolean is null or is_active = :isActive::boolean)'}
+    order by connections.id
+    `,
+    { workspaceId, ...filter },
+  )
+  return rows
+}
+
+const unknownOf = async (
+  trx: Transaction,
+  table: 'repositories' | 'destinations',
+  workspaceId: string,
+  ids: string[],
+): Promise<string[]> => {
+  const known = await trx(table)
+    .select<{ id: string }[]>('id')
+    .where({ workspace_id: workspaceId })
+    .whereIn('id', ids)
+    .whereNull('deleted_at')
+  const found = new Set(known.map(({ id }) => id))
+  return ids.filter((id) => !found.has(id))
+}
+
+const link = async (trx: Transaction, noun: 'repository' | 'destination', connectionId: string, ids: string[]): Promise<void> => {
+  const table = noun === 'repository' ? 'connection_repositories' : 'connection_destinations'
+  await trx(table).where({ connection_id: connectionId }).delete()
+  await trx(table).insert([...new Set(ids)].map((id, position) => ({ connection_id: connectionId, [`${noun}_id`]: id, position })))
+}
+
+/** Checks the ids and links them. @returns what is unknown; nothing is linked then */
+const relink = async (
+  trx: Transaction,
+  workspaceId: string,
+  connectionId: string,
+  { repositoryIds, destinationIds }: ConnectionChange,
+): Promise<UnknownIds | undefined> => {
+  const unknown = {
+    unknownRepositoryIds: await unknownOf(trx, 'repositories', workspaceId, repositoryIds ?? []),
+    unknownDestinationIds: await unknownOf(trx, 'destinations', workspaceId, destinationIds ?? []),
+  }
+  if (unknown.unknownRepositoryIds.length > 0 || unknown.unknownDestinationIds.length > 0) return unknown
+  if (repositoryIds) await link(trx, 'repository', connectionId, repositoryIds)
+  if (destinationIds) await link(trx, 'destination', connectionId, destinationIds)
+  return undefined
+}
+
+/** What a connection held is not released any more: the connection is being deleted. */
+export const cancelHeld = async (trx: Transaction, connectionId: string): Promise<void> => {
+  await trx('deliveries').where({ connection_id: connectionId, status: 'held' }).update({ status: 'cancelled' })
+}
+
+// ends a transaction whose work must not stay, with an answer that is no error
+class Refused extends Error {
+  readonly unknown: UnknownIds
+
+  constructor(unknown: UnknownIds) {
+    super('unknown ids')
+    this.unknown = unknown
+  }
+}
+
+const orRefusal = async <Result>(work: Promise<Result>): Promise<Result | UnknownIds> => {
+  try {
+    return await work
+  } catch (thrown) {
+    if (thrown instanceof Refused) return thrown.unknown
+    throw thrown
+  }
+}
+
+export const createConnections = (db: Database | Transaction) => ({
+  /** In order of creation; null asks for active and inactive ones. */
+  list: (workspaceId: string, isActive: boolean | null): Promise<Connection[]> => select(db, workspaceId, { isActive }),
+
+  find: async (workspaceId: string, id: string): Promise<Connection | undefined> => (await select(db, workspaceId, { id }))[0],
+
+  insert: (
+    workspaceId: string,
+    connection: { name: string; isActive: boolean; settings: object; repositoryIds: string[]; destinationIds: string[] },
+  ): Promise<Connection | UnknownIds> =>
+    orRefusal(
+      db.transaction(async (trx) => {
+        await lockWiring(trx, workspaceId)
+        const id = newId()
+        const { name, isActive, settings, ...links } = connection
+        await trx('connections').insert({ id, workspace_id: workspaceId, name, is_active: isActive, settings: JSON.stringify(settings) })
+        const unknown = await relink(trx, workspaceId, id, links)
+        if (unknown) throw new Refused(unknown)
+        const [inserted] = await select(trx, workspaceId, { id })
+        return inserted!
+      }),
+    ),
+
+  /** Undefined where there is no such connection. */
+  update: (workspaceId: string, id: string, change: ConnectionChange): Promise<Connection | UnknownIds | undefined> =>
+    orRefusal(
+      db.transaction(async (trx) => {
+        await lockWiring(trx, workspaceId)
+        const { name, isActive, settings } = change
+        const columns = {
+          ...(name !== undefined && { name }),
+          ...(isActive !== undefined && { is_active: isActive }),
+          ...(settings && { settings: JSON.stringify(settings) }),
+        }
+        if (Object.values(change).some((value) => value !== undefined)) {
+          await trx('connections')
+            .where({ workspace_id: workspaceId, id })
+            .update({ ...columns, updated_at: trx.fn.now() })
+        }
+        const [current] = await select(trx, workspaceId, { id })
+        if (!current) return undefined
+        const unknown = await relink(trx, workspaceId, id, change)
+        if (unknown) throw new Refused(unknown)
+        return change.repositoryIds || change.destinationIds ? (await select(trx, workspaceId, { id }))[0] : current
+      }),
+    ),
+
+  /** Deletes it and cancels what it held. What it has forwarded already goes on. @returns false where there is none */
+  remove: (workspaceId: string, id: string): Promise<boolean> =>
+    db.transaction(async (trx) => {
+      await lockWiring(trx, workspaceId)
+      const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete()
+      if (deleted === 0) return false
+      await cancelHeld(trx, id)
+      return true
+    }),
+})
+
+export type Connections = ReturnType<typeof createConnections>

@@ -1,0 +1,176 @@
+import type { ConnectorType } from '../domain/connector-type.ts'
+import { cancelHeld } from './connections.ts'
+import type { Database, Transaction } from './database.ts'
+import { pageOf, type Page, type PageRequest } from './page.ts'
+import { lockWiring } from './workspaces.ts'
+
+export interface Destination {
+  id: string
+  name: string
+  connectorType: ConnectorType
+  status: 'connected' | 'failing'
+  config: Record<string, unknown>
+  lastError: string | null
+  lastDeliveredAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface SealedDestination extends Destination {
+  credentialsSealed: Buffer
+}
+
+/** One repository that one connection links to a destination. */
+export interface DestinationConnection {
+  id: string
+  sourceRepoId: string
+  sourceName: string
+  status: 'active' | 'inactive'
+}
+
+export interface DestinationChange {
+  name?: string | undefined
+  config?: Record<string, unknown> | undefined
+  credentialsSealed?: Buffer | undefined
+}
+
+const columns = [
+  'id',
+  'name',
+  'connector_type as connectorType',
+  'status',
+  'config',
+  'last_error as lastError',
+  'last_delivered_at as lastDeliveredAt',
+  'created_at as createdAt',
+  'updated_at as updatedAt',
+]
+
+export const createDestinations = (db: Database | Transaction) => ({
+  /** In order of creation. */
+  list: (workspaceId: string, { type, ...page }: PageRequest & { type?: ConnectorType | undefined }): Promise<Page<Destination>> => {
+    const query = db('destinations').where({ workspace_id: workspaceId }).whereNull('deleted_at').orderBy('id')
+    if (type) query.where({ connector_type: type })
+    return pageOf(query, columns, page)
+  },
+
+  find: (workspaceId: string, id: string): Promise<SealedDestination | undefined> =>
+    db('destinations')
+      .select([...columns, 'credentials_sealed as credentialsSealed'])
+      .where({ workspace_id: workspaceId, id })
+      .whereNull('deleted_at')
+      .first(),
+
+  listConnections: async (id: string): Promise<DestinationConnection[]> => {
+    const { rows } = await db.raw<{ rows: DestinationConnection[] }>(
+      `
+      select
+        connections.id, repo_id as "sourceRepoId", repositories.name as "sourceName",
+        case when is_active then 'active' else 'inactive' end as status
+      from connection_destinations
+      join connections on connections.id = connection_destinations.connection_id
+      join connection_repositories on connection_repositories.connection_id = connections.id
+      join repositories on repositories.id = connection_repositories.repository_id
+      where destination_id = ?
+      order by connections.id, connection_repositories.position
+      `,
+      [id],
+    )
+    return rows
+  },
+
+  insert: async (
+    workspaceId: string,
+    {
+      id,
+      name,
+      connectorType,
+      config,
+      credentialsSealed,
+    }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'>,
+  ): Promise<Destination> => {
+    const [row] = await db('destinations')
+      .insert({
+        id,
+        workspace_id: workspaceId,
+        name,
+        connector_type: connectorType,
+        config: JSON.stringify(config),
+        credentials_sealed: credentialsSealed,
+      })
+      .returning(columns)
+    return row
+  },
+
+  /** Reads, asks `change` what is to be written, and writes it, with the row locked in between: two merges cannot lose each other's keys. */
+  update: (workspaceId: string, id: string, change: (current: Destination) => DestinationChange): Promise<Destination | undefined> =>
+    db.transaction(async (trx) => {
+      const current: Destination | undefined = await trx('destinations')
+        .select(columns)
+        .where({ workspace_id: workspaceId, id })
+        .whereNull('deleted_at')
+        .forNoKeyUpdate()
+        .first()
+      if (!current) return undefined
+      const { name, config, credentialsSealed } = change(current)
+      if (name === undefined && config === undefined && credentialsSealed === undefined) return current
+      const [row] = await trx('destinations')
+        .where({ id })
+        .update({
+          ...(name !== undefined && { name }),
+          ...(config && { config: JSON.stringify(config) }),
+          ...(credentialsSealed && { credentials_sealed: credentialsSealed }),
+          updated_at: trx.fn.now(),
+        })
+        .returning(columns)
+      return row
+    }),
+
+  /** A test has reached it and could write there. */
+  markConnected: async (workspaceId: string, id: string): Promise<void> => {
+    await db('destinations').where({ workspace_id: workspaceId, id, status: 'failing' }).update({ status: 'connected', last_error: null })
+  },
+
+  /**
+   * Takes a destination out of use: its links go, and the connections that have no other destination with them; what was not
+   * delivered there yet is cancelled. The row stays, for the documents that name it.
+   * @returns false where there is none
+   */
+  remove: (workspaceId: string, id: string): Promise<boolean> =>
+    db.transaction(async (trx) => {
+      await lockWiring(trx, workspaceId)
+      const deleted = await trx('destinations')
+        .where({ workspace_id: workspaceId, id })
+        .whereNull('deleted_at')
+        .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
+      if (deleted === 0) return false
+      const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+        `
+        with unlinked as (
+          delete from connection_destinations
+          where destination_id = :id
+          returning connection_id
+        )
+        delete from connections
+        using unlinked
+        where connections.id = unlinked.connection_id
+          and not exists (
+            select 1
+            from connection_destinations as others
+            where others.connection_id = connections.id
+              and others.destination_id <> :id
+          )
+        returning connections.id
+        `,
+        { id },
+      )
+      await trx('deliveries')
+        .where({ destination_id: id })
+        .whereIn('status', ['pending', 'held', 'retrying', 'failed'])
+        .update({ status: 'cancelled' })
+      for (const connection of rows) await cancelHeld(trx, connection.id)
+      return true
+    }),
+})
+
+export type Destinations = ReturnType<typeof createDestinations>

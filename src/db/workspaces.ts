@@ -1,0 +1,76 @@
+import { newId } from '../ids.ts'
+import { isDuplicate, type Database, type Transaction } from './database.ts'
+
+export interface Workspace {
+  id: string
+  userSlug: string
+  workspaceSlug: string
+}
+
+export interface StoredSettings {
+  complianceTier: boolean
+  /** Only what differs from the defaults: see src/domain/settings.ts. */
+  settings: object
+}
+
+const columns = ['id', 'user_slug as userSlug', 'workspace_slug as workspaceSlug']
+
+/**
+ * Changes to what is wired to what take turns within a workspace: a connection cannot come to name a destination that is being
+ * deleted, and two deletions cannot wait for each other's documents.
+ */
+export const lockWiring = async (trx: Transaction, workspaceId: string): Promise<void> => {
+  await trx.raw('select 1 from workspaces where id = ? for no key update', [workspaceId])
+}
+
+export const createWorkspaces = (db: Database | Transaction) => ({
+  /** Undefined where the pair of slugs is taken. */
+  insert: async (userSlug: string, workspaceSlug: string): Promise<Workspace | undefined> => {
+    const id = newId()
+    try {
+      await db('workspaces').insert({ id, user_slug: userSlug, workspace_slug: workspaceSlug })
+    } catch (thrown) {
+      if (isDuplicate(thrown)) return undefined
+      throw thrown
+    }
+    return { id, userSlug, workspaceSlug }
+  },
+
+  find: (userSlug: string, workspaceSlug: string): Promise<Workspace | undefined> =>
+    db('workspaces').select(columns).where({ user_slug: userSlug, workspace_slug: workspaceSlug }).first(),
+
+  list: (): Promise<Workspace[]> => db('workspaces').select(columns).orderBy(['user_slug', 'workspace_slug']),
+
+  findSettings: (id: string): Promise<StoredSettings> =>
+    db('workspaces').select(['compliance_tier as complianceTier', 'settings']).where({ id }).first(),
+
+  /** Reads, asks `change` for what shall stand there, and writes it, with the row locked in between. */
+  updateSettings: (id: string, change: (current: StoredSettings) => object): Promise<StoredSettings> =>
+    db.transaction(async (trx) => {
+      const current: StoredSettings = await trx('workspaces')
+        .select(['compliance_tier as complianceTier', 'settings'])
+        .where({ id })
+        .forNoKeyUpdate()
+        .first()
+      const settings = change(current)
+      await trx('workspaces')
+        .where({ id })
+        .update({ settings: JSON.stringify(settings), updated_at: trx.fn.now() })
+      return { ...current, settings }
+    }),
+
+  /** The member of that address, made if there is none yet. @returns its id */
+  ensureMember: async (workspaceId: string, email: string): Promise<string> => {
+    await db('members')
+      .insert({ id: newId(), workspace_id: workspaceId, email, name: email })
+      .onConflict(['workspace_id', 'email'])
+      .ignore()
+    const member = await db('members').select<{ id: string }>('id').where({ workspace_id: workspaceId, email }).first()
+    return member!.id
+  },
+
+  hasMember: async (workspaceId: string, id: string): Promise<boolean> =>
+    (await db('members').select('id').where({ workspace_id: workspaceId, id }).first()) !== undefined,
+})
+
+export type Workspaces = ReturnType<typeof createWorkspaces>

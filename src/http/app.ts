@@ -1,0 +1,53 @@
+import type Koa from 'koa'
+import type { Config } from '../config.ts'
+import { createApiKeys } from '../db/api-keys.ts'
+import type { Log } from '../log.ts'
+import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
+import { createAttemptLimit } from '../security/attempt-limit.ts'
+import { apiKeyEndpoints } from './api-keys.ts'
+import { connectionEndpoints } from './connections.ts'
+import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
+import { documentEndpoints, type DocumentDeps } from './documents.ts'
+import { mount, type Endpoint } from './endpoint.ts'
+import { answerErrors } from './errors.ts'
+import { repositoryEndpoints } from './repositories.ts'
+import { settingsEndpoints } from './settings.ts'
+
+export type EndpointDeps = DestinationDeps & DocumentDeps
+
+export interface ApiDeps extends EndpointDeps {
+  config: EndpointDeps['config'] &
+    Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_WRONG_KEYS_PER_MINUTE' | 'RELAY_WRONG_KEY_MAX_ADDRESSES'>
+  log: Log
+}
+
+/** The whole table of the management API. Making it opens nothing: the API's document is made from it, too. */
+export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
+  ...destinationEndpoints(deps),
+  ...repositoryEndpoints(deps),
+  ...connectionEndpoints(deps),
+  ...documentEndpoints(deps),
+  ...apiKeyEndpoints(deps),
+  ...settingsEndpoints(deps),
+]
+
+const authenticatorOf = ({ db, config }: ApiDeps): Authenticator => {
+  const keys = createApiKeys(db)
+  return createAuthenticator({
+    findKey: keys.find,
+    recordUse: keys.recordUse,
+    wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
+  })
+}
+
+/** The management API as one middleware: takes what lies below `/api`, and leaves the rest to the next one. */
+export const createApi = (deps: ApiDeps): Koa.Middleware => {
+  const routes = mount(apiEndpoints(deps), { authenticator: authenticatorOf(deps), bodyMaxBytes: deps.config.RELAY_API_BODY_MAX_BYTES })
+  const errors = answerErrors(deps.log)
+  return (context, next) => {
+    if (context.path !== '/api' && !context.path.startsWith('/api/')) return next()
+    return errors(context, async () => {
+      await routes(context, next)
+    })
+  }
+}

@@ -1,0 +1,41 @@
+import type { Context } from 'koa'
+import { AppError } from '../errors.ts'
+
+const tooLarge = (maxBytes: number) => new AppError('payload_too_large', `A body may have at most ${maxBytes} bytes.`)
+
+const readBytes = async (context: Context, maxBytes: number): Promise<Buffer> => {
+  // told beforehand: refused before a byte is read
+  if ((context.request.length ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  const chunks: Buffer[] = []
+  let sizeBytes = 0
+  // the socket stays open on an early end, or the refusal could not be sent
+  for await (const chunk of context.req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    sizeBytes += chunk.length
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks, sizeBytes)
+}
+
+/** Text that PostgreSQL can hold: no NUL, no half of a surrogate pair. */
+export const isStorable = (text: string) => !text.includes('\0') && text.isWellFormed()
+
+const refuseUnstorable = (key: string, value: unknown) => {
+  if (!isStorable(key) || (typeof value === 'string' && !isStorable(value))) throw new SyntaxError('text that cannot be stored')
+  return value
+}
+
+/** The JSON body of a request. @throws AppError 400, 413 or 415 */
+export const readJson = async (context: Context, maxBytes: number): Promise<unknown> => {
+  if (context.request.length === 0) throw new AppError('invalid_request', 'This needs a JSON body.')
+  if (context.is('application/json') === false || !['', 'identity'].includes(context.get('content-encoding'))) {
+    throw new AppError('unsupported_media_type', 'The body must be sent as Content-Type: application/json, without a content encoding.')
+  }
+  const bytes = await readBytes(context, maxBytes)
+  if (bytes.length === 0) throw new AppError('invalid_request', 'This needs a JSON body.')
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes), refuseUnstorable)
+  } catch (thrown) {
+    throw new AppError('invalid_request', 'The body is not well-formed JSON in UTF-8.', { cause: thrown })
+  }
+}

@@ -1,0 +1,107 @@
+import { z } from 'zod'
+import type { ContentStore } from '../content/store.ts'
+import type { Database } from '../db/database.ts'
+import { createDocuments, type Document, type DocumentContent } from '../db/documents.ts'
+import { AppError } from '../errors.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { notFound } from './faults.ts'
+import { dateFrom, dateTo, idParams, one, pageOfMany, pageQuery, resource, timestamp, toPage } from './schemas.ts'
+
+const listable = z.enum(['pending', 'delivered', 'failed', 'retrying'])
+
+const delivery = z.object({
+  destination_id: z.string(),
+  destination_name: z.string(),
+  status: z.enum(['pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled']),
+  delivered_at: timestamp.nullable(),
+  attempts: z.int(),
+})
+
+const attributes = z.object({
+  doc_id: z.string(),
+  repo_id: z.string(),
+  comp_id: z.string(),
+  content_type: z.string(),
+  size_bytes: z.int(),
+  status: z.enum([...listable.options, 'discarded']),
+  received_at: timestamp,
+  deliveries: z.array(delivery),
+})
+
+const document = resource('document', attributes)
+const singleDocument = resource(
+  'document',
+  attributes.extend({
+    metadata: z.object({
+      erp_object_type: z.string().nullable(),
+      erp_object_id: z.string().nullable(),
+      ar_object: z.string().nullable(),
+    }),
+    deliveries: z.array(delivery.extend({ path: z.string() })),
+  }),
+)
+
+const present = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
+  id,
+  type: 'document' as const,
+  attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
+})
+
+export interface DocumentDeps {
+  db: Database
+  contents: Record<DocumentContent['content']['store'], ContentStore | undefined>
+}
+
+export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] => {
+  const documents = createDocuments(db)
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/documents',
+      level: 'viewer',
+      summary: 'The documents of the workspace, newest first',
+      query: pageQuery.extend({
+        repo_id: z.string().optional(),
+        status: listable.optional(),
+        date_from: dateFrom,
+        date_to: dateTo,
+      }),
+      response: pageOfMany(document),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, present),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/documents/:id',
+      level: 'viewer',
+      summary: 'One document, with its metadata and where it lies at each destination',
+      params: idParams,
+      response: one(singleDocument),
+      status: 200,
+      handle: async ({ params }, { workspaceId }) => {
+        const found = await documents.find(workspaceId, params.id)
+        if (!found) throw notFound()
+        return { data: present(found) }
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/documents/:id/content',
+      level: 'viewer',
+      summary: 'The bytes of a document as they were received; a discarded document has none',
+      params: idParams,
+      response: 'bytes',
+      status: 200,
+      handle: async ({ params }, { workspaceId }) => {
+        const found = await documents.findContent(workspaceId, params.id)
+        if (!found) throw notFound()
+        const { content, compId, contentType } = found
+        const store = contents[content.store]
+        if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
+        return { contentType, fileName: compId, sizeBytes: content.sizeBytes, open: () => store.read(content) }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import type { Database } from '../db/database.ts'
+import { createRepositories } from '../db/repositories.ts'
+import { AppError } from '../errors.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { notFound } from './faults.ts'
+import { idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+
+const repoIdMaxCharacters = 64
+const status = z.enum(['active', 'inactive'])
+
+const attributes = z.object({
+  repo_id: z.string(),
+  name: z.string(),
+  status,
+  signature_verification: z.boolean(),
+  document_count: z.int(),
+  created_at: timestamp,
+  updated_at: timestamp,
+})
+
+const repository = resource('repository', attributes)
+const singleRepository = resource(
+  'repository',
+  attributes.extend({
+    certificates: z.array(z.object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status })),
+    connections: z.array(z.object({ id: z.string(), destination_name: z.string(), status })),
+  }),
+)
+
+const present = resourceOf('repository')
+
+export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
+  const repositories = createRepositories(db)
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/repositories',
+      level: 'viewer',
+      summary: 'The repositories of the workspace, in order of creation',
+      query: pageQuery.extend({ status: status.optional() }),
+      response: pageOfMany(repository),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => toPage(await repositories.list(workspaceId, query), query, present),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/repositories/:id',
+      level: 'viewer',
+      summary: 'One repository, with its certificates and the connections that start from it',
+      params: idParams,
+      response: one(singleRepository),
+      status: 200,
+      handle: async ({ params }, { workspaceId }) => {
+        const found = await repositories.find(workspaceId, params.id)
+        if (!found) throw notFound()
+        return { data: present({ ...found, certificates: [], connections: await repositories.listConnections(params.id) }) }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/repositories',
+      level: 'member',
+      audit: 'repository.created',
+      summary: 'Creates a repository; repo_id is what the source system calls it, and cannot be changed later',
+      body: z.strictObject({
+        repo_id: z
+          .string()
+          .max(repoIdMaxCharacters)
+          .regex(/^[\x21-\x7e]+$/, 'must be one word of printable ASCII characters'),
+        name,
+        signature_verification: z.boolean().default(false),
+      }),
+      response: one(repository),
+      status: 201,
+      handle: async ({ body }, { workspaceId }) => {
+        const created = await repositories.insert(workspaceId, body)
+        if (!created) throw new AppError('conflict', `This workspace has a repository with repo_id ${body.repoId} already.`)
+        return { data: present(created) }
+      },
+    }),
+
+    endpoint({
+      method: 'PATCH',
+      path: '/repositories/:id',
+      level: 'member',
+      audit: 'repository.updated',
+      summary: 'Changes a repository; an inactive one refuses documents',
+      params: idParams,
+      body: z.strictObject({ name, status, signature_verification: z.boolean() }).partial(),
+      response: one(repository),
+      status: 200,
+      handle: async ({ params, body }, { workspaceId }) => {
+        const updated = await repositories.update(workspaceId, params.id, body)
+        if (!updated) throw notFound()
+        return { data: present(updated) }
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/repositories/:id',
+      level: 'admin',
+      audit: 'repository.deleted',
+      summary: 'Deletes a repository, its links, and the active connections that had no other; documents already received stay',
+      params: idParams,
+      response: 'none',
+      status: 204,
+      handle: async ({ params }, { workspaceId }) => {
+        if (!(await repositories.remove(workspaceId, params.id))) throw notFound()
+      },
+    }),
+  ]
+}

@@ -1,0 +1,168 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { openDatabase } from '../../src/db/database.ts'
+import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { objstore, startApi, type Api, type Tenant } from './api.ts'
+
+let database: TestDatabase
+let api: Api
+let acme: Tenant
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  api = await startApi(database.db, { variables: { RELAY_API_BODY_MAX_BYTES: '4096' } })
+  acme = await api.tenant('acme/prod')
+})
+
+afterAll(async () => {
+  await api.stop()
+  await database.drop()
+})
+
+const refusal = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
+  const { status, json } = await acme.call(method, path, body, headers && { headers })
+  return { status, code: json.error.code, paths: (json.error.details ?? []).map(({ path: at }: { path: string }) => at) }
+}
+
+test('an unknown address is 404 and a method it does not have 405, both in JSON', async () => {
+  expect(await refusal('GET', '/nowhere')).toMatchObject({ status: 404, code: 'not_found' })
+  expect((await api.call('GET', '/api')).json.error.code).toBe('not_found')
+  const { status, headers, json } = await acme.call('PUT', '/destinations')
+  expect({ status, code: json.error.code, allow: headers.get('allow') }).toEqual({
+    status: 405,
+    code: 'method_not_allowed',
+    allow: 'GET, HEAD, POST',
+  })
+})
+
+test('what lies beside /api is left to others', async () => {
+  expect(await (await fetch(`${api.url}/apiary`)).text()).toBe('not the API')
+})
+
+test.each([
+  ['{"name": '],
+  ['{"name": "caf\\u0000e", "repo_id": "A1"}'],
+  ['{"name": "\\ud800", "repo_id": "A1"}'],
+  ['['.repeat(2_000) + ']'.repeat(2_000)],
+  ['[]'],
+  ['null'],
+  [''],
+])('a body that is no JSON object of storable text is 400: %p', async (body) => {
+  const answer = await acme.call('POST', '/repositories', body)
+  expect({ status: answer.status, code: answer.json.error.code }).toEqual({ status: 400, code: 'invalid_request' })
+})
+
+test('missing fields, wrong types and unknown keys are 400, and all of them are named', async () => {
+  const body = { name: 5, signature_verification: 'yes', colour: 'red' }
+  const { status, code, paths } = await refusal('POST', '/repositories', body)
+  expect({ status, code, paths: paths.toSorted() }).toEqual({
+    status: 400,
+    code: 'invalid_request',
+    paths: ['colour', 'name', 'repo_id', 'signature_verification'],
+  })
+})
+
+test('well-formed but wrong is 422', async () => {
+  expect(await refusal('POST', '/repositories', { repo_id: '', name: ' ' })).toEqual({
+    status: 422,
+    code: 'validation_failed',
+    paths: ['repo_id', 'name'],
+  })
+})
+
+test('a body of another type, or packed, is 415', async () => {
+  const body = JSON.stringify({ repo_id: 'A1', name: 'A' })
+  expect(await refusal('POST', '/repositories', body, { 'content-type': 'text/plain' })).toMatchObject({ status: 415 })
+  expect(await refusal('POST', '/repositories', body, { 'content-encoding': 'gzip' })).toMatchObject({ status: 415 })
+})
+
+test('a body over the limit is 413, told by its length before it is sent', async () => {
+  const big = { name: 'x'.repeat(5_000), repo_id: 'A1' }
+  expect(await refusal('POST', '/repositories', big)).toMatchObject({ status: 413, code: 'payload_too_large' })
+
+  const { hostname, port } = new URL(api.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(
+    `POST ${acme.path}/repositories HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${acme.keys.admin}\r\n` +
+      'Content-Type: application/json\r\nContent-Length: 999999999\r\n\r\n',
+  )
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  expect(answer.toString()).toMatch(/^HTTP\/1\.1 413 /)
+  socket.destroy()
+})
+
+test('a body of unknown length is 413 as soon as it is too long', async () => {
+  const body = new ReadableStream({
+    start: (controller) => {
+      for (let parts = 0; parts < 10; parts += 1) controller.enqueue(Buffer.alloc(1_000, 0x20))
+      controller.close()
+    },
+  })
+  const response = await fetch(`${api.url}${acme.path}/repositories`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${acme.keys.admin}`, 'content-type': 'application/json' },
+    body,
+    duplex: 'half',
+  })
+  expect(response.status).toBe(413)
+})
+
+test.each(['page=0', 'page=x', 'per_page=0', 'per_page=101', 'per_page=', 'colour=red', 'page=1&page=2', 'type=fax', 'type=%00'])(
+  'a query of ?%s is 400',
+  async (query) => {
+    expect(await refusal('GET', `/destinations?${query}`)).toMatchObject({ status: 400, code: 'invalid_request' })
+  },
+)
+
+test('lists come in pages, 25 to a page, with the total of all', async () => {
+  for (let number = 1; number <= 27; number += 1) {
+    expect((await acme.call('POST', '/repositories', { repo_id: `P${number}`, name: 'A' })).status).toBe(201)
+  }
+  const first = await acme.call('GET', '/repositories')
+  expect(first.json.meta).toEqual({ current_page: 1, per_page: 25, total: 27 })
+  const second = await acme.call('GET', '/repositories?page=2')
+  const seen = [...first.json.data, ...second.json.data].map((item) => item.attributes.repo_id)
+  expect(seen).toEqual(Array.from({ length: 27 }, (_, index) => `P${index + 1}`))
+  expect((await acme.call('GET', '/repositories?page=9&per_page=100')).json).toEqual({
+    data: [],
+    meta: { current_page: 9, per_page: 100, total: 27 },
+  })
+})
+
+test('a malformed percent-encoding in the path is refused, not a failure of ours', async () => {
+  const { status } = await acme.call('GET', '/destinations/%E0%A4%A')
+  expect([400, 404]).toContain(status)
+})
+
+test('a database that is away is 503 with Retry-After', async () => {
+  const hangingUp = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
+  await once(hangingUp, 'listening')
+  const { port } = hangingUp.address() as AddressInfo
+  const away = openDatabase(databaseConfig(`postgres://relay:relay@127.0.0.1:${port}/none`), 'away')
+  const broken = await startApi(away)
+  try {
+    const answer = await broken.call('POST', `${acme.path}/destinations`, { key: acme.keys.admin, body: objstore('A') })
+    expect({ status: answer.status, code: answer.json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(broken.log.join('')).toContain('Connection terminated')
+  } finally {
+    await broken.stop()
+    await away.destroy()
+    hangingUp.close()
+  }
+})
+
+test('a bug is 500 without detail, logged with its cause', async () => {
+  await database.db.raw('alter table repository_counts rename to hidden_counts')
+  try {
+    const { status, json } = await acme.call('GET', '/repositories')
+    expect({ status, json }).toEqual({
+      status: 500,
+      json: { error: { code: 'internal_error', message: 'Something went wrong on our side.', request_id: expect.any(String) } },
+    })
+    expect(api.log.join('')).toContain('repository_counts')
+    expect(api.log.join('')).not.toContain(acme.keys.admin)
+  } finally {
+    await database.db.raw('alter table hidden_counts rename to repository_counts')
+  }
+})

@@ -1,0 +1,116 @@
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startApi, wire, type Api, type Tenant } from './api.ts'
+
+let database: TestDatabase
+let api: Api
+let acme: Tenant
+let other: Tenant
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  api = await startApi(database.db)
+  acme = await api.tenant('acme/prod')
+  other = await api.tenant('other/prod')
+})
+
+afterAll(async () => {
+  await api.stop()
+  await database.drop()
+})
+
+test('a new repository is active, unsigned and empty', async () => {
+  const { status, json } = await acme.call('POST', '/repositories', { repo_id: 'A1', name: 'Invoices' })
+  expect({ status, data: json.data }).toEqual({
+    status: 201,
+    data: {
+      id: expect.any(String),
+      type: 'repository',
+      attributes: {
+        repo_id: 'A1',
+        name: 'Invoices',
+        status: 'active',
+        signature_verification: false,
+        document_count: 0,
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
+      },
+    },
+  })
+})
+
+test('only the single response has certificates and connections', async () => {
+  const { repositoryId, connectionId } = await wire(acme, 'B1', false)
+  const { json } = await acme.call('GET', `/repositories/${repositoryId}`)
+  expect(json.data.attributes).toMatchObject({
+    certificates: [],
+    connections: [{ id: connectionId, destination_name: 'Bucket of B1', status: 'inactive' }],
+  })
+  for (const { attributes } of (await acme.call('GET', '/repositories')).json.data) {
+    expect(attributes).not.toHaveProperty('certificates')
+    expect(attributes).not.toHaveProperty('connections')
+  }
+})
+
+test('document_count adds up what every writer has counted', async () => {
+  const { json } = await acme.call('POST', '/repositories', { repo_id: 'C1', name: 'A' })
+  const { id } = json.data
+  await database.db('repository_counts').insert([
+    { repository_id: id, shard: 0, documents: 3 },
+    { repository_id: id, shard: 7, documents: 4 },
+  ])
+  expect((await acme.call('GET', `/repositories/${id}`)).json.data.attributes.document_count).toBe(7)
+  const listed = (await acme.call('GET', '/repositories')).json.data
+  expect(listed.find((item: { id: string }) => item.id === id).attributes.document_count).toBe(7)
+})
+
+test('PATCH changes what is given, and repo_id never', async () => {
+  const { json } = await acme.call('POST', '/repositories', { repo_id: 'D1', name: 'A', signature_verification: true })
+  const path = `/repositories/${json.data.id}`
+  const changed = await acme.call('PATCH', path, { status: 'inactive' })
+  expect(changed.json.data.attributes).toMatchObject({ repo_id: 'D1', name: 'A', status: 'inactive', signature_verification: true })
+  expect(changed.json.data.attributes.updated_at > json.data.attributes.updated_at).toBe(true)
+  expect((await acme.call('PATCH', path, { repo_id: 'D2' })).status).toBe(400)
+  expect((await acme.call('PATCH', path, { status: 'paused' })).status).toBe(422)
+  expect((await acme.call('PATCH', path, {})).json.data.attributes.status).toBe('inactive')
+  expect((await acme.call('GET', '/repositories?status=inactive')).json.data.map(({ id }: { id: string }) => id)).toEqual([json.data.id])
+  expect((await acme.call('GET', '/repositories?status=paused')).status).toBe(400)
+})
+
+const create = async (tenant: Tenant) => (await tenant.call('POST', '/repositories', { repo_id: 'E1', name: 'A' })).status
+
+test('of simultaneous creates with one repo_id exactly one wins, in each workspace', async () => {
+  const statuses = await Promise.all([acme, acme, acme, acme, other].map(create))
+  expect(statuses.slice(0, 4).map(String).toSorted()).toEqual(['201', '409', '409', '409'])
+  expect(statuses[4]).toBe(201)
+})
+
+test('a duplicate repo_id is a conflict until the first one is deleted', async () => {
+  const { repositoryId, connectionId, destinationId } = await wire(acme, 'F1')
+  const again = () => acme.call('POST', '/repositories', { repo_id: 'F1', name: 'Again' })
+  expect((await again()).json.error.code).toBe('conflict')
+  expect((await acme.call('DELETE', `/repositories/${repositoryId}`)).status).toBe(204)
+  expect((await acme.call('GET', `/repositories/${repositoryId}`)).status).toBe(404)
+  expect((await acme.call('GET', `/connections/${connectionId}`)).status).toBe(404)
+  expect((await acme.call('GET', `/destinations/${destinationId}`)).json.data.attributes.connections).toEqual([])
+  expect((await again()).status).toBe(201)
+})
+
+test('deleting spares connections that have another repository, and inactive ones', async () => {
+  const kept = await wire(acme, 'G1')
+  const inactive = await wire(acme, 'G2', false)
+  await acme.call('PATCH', `/connections/${kept.connectionId}`, { repository_ids: [kept.repositoryId, inactive.repositoryId] })
+  expect((await acme.call('DELETE', `/repositories/${inactive.repositoryId}`)).status).toBe(204)
+  const repositoriesOf = async (id: string) => (await acme.call('GET', `/connections/${id}`)).json.data.repositories
+  expect(await repositoriesOf(kept.connectionId)).toEqual([{ id: kept.repositoryId, repo_id: 'G1', description: 'Repository G1' }])
+  expect(await repositoriesOf(inactive.connectionId)).toEqual([])
+})
+
+test('a repository of another workspace is answered like one that does not exist', async () => {
+  const { json } = await acme.call('POST', '/repositories', { repo_id: 'H1', name: 'A' })
+  for (const [method, body] of [['GET'], ['PATCH', { name: 'Mine' }], ['DELETE']] as const) {
+    const foreign = await other.call(method, `/repositories/${json.data.id}`, body)
+    const unknown = await other.call(method, '/repositories/no-id-at-all', body)
+    expect(foreign.status).toBe(404)
+    expect({ ...foreign.json.error, request_id: '' }).toEqual({ ...unknown.json.error, request_id: '' })
+  }
+})

@@ -1,0 +1,107 @@
+import { createAttemptLimit } from '../../src/security/attempt-limit.ts'
+import { createAuthenticator, newApiKey, type StoredKey } from '../../src/security/api-keys.ts'
+
+const path = { userSlug: 'acme', workspaceSlug: 'prod' }
+
+const arrange = (change: Partial<StoredKey> = {}) => {
+  const { id, key, secretSha256 } = newApiKey()
+  const stored: StoredKey = {
+    id,
+    workspace: { id: 'W', ...path },
+    memberId: null,
+    level: 'member',
+    secretSha256,
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+    ...change,
+  }
+  const lookedUp: string[] = []
+  const used: string[] = []
+  const authenticator = createAuthenticator({
+    findKey: (asked) => {
+      lookedUp.push(asked)
+      return Promise.resolve(asked === id ? stored : undefined)
+    },
+    recordUse: (usedId) => {
+      used.push(usedId)
+      return Promise.resolve()
+    },
+    wrongKeys: createAttemptLimit(100, 100),
+  })
+  const authenticate = (authorization: string | undefined) => authenticator.authenticate(authorization, '192.0.2.1', path)
+  return { id, key, authenticate, lookedUp, used }
+}
+
+test('a key is relay_<id>_<256 bits>, and no two are alike', () => {
+  const { id, key, secretSha256 } = newApiKey()
+  expect(key).toMatch(new RegExp(`^relay_${id}_[\\w-]{43}$`))
+  expect(secretSha256).toHaveLength(32)
+  expect(newApiKey().key).not.toBe(key)
+})
+
+test.each(['Bearer ', 'bearer ', 'BEARER  '])('the scheme %p is taken', async (scheme) => {
+  const { id, key, authenticate } = arrange()
+  expect(await authenticate(scheme + key)).toEqual({ keyId: id, userId: null, level: 'member', workspace: { id: 'W', ...path } })
+})
+
+test('what has not the form of a key is refused without a look-up', async () => {
+  const { key, authenticate, lookedUp } = arrange()
+  for (const wrong of [
+    undefined,
+    '',
+    key,
+    `Basic ${key}`,
+    `Bearer ${key}x`,
+    `Bearer ${key.toLowerCase()}`,
+    'Bearer relay__',
+    `Bearer ${key} ${key}`,
+  ]) {
+    await expect(authenticate(wrong)).rejects.toMatchObject({ code: 'unauthorized' })
+  }
+  expect(lookedUp).toEqual([])
+})
+
+test('a right id with a wrong secret is refused, and leaves no trace of use', async () => {
+  const { key, authenticate, lookedUp, used } = arrange()
+  const changed = key.slice(0, -43) + newApiKey().key.slice(-43)
+  await expect(authenticate(`Bearer ${changed}`)).rejects.toMatchObject({ code: 'unauthorized' })
+  expect(lookedUp).toHaveLength(1)
+  expect(used).toEqual([])
+})
+
+test('a use is recorded when the last one is a minute old', async () => {
+  const recent = arrange({ lastUsedAt: new Date(Date.now() - 30_000) })
+  await recent.authenticate(`Bearer ${recent.key}`)
+  expect(recent.used).toEqual([])
+  const old = arrange({ lastUsedAt: new Date(Date.now() - 60_000) })
+  await old.authenticate(`Bearer ${old.key}`)
+  expect(old.used).toEqual([old.id])
+})
+
+describe('the limit of wrong tries', () => {
+  test('counts by address and by the minute', () => {
+    let now = 0
+    const limit = createAttemptLimit(2, 10, () => now)
+    expect([limit.count('192.0.2.1'), limit.count('192.0.2.1'), limit.count('192.0.2.1')]).toEqual([0, 0, 60])
+    expect(limit.count('192.0.2.2')).toBe(0)
+    now = 45_000
+    expect(limit.count('192.0.2.1')).toBe(15)
+    now = 60_000
+    expect(limit.count('192.0.2.1')).toBe(0)
+  })
+
+  test('takes a mapped address for the IPv4 it is, and a whole /64 for one source', () => {
+    const limit = createAttemptLimit(1, 10, () => 0)
+    expect([limit.count('::ffff:192.0.2.1'), limit.count('192.0.2.1')]).toEqual([0, 60])
+    expect([limit.count('2001:db8::1'), limit.count('2001:db8::ffff:1'), limit.count('2001:db8:0:1::1')]).toEqual([0, 60, 0])
+  })
+
+  test('forgets the oldest address rather than grow', () => {
+    const limit = createAttemptLimit(1, 2, () => 0)
+    for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) limit.count(address)
+    expect(limit.count('192.0.2.3')).toBe(60)
+    expect(limit.count('192.0.2.2')).toBe(60)
+    expect(limit.count('192.0.2.1')).toBe(0)
+  })
+})
