@@ -33,6 +33,7 @@ export const serve = async (middlewares: Middleware[], config: ServerConfig, log
     log.error({ err: thrown }, 'a request failed outside of every handler')
   })
 
+  const answer = app.callback()
   const server = createServer(
     {
       headersTimeout: config.RELAY_HTTP_HEADERS_TIMEOUT_MS,
@@ -41,7 +42,7 @@ export const serve = async (middlewares: Middleware[], config: ServerConfig, log
       maxHeaderSize: config.RELAY_HTTP_MAX_HEADER_BYTES,
       connectionsCheckingInterval: 5_000,
     },
-    app.callback(),
+    (request, response) => void answer(request, response),
   )
   server.timeout = config.RELAY_HTTP_IDLE_TIMEOUT_MS
   await listen(server, config)

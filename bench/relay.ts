@@ -1,0 +1,203 @@
+// How fast the main job is, against what Temporal alone costs: documents received by HTTP and delivered to a webhook, beside the
+// bare workflow shape on the same server, in the same run, taking turns, because a machine's speed drifts. The ratio is what counts.
+import { execFileSync, fork, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, tmpdir, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { Client, Connection } from '@temporalio/client'
+import { Agent, request } from 'undici'
+import { createKey } from '../src/commands/key.ts'
+import { createWorkspace } from '../src/commands/workspace.ts'
+import { readConfig } from '../src/config.ts'
+import { openDatabase, type Database } from '../src/db/database.ts'
+import { startWebhookSink } from '../src/demo/webhook-sink.ts'
+import { readReady, type Ready } from '../src/embedded/ready.ts'
+import { newId } from '../src/ids.ts'
+import { documentWorkflowId } from '../workflows/messages.ts'
+import { cpuOfTreeMs } from './processes.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    json: { type: 'boolean', default: false },
+    documents: { type: 'string', default: '200' },
+    rounds: { type: 'string', default: '5' },
+  },
+})
+const documents = Number(options.documents)
+const rounds = Number(options.rounds)
+const inFlight = 50
+const documentBytes = Buffer.alloc(10 * 1024, 'x')
+const destinationCounts = [1, 3]
+
+interface Measured {
+  documents_per_second: number
+  /** Relay, Temporal and PostgreSQL together; the sender and the target are not counted. */
+  cpu_ms_per_document: number | null
+}
+
+const say = (line: string) => process.stderr.write(`${line}\n`)
+
+const waitUntilReady = async (dataDir: string, server: ChildProcess): Promise<Ready> => {
+  for (;;) {
+    const ready = await readReady(dataDir)
+    if (ready) return ready
+    if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`)
+    await delay(100)
+  }
+}
+
+/** Runs the work for every item, so many at a time. */
+const forEach = async <T>(items: T[], work: (item: T) => Promise<unknown>) => {
+  const queue = [...items]
+  await Promise.all(
+    Array.from({ length: inFlight }, async () => {
+      for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
+    }),
+  )
+}
+
+const measure = async (roots: number[], work: () => Promise<void>): Promise<Measured> => {
+  const cpu = () =>
+    roots.map(cpuOfTreeMs).reduce<number | undefined>((sum, ms) => (sum === undefined || ms === undefined ? undefined : sum + ms), 0)
+  const cpuBefore = cpu()
+  const startedAt = performance.now()
+  await work()
+  const seconds = (performance.now() - startedAt) / 1000
+  const cpuAfter = cpu()
+  return {
+    documents_per_second: documents / seconds,
+    cpu_ms_per_document: cpuBefore === undefined || cpuAfter === undefined ? null : (cpuAfter - cpuBefore) / documents,
+  }
+}
+
+/** A workspace of its own for each case, its repository wired to so many webhooks. */
+const wire = async (db: Database, baseUrl: string, targetUrl: string, destinations: number): Promise<string> => {
+  const slugs = `bench/to-${destinations}`
+  await createWorkspace(db, slugs)
+  const { key } = await createKey(db, { workspace: slugs, level: 'admin' })
+  const post = async (path: string, body: object): Promise<string> => {
+    const response = await request(`${baseUrl}/api/${slugs}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    if (response.statusCode !== 201) throw new Error(await response.body.text())
+    return ((await response.body.json()) as { data: { id: string } }).data.id
+  }
+  const repository = await post('/repositories', { repo_id: 'Z1', name: 'Bench' })
+  const ids: string[] = []
+  for (let made = 0; made < destinations; made += 1) {
+    ids.push(
+      await post('/destinations', { name: `target ${made}`, connector_type: 'webhook', config: { url: targetUrl }, credentials: {} }),
+    )
+  }
+  await post('/connections', { name: 'all', repository_ids: [repository], destination_ids: ids })
+  return slugs
+}
+
+const runOurs = async (client: Client, db: Database, baseUrl: string, slugs: string, agent: Agent) => {
+  const docIds = Array.from({ length: documents }, () => newId())
+  await forEach(docIds, async (docId) => {
+    const response = await request(`${baseUrl}/receiver/${slugs}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/octet-stream' },
+      body: documentBytes,
+      dispatcher: agent,
+    })
+    await response.body.dump()
+    if (response.statusCode !== 201) throw new Error(`create answered ${response.statusCode}`)
+  })
+  const received = await db('documents').whereIn('doc_id', docIds).select<{ id: string }[]>('id')
+  await Promise.all(received.map(({ id }) => client.workflow.getHandle(documentWorkflowId(id)).result()))
+  const delivered = await db('documents').whereIn('doc_id', docIds).where({ status: 'delivered' }).count({ total: '*' })
+  if (Number(delivered[0]?.['total']) !== documents) throw new Error('not every document was delivered')
+}
+
+const runFloor = async (client: Client, destinations: number) => {
+  const ids = Array.from({ length: documents }, () => `floor/${newId()}`)
+  await forEach(ids, (workflowId) => client.workflow.start('bareDocument', { workflowId, taskQueue: 'floor', args: [destinations] }))
+  await Promise.all(ids.map((workflowId) => client.workflow.getHandle(workflowId).result()))
+}
+
+const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
+
+const summarise = (name: string, pairs: { ours: Measured; floor: Measured }[]) => {
+  const middle = (pick: (pair: { ours: Measured; floor: Measured }) => Measured): Measured => ({
+    documents_per_second: median(pairs.map((pair) => pick(pair).documents_per_second)),
+    cpu_ms_per_document: pairs.some((pair) => pick(pair).cpu_ms_per_document === null)
+      ? null
+      : median(pairs.map((pair) => pick(pair).cpu_ms_per_document!)),
+  })
+  const ratios = pairs.map(({ ours, floor }) => ours.documents_per_second / floor.documents_per_second)
+  return {
+    case: name,
+    ours: middle((pair) => pair.ours),
+    floor: middle((pair) => pair.floor),
+    ratio: { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) },
+  }
+}
+
+const main = async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'relay-bench-'))
+  const server = spawn(process.execPath, ['src/main.ts', 'server'], {
+    cwd: new URL('..', import.meta.url),
+    env: { ...process.env, RELAY_DATA_DIR: dataDir, RELAY_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'error' },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  try {
+    const ready = await waitUntilReady(dataDir, server)
+    const floorWorker = fork(new URL('./floor/worker.ts', import.meta.url), {
+      env: { ...process.env, TEMPORAL_ADDRESS: ready.temporal_address },
+    })
+    await once(floorWorker, 'message')
+    const db = openDatabase({ ...readConfig(), DATABASE_URL: ready.database_url }, 'bench')
+    const connection = await Connection.connect({ address: ready.temporal_address })
+    const client = new Client({ connection })
+    const agent = new Agent({ connections: inFlight })
+    const sink = await startWebhookSink()
+    const roots = [server.pid!, floorWorker.pid!]
+
+    const pairs = new Map(destinationCounts.map((count) => [count, [] as { ours: Measured; floor: Measured }[]]))
+    const wired = new Map<number, string>()
+    for (const count of destinationCounts) wired.set(count, await wire(db, ready.base_url, sink.url, count))
+    // round 0 warms both up and is not counted
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const count of destinationCounts) {
+        const floor = await measure(roots, () => runFloor(client, count))
+        const ours = await measure(roots, () => runOurs(client, db, ready.base_url, wired.get(count)!, agent))
+        say(
+          `${round === 0 ? 'warm-up' : `round ${round}`}, ${count} destination(s): ours ${ours.documents_per_second.toFixed(1)}/s, ` +
+            `floor ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}`,
+        )
+        if (round > 0) pairs.get(count)!.push({ ours, floor })
+      }
+    }
+
+    const rows = [...pairs].map(([count, measured]) => summarise(`${count} destination${count === 1 ? '' : 's'}`, measured))
+    const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
+    const hardware = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`
+    if (options.json) console.log(JSON.stringify({ name: 'relay', hardware, commit, rows }, null, 2))
+    else {
+      console.log(`${hardware}, commit ${commit}, ${rounds} rounds of ${documents} documents of ${documentBytes.length} bytes`)
+      for (const { case: name, ours, floor, ratio } of rows) {
+        console.log(
+          `${name}: ${ours.documents_per_second.toFixed(1)} documents/s against ${floor.documents_per_second.toFixed(1)}, ` +
+            `ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}); ` +
+            `CPU ${ours.cpu_ms_per_document?.toFixed(0) ?? '?'} ms/document against ${floor.cpu_ms_per_document?.toFixed(0) ?? '?'}`,
+        )
+      }
+    }
+
+    floorWorker.disconnect()
+    await Promise.all([once(floorWorker, 'exit'), agent.close(), sink.stop(), connection.close(), db.destroy()])
+  } finally {
+    server.kill('SIGTERM')
+    if (server.exitCode === null) await once(server, 'exit')
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+await main()

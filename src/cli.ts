@@ -1,0 +1,203 @@
+import { Command, Option } from 'commander'
+import { createKey, listKeys, revokeKey } from './commands/key.ts'
+import { createWorkspace, listWorkspaces } from './commands/workspace.ts'
+import { databaseOf, startApi, startWorker, type Running } from './compose.ts'
+import { readConfig, type Config } from './config.ts'
+import type { Database } from './db/database.ts'
+import { migrate } from './db/migrations.ts'
+import { diagnose } from './doctor.ts'
+import { readReady } from './embedded/ready.ts'
+import { createLog, type Log } from './log.ts'
+import { keyLevels, type KeyLevel } from './security/levels.ts'
+import { registerSearchAttributes } from './temporal/search-attributes.ts'
+import { installRuntime } from './temporal/worker.ts'
+
+type Variables = NodeJS.ProcessEnv
+
+/** The command line. Answers go to standard output, everything else to standard error. */
+export const createCli = (variables: Variables): Command => {
+  const program = new Command('relay')
+    .description('Takes documents from an enterprise source system and delivers each of them to every wired destination.')
+    .showHelpAfterError()
+  const config = () => readConfig(withRunningServer(variables))
+  const json = new Option('--json', 'answer in JSON')
+
+  program
+    .command('api')
+    .description('serve the management API and the receivers')
+    .action(async () => {
+      const settings = config()
+      const log = createLog(settings.RELAY_LOG_LEVEL)
+      const api = await startApi(settings, log)
+      log.info({ base_url: api.baseUrl }, 'the api is ready')
+      await untilSignal([api], log)
+    })
+
+  program
+    .command('worker')
+    .description('run workflows and deliver documents')
+    .action(async () => {
+      const settings = config()
+      const log = createLog(settings.RELAY_LOG_LEVEL)
+      installRuntime(log)
+      const worker = await startWorker(settings, log)
+      log.info('the worker is ready')
+      await untilSignal([worker], log, worker.ended)
+    })
+
+  program
+    .command('migrate')
+    .description('bring the database schema up to date and register the search attributes')
+    .addOption(json)
+    .action(async (options: { json?: boolean }) => {
+      const settings = config()
+      const applied = await withDatabase(settings, migrate)
+      const refusal = await registerSearchAttributes(settings)
+      if (options.json) {
+        answer({ applied, search_attributes: refusal === undefined })
+        return
+      }
+      say(applied.length > 0 ? `Applied: ${applied.join(', ')}` : 'The schema is up to date.')
+      say(
+        refusal === undefined
+          ? 'The search attributes are registered.'
+          : `Search attributes are not registered, the relay runs without them: ${refusal}`,
+      )
+    })
+
+  program
+    .command('doctor')
+    .description('look for what is missing or away')
+    .addOption(json)
+    .action(async (options: { json?: boolean }) => {
+      const findings = await diagnose(config())
+      if (options.json) answer(findings)
+      else for (const { name, ok, message } of findings) say(`${ok ? 'ok  ' : 'FAIL'}  ${name}: ${message}`)
+      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+    })
+
+  addWorkspaceCommands(program, config, json)
+  addKeyCommands(program, config, json)
+  addStackCommands(program, variables)
+  return program
+}
+
+const addWorkspaceCommands = (program: Command, config: () => Config, json: Option) => {
+  const workspace = program.command('workspace').description('workspaces')
+  workspace
+    .command('create <user/workspace>')
+    .description('make a workspace')
+    .addOption(json)
+    .action(async (slugs: string, options: { json?: boolean }) => {
+      const created = await withDatabase(config(), (db) => createWorkspace(db, slugs))
+      if (options.json) answer(created)
+      else say(`Workspace ${slugs} is made: ${created.id}`)
+    })
+  workspace
+    .command('list')
+    .description('every workspace')
+    .addOption(json)
+    .action(async (options: { json?: boolean }) => {
+      const workspaces = await withDatabase(config(), listWorkspaces)
+      if (options.json) answer(workspaces)
+      else for (const { id, user_slug, workspace_slug } of workspaces) say(`${id}  ${user_slug}/${workspace_slug}`)
+    })
+}
+
+const addKeyCommands = (program: Command, config: () => Config, json: Option) => {
+  const key = program.command('key').description('API keys')
+  key
+    .command('create <user/workspace>')
+    .description('make a key; it is shown this once')
+    .addOption(new Option('--level <level>', 'what the key may do').choices([...keyLevels]).makeOptionMandatory())
+    .option('--name <name>', 'what it is for', 'made on the command line')
+    .addOption(json)
+    .action(async (workspace: string, options: { level: KeyLevel; name: string; json?: boolean }) => {
+      const created = await withDatabase(config(), (db) => createKey(db, { workspace, level: options.level, name: options.name }))
+      if (options.json) answer(created)
+      else say(created.key)
+    })
+  key
+    .command('list <user/workspace>')
+    .description("a workspace's keys")
+    .addOption(json)
+    .action(async (workspace: string, options: { json?: boolean }) => {
+      const keys = await withDatabase(config(), (db) => listKeys(db, workspace))
+      if (options.json) answer(keys)
+      else for (const { id, level } of keys) say(`${id}  ${level}`)
+    })
+  key
+    .command('revoke <id>')
+    .description('end a key')
+    .action(async (id: string) => {
+      await withDatabase(config(), (db) => revokeKey(db, id))
+      say(`Key ${id} is revoked.`)
+    })
+}
+
+const addStackCommands = (program: Command, variables: Variables) => {
+  program
+    .command('server')
+    .description('everything in one: PostgreSQL, Temporal with its UI, API, receivers and worker, for development')
+    .action(async () => {
+      const { startServer } = await import('./server.ts')
+      const log = createLog(readConfig(variables).RELAY_LOG_LEVEL)
+      const server = await startServer(variables, log, tell)
+      tell(
+        `The relay is ready at ${server.baseUrl}${server.temporalUiUrl ? `, the Temporal UI at ${server.temporalUiUrl}` : ''}. Stop it with Ctrl-C.`,
+      )
+      await untilSignal([server], log, server.ended)
+    })
+  program
+    .command('demo')
+    .description('the same with a demo workspace, two local targets and a document that goes all the way')
+    .option('--once', 'end after the delivery, with 0 if it arrived')
+    .action(async (options: { once?: boolean }) => {
+      const { runDemo } = await import('./demo/demo.ts')
+      const log = createLog(variables['RELAY_LOG_LEVEL'] ?? 'warn')
+      const demo = await runDemo(variables, log, say)
+      if (!demo.delivered) process.exitCode = 1
+      if (options.once) return demo.stop()
+      say('\nEverything stays up until Ctrl-C.')
+      return untilSignal([demo], log)
+    })
+}
+
+/** Where DATABASE_URL is not set, the addresses of the script/server that runs on RELAY_DATA_DIR. */
+const withRunningServer = (variables: Variables): Variables => {
+  if (variables['DATABASE_URL']) return variables
+  const ready = readReady(readConfig(variables).RELAY_DATA_DIR)
+  if (!ready) return variables
+  return { ...variables, DATABASE_URL: ready.database_url, TEMPORAL_ADDRESS: ready.temporal_address }
+}
+
+const withDatabase = async <T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> => {
+  const db = databaseOf(config, 'cli')
+  try {
+    return await work(db)
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** Runs until SIGTERM or Ctrl-C, or until a part ends by itself; then stops every part, the last started first. */
+const untilSignal = async (parts: Running[], log: Log, ended?: Promise<void>): Promise<void> => {
+  const signalled = new Promise<string>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
+  })
+  try {
+    const reason = await Promise.race([signalled, ended?.then(() => 'the end of its work') ?? signalled])
+    log.info({ reason }, 'stopping')
+  } finally {
+    for (const part of parts.toReversed()) await part.stop()
+  }
+}
+
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`)
+}
+// what goes on while a command runs, apart from its answer
+const tell = (line: string): void => {
+  process.stderr.write(`${line}\n`)
+}
+const answer = (value: unknown) => say(JSON.stringify(value, null, 2))

@@ -1,0 +1,144 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createKey } from '../commands/key.ts'
+import { createWorkspace } from '../commands/workspace.ts'
+import { databaseOf, type Running } from '../compose.ts'
+import type { Log } from '../log.ts'
+import { startServer, type Server } from '../server.ts'
+import { documentWorkflowId } from '../../workflows/messages.ts'
+import { invoicePdf } from './invoice.ts'
+import { startSftpSink } from './sftp-sink.ts'
+import { startWebhookSink } from './webhook-sink.ts'
+
+const deliveryTimeoutMs = 60_000
+const requestTimeoutMs = 30_000
+
+/** The main job, told step by step: a document goes all the way from a source system to two targets. */
+export const runDemo = async (
+  variables: NodeJS.ProcessEnv,
+  log: Log,
+  say: (line: string) => void,
+): Promise<Running & { delivered: boolean }> => {
+  const running: Running[] = []
+  const stop = async () => {
+    for (const part of running.splice(0).toReversed()) await part.stop()
+  }
+  try {
+    const server = await startServer({ ...variables, RELAY_DATA_DIR: variables['RELAY_DATA_DIR'] ?? join('.relay', 'demo') }, log, say)
+    running.push(server)
+    const sink = await startWebhookSink()
+    running.push(sink)
+    const filesDirectory = join(server.config.RELAY_DATA_DIR, 'sftp')
+    const sftp = await startSftpSink(filesDirectory)
+    running.push(sftp)
+
+    const slugs = `demo/run-${Date.now()}`
+    const key = await makeWorkspace(server, slugs)
+    say('')
+    say(`1. A workspace ${slugs} with an API key; the API is at ${server.baseUrl}/api/${slugs}`)
+
+    const api = createClient(`${server.baseUrl}/api/${slugs}`, key)
+    const sftpDestination = await api.post('/destinations', {
+      name: 'Archive',
+      connector_type: 'sftp',
+      config: { host: sftp.host, port: sftp.port, directory: 'inbox' },
+      credentials: { username: sftp.username, password: sftp.password },
+    })
+    const webhookDestination = await api.post('/destinations', {
+      name: 'Workflow',
+      connector_type: 'webhook',
+      config: { url: sink.url },
+      credentials: { secret: `whsec_${randomBytes(24).toString('base64')}` },
+    })
+    const repository = await api.post('/repositories', { repo_id: 'Z1', name: 'Incoming invoices' })
+    await api.post('/connections', {
+      name: 'Invoices to archive and workflow',
+      repository_ids: [repository.id],
+      destination_ids: [sftpDestination.id, webhookDestination.id],
+    })
+    say(`2. Two targets: an SFTP server at ${sftp.host}:${sftp.port} and a webhook at ${sink.url}; repository Z1 is wired to both`)
+
+    const docId = randomBytes(16).toString('hex').toUpperCase()
+    const pdf = invoicePdf(docId)
+    const sha256 = createHash('sha256').update(pdf).digest('hex')
+    const receiver = `${server.baseUrl}/receiver/${slugs}`
+    const created = await fetch(`${receiver}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/pdf' },
+      body: new Uint8Array(pdf),
+      signal: AbortSignal.timeout(requestTimeoutMs),
+    })
+    say(`3. The source system sends a PDF of ${pdf.length} bytes to ${receiver}: ${created.status} ${created.statusText}`)
+    if (created.status !== 201) throw new Error(created.headers.get('x-errordescription') ?? 'the document was refused')
+
+    const document = await untilSettled(api)
+    for (const { destination_name, status, path, attempts } of document.attributes.deliveries) {
+      say(`4. ${destination_name}: ${status} after ${attempts} attempt${attempts === 1 ? '' : 's'}, ${path}`)
+    }
+    const file = await readFile(join(filesDirectory, 'inbox', 'Z1', docId, 'data')).catch(() => Buffer.alloc(0))
+    const equal = createHash('sha256').update(file).digest('hex') === sha256 && sink.calls.some((call) => call.sha256 === sha256)
+    const delivered = document.attributes.status === 'delivered' && equal
+    say(
+      `5. The document is ${document.attributes.status}; what arrived is ${equal ? 'byte for byte what was sent' : 'NOT what was sent'} (SHA-256 ${sha256})`,
+    )
+    say('')
+    say('Look around:')
+    if (server.temporalUiUrl) {
+      say(`  its workflow     ${server.temporalUiUrl}/namespaces/default/workflows/${encodeURIComponent(documentWorkflowId(document.id))}`)
+    }
+    say(`  its state        curl -H 'Authorization: Bearer ${key}' ${server.baseUrl}/api/${slugs}/documents/${document.id}`)
+    say(`  the files        ${filesDirectory}`)
+    return { delivered, stop }
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+}
+
+const makeWorkspace = async (server: Server, slugs: string): Promise<string> => {
+  const db = databaseOf(server.config, 'demo')
+  try {
+    await createWorkspace(db, slugs)
+    return (await createKey(db, { workspace: slugs, level: 'admin', name: 'demo' })).key
+  } finally {
+    await db.destroy()
+  }
+}
+
+interface Resource {
+  id: string
+  attributes: {
+    status: string
+    deliveries: { destination_name: string; status: string; path: string; attempts: number }[]
+  }
+}
+
+const createClient = (baseUrl: string, key: string) => {
+  const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
+    const response = await fetch(`${baseUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, accept: 'application/json', ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(requestTimeoutMs),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
+    return (JSON.parse(text) as { data: T }).data
+  }
+  return {
+    get: <T>(path: string) => call<T>('GET', path),
+    post: (path: string, body: object) => call<{ id: string }>('POST', path, body),
+  }
+}
+
+const untilSettled = async (api: ReturnType<typeof createClient>): Promise<Resource> => {
+  const deadline = Date.now() + deliveryTimeoutMs
+  for (;;) {
+    const [found] = await api.get<Resource[]>('/documents')
+    const document = await api.get<Resource>(`/documents/${found!.id}`)
+    if (document.attributes.status === 'delivered' || document.attributes.status === 'failed' || Date.now() > deadline) return document
+    await delay(200)
+  }
+}

@@ -1,0 +1,111 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { join, posix } from 'node:path'
+import type { AddressInfo } from 'node:net'
+import ssh2, { type AuthContext, type SFTPWrapper } from 'ssh2'
+
+const { Server, utils } = ssh2
+const { OPEN_MODE, STATUS_CODE } = utils.sftp
+
+/**
+ * An SFTP server that keeps what it gets below one folder. Real SSH and SFTP, enough of it to take files: it runs wherever Node
+ * does, where an OpenSSH server would first have to be installed.
+ */
+export const startSftpSink = async (directory: string) => {
+  await mkdir(directory, { recursive: true })
+  const username = 'relay'
+  const password = randomBytes(18).toString('base64url')
+  const hostKey = utils.generateKeyPairSync('ed25519')
+  const server = new Server({ hostKeys: [hostKey.private] }, (client) => {
+    client.on('authentication', (context) => (isAllowed(context, username, password) ? context.accept() : context.reject(['password'])))
+    client.on('session', (accept) => {
+      accept().on('sftp', (acceptSftp) => answerSftp(acceptSftp(), directory))
+    })
+    // a client that goes without a good-bye
+    client.on('error', () => client.end())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    host: '127.0.0.1',
+    port: (server.address() as AddressInfo).port,
+    username,
+    password,
+    stop: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  }
+}
+
+const isAllowed = (context: AuthContext, username: string, password: string) => {
+  if (context.method !== 'password' || context.username !== username) return false
+  const given = Buffer.from(context.password)
+  const wanted = Buffer.from(password)
+  return given.length === wanted.length && timingSafeEqual(given, wanted)
+}
+
+const answerSftp = (sftp: SFTPWrapper, directory: string) => {
+  const files = new Map<number, FileHandle>()
+  let lastHandle = 0
+  const local = (path: string) => join(directory, posix.resolve('/', path))
+  const fileOf = (handle: Buffer) => files.get(handle.readUInt32BE(0))
+
+  const answer = async (request: number, work: () => Promise<void>) => {
+    try {
+      await work()
+    } catch (thrown) {
+      const { code } = thrown as NodeJS.ErrnoException
+      sftp.status(
+        request,
+        code === 'ENOENT' ? STATUS_CODE.NO_SUCH_FILE : code === 'EACCES' ? STATUS_CODE.PERMISSION_DENIED : STATUS_CODE.FAILURE,
+      )
+    }
+  }
+  const done = (request: number, work: () => Promise<unknown>) =>
+    void answer(request, async () => {
+      await work()
+      sftp.status(request, STATUS_CODE.OK)
+    })
+  const tellAttributes = (request: number, path: string) =>
+    void answer(request, async () => {
+      const { mode, uid, gid, size, atimeMs, mtimeMs } = await stat(local(path))
+      sftp.attrs(request, { mode, uid, gid, size, atime: Math.floor(atimeMs / 1000), mtime: Math.floor(mtimeMs / 1000) })
+    })
+
+  sftp.on(
+    'OPEN',
+    (request, path, flags) =>
+      void answer(request, async () => {
+        const file = await open(local(path), modeOf(flags))
+        lastHandle += 1
+        files.set(lastHandle, file)
+        const handle = Buffer.alloc(4)
+        handle.writeUInt32BE(lastHandle)
+        sftp.handle(request, handle)
+      }),
+  )
+  sftp.on('WRITE', (request, handle, offset, data) => done(request, async () => fileOf(handle)!.write(data, 0, data.length, offset)))
+  sftp.on('CLOSE', (request, handle) =>
+    done(request, async () => {
+      await fileOf(handle)!.close()
+      files.delete(handle.readUInt32BE(0))
+    }),
+  )
+  sftp.on('MKDIR', (request, path) => done(request, () => mkdir(local(path))))
+  sftp.on('REMOVE', (request, path) => done(request, () => rm(local(path))))
+  sftp.on('RENAME', (request, from, to) => done(request, () => rename(local(from), local(to))))
+  sftp.on('STAT', tellAttributes)
+  sftp.on('LSTAT', tellAttributes)
+  sftp.on('REALPATH', (request, path) => {
+    const filename = posix.resolve('/', path)
+    sftp.name(request, [{ filename, longname: filename, attrs: {} as never }])
+  })
+  sftp.on('close', () => {
+    for (const file of files.values()) void file.close().catch(() => undefined)
+  })
+}
+
+const modeOf = (flags: number): string => {
+  if (flags & OPEN_MODE.EXCL) return 'wx'
+  if (flags & OPEN_MODE.TRUNC) return 'w'
+  return flags & OPEN_MODE.WRITE ? 'r+' : 'r'
+}

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { databaseOf, startApi, startWorker, type Running } from './compose.ts'
+import { readConfig, type Config } from './config.ts'
+import { migrate } from './db/migrations.ts'
+import { removeReady, writeReady } from './embedded/ready.ts'
+import { startStack } from './embedded/stack.ts'
+import type { Log } from './log.ts'
+import { registerSearchAttributes } from './temporal/search-attributes.ts'
+import { installRuntime } from './temporal/worker.ts'
+
+export interface Server extends Running {
+  config: Config
+  baseUrl: string
+  temporalUiUrl: string | null
+  /** Resolves or rejects where the worker ends by itself. */
+  ended: Promise<void>
+}
+
+/**
+ * Everything in this process, and the database and Temporal beside it where no address of one is given. For development and the
+ * demo: data lies in RELAY_DATA_DIR and survives a restart; targets on this machine are allowed.
+ * @param say told what is going on, in words: the first start may take minutes
+ */
+export const startServer = async (variables: NodeJS.ProcessEnv, log: Log, say: (line: string) => void): Promise<Server> => {
+  const given = readConfig(variables)
+  const dataDir = given.RELAY_DATA_DIR
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const running: Running[] = []
+  const stop = async () => {
+    for (const part of running.splice(0).toReversed()) await part.stop()
+  }
+
+  try {
+    const stack = await startStack({ dataDir, config: given, log, say })
+    running.push(stack)
+    const config = readConfig({
+      RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
+      ...variables,
+      DATABASE_URL: stack.databaseUrl,
+      TEMPORAL_ADDRESS: stack.temporalAddress,
+      RELAY_SECRET_KEYS: variables['RELAY_SECRET_KEYS'] ?? (await keepSecretKey(dataDir)),
+    })
+    await migrateOnce(config)
+    const refusal = await registerSearchAttributes(config)
+    if (refusal !== undefined) log.warn({ reason: refusal }, 'search attributes are not registered, running without them')
+
+    installRuntime(log)
+    say('Starting the worker and the API ...')
+    const worker = await startWorker(config, log)
+    running.push(worker)
+    const api = await startApi(config, log)
+    running.push(api)
+
+    await writeReady(dataDir, {
+      base_url: api.baseUrl,
+      temporal_address: stack.temporalAddress,
+      temporal_ui_url: stack.temporalUiUrl,
+      database_url: stack.databaseUrl,
+      pid: process.pid,
+    })
+    running.push({ stop: () => removeReady(dataDir) })
+    return { config, baseUrl: api.baseUrl, temporalUiUrl: stack.temporalUiUrl, ended: worker.ended, stop }
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+}
+
+const migrateOnce = async (config: Config) => {
+  const db = databaseOf(config, 'migrate')
+  try {
+    await migrate(db)
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** A sealing key of this data directory's own, made at the first start: without it the credentials in its database stay closed. */
+const keepSecretKey = async (dataDir: string): Promise<string> => {
+  const file = join(dataDir, 'secret-key')
+  try {
+    return (await readFile(file, 'utf8')).trim()
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT') throw thrown
+    const entry = `local:${randomBytes(32).toString('base64')}`
+    await writeFile(file, `${entry}\n`, { mode: 0o600, flag: 'wx' })
+    return entry
+  }
+}

@@ -1,0 +1,215 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { CancelledFailure } from '@temporalio/common'
+import { MockActivityEnvironment } from '@temporalio/testing'
+import { createActivities } from '../../activities/delivery.ts'
+import { findConnector } from '../../src/connectors/index.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createDeliveries } from '../../src/db/deliveries.ts'
+import { createReceipts } from '../../src/db/receipts.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
+import type { AttemptInput, AttemptOutcome } from '../../workflows/messages.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+
+const config = testConfig({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
+const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
+
+let database: TestDatabase
+let target: HttpTarget
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  target = await startHttpTarget()
+})
+afterAll(async () => {
+  await target.stop()
+  await outbound.close()
+  await database.drop()
+})
+beforeEach(() => {
+  target.arrivals.length = 0
+  target.answerWith((_, response) => response.end('taken'))
+})
+
+/** A document that waits for its delivery, and the activity that is to make it. */
+const waiting = async (credentials: object = {}) => {
+  const { db } = database
+  const wiring = await createWiring(db, [{ name: 'target', config: { url: `${target.origin}/in` } }])
+  const destinationId = wiring.destinations['target']!
+  const sealed = keyRing.seal(credentials, credentialsOf(wiring.workspaceId, destinationId))
+  await db('destinations').where({ id: destinationId }).update({ credentials_sealed: sealed })
+  const received = await createReceipts(db, config).receive(await receiptOf(wiring, { data: 'hello' }))
+  if (!received.created) throw new Error('not created')
+  const { documentId } = received.messages[0]!
+
+  const { attemptDelivery, recordCancellation } = createActivities({
+    deliveries: createDeliveries(db),
+    contents: { postgres: createPostgresStore(db), s3: undefined },
+    findConnector,
+    openCredentials: (consignment) =>
+      keyRing.open(consignment.destination.credentialsSealed, credentialsOf(consignment.workspaceId, consignment.destination.id)),
+    outbound,
+    config,
+  })
+  const input: AttemptInput = { documentId, destinationId, policy, failures: 0, remainingMs: policy.ttlMs, attemptTimeoutMs: 5_000 }
+  const attempt = (more: Partial<AttemptInput> = {}, environment = new MockActivityEnvironment()): Promise<AttemptOutcome> =>
+    environment.run(attemptDelivery, { ...input, ...more })
+  const delivery = () => db('deliveries').where({ document_id: documentId }).first()
+  const attempts = () => db('delivery_attempts').where({ document_id: documentId }).orderBy('number')
+  return { db, documentId, destinationId, attempt, recordCancellation, delivery, attempts }
+}
+
+describe('an attempt', () => {
+  it('delivers, and is recorded', async () => {
+    const { attempt, delivery, attempts } = await waiting()
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
+    expect(await delivery()).toMatchObject({ status: 'delivered', attempts: 1 })
+    expect(await attempts()).toMatchObject([{ number: 1, outcome: 'delivered', bytes_sent: 5 }])
+  })
+
+  it('run a second time, delivers nothing a second time', async () => {
+    const { attempt, attempts } = await waiting()
+    await attempt()
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await attempts()).toHaveLength(1)
+  })
+
+  it('that fails tells when to try again, and what was wrong', async () => {
+    target.answerWith((_, response) => {
+      response.statusCode = 503
+      response.end('busy')
+    })
+    const { attempt, delivery, attempts } = await waiting()
+    const outcome = await attempt()
+    expect(outcome).toMatchObject({ status: 'retrying', failures: 1, error: expect.stringContaining('503') })
+    expect((outcome as { inMs: number }).inMs).toBeGreaterThanOrEqual(10_000)
+    expect((outcome as { inMs: number }).inMs).toBeLessThanOrEqual(11_000)
+    expect(await delivery()).toMatchObject({ status: 'retrying', attempts: 1, last_error: expect.stringContaining('503') })
+    expect(await attempts()).toMatchObject([{ outcome: 'retryable', answer: { status: 503, body: 'busy' } }])
+  })
+
+  it('obeys the Retry-After of its target', async () => {
+    target.answerWith((_, response) => {
+      response.writeHead(429, { 'retry-after': '30' })
+      response.end()
+    })
+    const { attempt } = await waiting()
+    expect((await attempt()) as { inMs: number }).toMatchObject({ status: 'retrying', inMs: expect.any(Number) })
+    expect(((await attempt()) as { inMs: number }).inMs).toBeGreaterThanOrEqual(30_000)
+  })
+
+  it('that was the last one fails the delivery', async () => {
+    target.answerWith((_, response) => {
+      response.statusCode = 500
+      response.end()
+    })
+    const { db, destinationId, attempt, delivery } = await waiting()
+    expect(await attempt({ failures: 2 })).toMatchObject({ status: 'failed', error: expect.stringContaining('gave up after 3 attempts') })
+    expect(await delivery()).toMatchObject({ status: 'failed' })
+    expect(await db('destinations').where({ id: destinationId }).first()).toMatchObject({ status: 'failing' })
+  })
+
+  it('fails at once on what no retry can mend', async () => {
+    target.answerWith((_, response) => {
+      response.statusCode = 410
+      response.end()
+    })
+    const { attempt, attempts } = await waiting()
+    expect(await attempt()).toMatchObject({ status: 'failed' })
+    expect(await attempts()).toMatchObject([{ outcome: 'permanent' }])
+  })
+
+  it('reads the config as it is now', async () => {
+    const { db, destinationId, attempt } = await waiting()
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ config: JSON.stringify({ url: 'http://127.0.0.1:1/' }) })
+    expect(await attempt()).toMatchObject({ status: 'retrying' })
+    expect(target.arrivals).toEqual([])
+  })
+
+  it('records one that was cut off before it, and counts it', async () => {
+    const { attempt, attempts } = await waiting()
+    const environment = new MockActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
+    expect(await attempt({}, environment)).toEqual({ status: 'delivered' })
+    expect(await attempts()).toMatchObject([
+      { number: 1, outcome: 'interrupted' },
+      { number: 2, outcome: 'delivered' },
+    ])
+  })
+
+  it('gives up where the one that was cut off was the last', async () => {
+    const { attempt, delivery } = await waiting()
+    const environment = new MockActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
+    expect(await attempt({ failures: 2 }, environment)).toMatchObject({ status: 'failed' })
+    expect(target.arrivals).toEqual([])
+    expect(await delivery()).toMatchObject({ status: 'failed', attempts: 1 })
+  })
+
+  it('ends when its time is up, and that is an outcome like another', async () => {
+    target.answerWith(() => {})
+    const { attempt } = await waiting()
+    expect(await attempt({ attemptTimeoutMs: 300 })).toMatchObject({ status: 'retrying', error: expect.stringContaining('300 ms') })
+  })
+
+  it('heartbeats while it is under way', async () => {
+    target.answerWith((_, response) => void delay(1_200).then(() => response.end()))
+    const { attempt } = await waiting()
+    const environment = new MockActivityEnvironment()
+    const beats: unknown[] = []
+    environment.on('heartbeat', (details: unknown) => beats.push(details))
+    await attempt({}, environment)
+    expect(beats).toContainEqual({ startedAt: expect.any(Number), bytesSent: 5 })
+  })
+
+  it('stops when it is cancelled, and leaves the record to who cancelled it', async () => {
+    target.answerWith(() => {})
+    const { attempt, attempts } = await waiting()
+    const environment = new MockActivityEnvironment()
+    const stopped = attempt({}, environment)
+    while (target.arrivals.length === 0) await delay(10)
+    environment.cancel()
+    await expect(stopped).rejects.toThrow(CancelledFailure)
+    expect(await attempts()).toEqual([])
+  })
+
+  it('goes nowhere once its destination is deleted', async () => {
+    const { db, destinationId, attempt, delivery } = await waiting()
+    await db('destinations').where({ id: destinationId }).update({ deleted_at: db.fn.now() })
+    expect(await attempt()).toEqual({ status: 'cancelled' })
+    expect(await attempt()).toEqual({ status: 'cancelled' })
+    expect(target.arrivals).toEqual([])
+    expect(await delivery()).toMatchObject({ status: 'cancelled' })
+  })
+
+  it('tells of credentials that do not open without showing them', async () => {
+    const { db, destinationId, attempt, delivery } = await waiting({ bearer_token: 'canary-token' })
+    const foreign = createKeyRing([`other:${Buffer.alloc(32, 9).toString('base64')}`])
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ credentials_sealed: foreign.seal({ bearer_token: 'canary-token' }, ['x']) })
+    expect(await attempt()).toMatchObject({ status: 'retrying', error: expect.stringContaining('RELAY_SECRET_KEYS') })
+    expect(JSON.stringify(await delivery())).not.toContain('canary')
+  })
+})
+
+describe('recording a cancellation', () => {
+  it('ends the delivery, however often it runs, unless it has arrived', async () => {
+    const { documentId, destinationId, recordCancellation, delivery } = await waiting()
+    const environment = new MockActivityEnvironment()
+    await environment.run(recordCancellation, { documentId, destinationId })
+    await environment.run(recordCancellation, { documentId, destinationId })
+    expect(await delivery()).toMatchObject({ status: 'cancelled' })
+
+    const arrived = await waiting()
+    await arrived.attempt()
+    await environment.run(arrived.recordCancellation, arrived)
+    expect(await arrived.delivery()).toMatchObject({ status: 'delivered' })
+  })
+})
