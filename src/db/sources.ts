@@ -65,36 +65,35 @@ export const createSources = (db: Database) => ({
         workspaceSlug: row.workspace_slug,
         settings: workspaceSettings(row.workspace_settings),
       },
-      repository: {
-        id: row.id,
-        repoId: row.repo_id,
-        name: row.name,
-        status: row.status,
-        signatureVerification: row.signature_verification,
-      },
+      repository: toRepository(row),
       wires: row.wires.map((wire) => ({ ...wire, settings: connectionSettings(wire.settings) })),
     }
   },
 
-  /** Every repository of a workspace, for serverInfo. Undefined where there is no such workspace. */
-  list: async (
-    userSlug: string,
-    workspaceSlug: string,
-  ): Promise<{ repoId: string; name: string; status: 'active' | 'inactive' }[] | undefined> => {
-    const { rows } = await db.raw<{ rows: { repo_id: string | null; name: string; status: 'active' | 'inactive' }[] }>(
+  /** Every repository of a workspace, for serverInfo; none where there is no such workspace. */
+  list: async (userSlug: string, workspaceSlug: string): Promise<Source['repository'][]> => {
+    const { rows } = await db.raw<{ rows: Pick<Row, 'id' | 'repo_id' | 'name' | 'status' | 'signature_verification'>[] }>(
       `
-      select repo_id, repositories.name, repositories.status
+      select repositories.id, repo_id, name, status, signature_verification
       from workspaces
-      left join repositories on repositories.workspace_id = workspaces.id and deleted_at is null
+      join repositories on repositories.workspace_id = workspaces.id
       where user_slug = ?
         and workspace_slug = ?
+        and deleted_at is null
       order by repo_id
       `,
       [userSlug, workspaceSlug],
     )
-    if (rows.length === 0) return undefined
-    return rows.flatMap((row) => (row.repo_id === null ? [] : [{ repoId: row.repo_id, name: row.name, status: row.status }]))
+    return rows.map(toRepository)
   },
+})
+
+const toRepository = (row: Pick<Row, 'id' | 'repo_id' | 'name' | 'status' | 'signature_verification'>): Source['repository'] => ({
+  id: row.id,
+  repoId: row.repo_id,
+  name: row.name,
+  status: row.status,
+  signatureVerification: row.signature_verification,
 })
 
 export type Sources = ReturnType<typeof createSources>

@@ -31,7 +31,7 @@ export const runDemo = async (
     const sink = await startWebhookSink()
     running.push(sink)
     const filesDirectory = join(server.config.RELAY_DATA_DIR, 'sftp')
-    const sftp = await startSftpSink(filesDirectory)
+    const sftp = await startSftpSink(filesDirectory, 'inbox')
     running.push(sftp)
 
     const slugs = `demo/run-${Date.now()}`

@@ -9,11 +9,11 @@ const { Server, utils } = ssh2
 const { OPEN_MODE, STATUS_CODE } = utils.sftp
 
 /**
- * An SFTP server that keeps what it gets below one folder. Real SSH and SFTP, enough of it to take files: it runs wherever Node
+ * An SFTP server that keeps what it gets below one folder, in which there is an inbox. Real SSH and SFTP, enough of it to take files: it runs wherever Node
  * does, where an OpenSSH server would first have to be installed.
  */
-export const startSftpSink = async (directory: string) => {
-  await mkdir(directory, { recursive: true })
+export const startSftpSink = async (directory: string, inbox: string) => {
+  await mkdir(join(directory, inbox), { recursive: true })
   const username = 'relay'
   const password = randomBytes(18).toString('base64url')
   const hostKey = utils.generateKeyPairSync('ed25519')
