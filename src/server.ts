@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { databaseOf, startApi, startWorker, type Running } from './compose.ts'
 import { readConfig, type Config } from './config.ts'
@@ -26,7 +26,6 @@ export interface Server extends Running {
 export const startServer = async (variables: NodeJS.ProcessEnv, log: Log, say: (line: string) => void): Promise<Server> => {
   const given = readConfig(variables)
   const dataDir = given.RELAY_DATA_DIR
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const running: Running[] = []
   const stop = async () => {
     for (const part of running.splice(0).toReversed()) await part.stop()

@@ -1,11 +1,15 @@
-import { messageOf } from '../errors.ts'
+import pLimit from 'p-limit'
 import type { Config } from '../config.ts'
-import type { Log } from '../log.ts'
 import type { Outbox } from '../db/outbox.ts'
 import type { DocumentMessage } from '../db/receipts.ts'
+import { messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'
 
-type LauncherConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'OUTBOX_SWEEP_INTERVAL_MS' | 'OUTBOX_SWEEP_AGE_MS'>
+type LauncherConfig = Pick<
+  Config,
+  'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS' | 'OUTBOX_SWEEP_INTERVAL_MS' | 'OUTBOX_SWEEP_AGE_MS'
+>
 
 // one sweep reads this many messages at a time, and goes on as long as it finds a full page
 const sweepPage = 500
@@ -15,7 +19,8 @@ const sweepPage = 500
  * Temporal or a full house left behind. Sending twice does no harm, so the two need not know of each other.
  */
 export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
-  const inFlight = new Set<Promise<void>>()
+  const oneOfMany = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
+  const open = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined
   let sweeping: Promise<void> | undefined
 
@@ -40,9 +45,12 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
   /** Starts the workflows of documents that have just been committed. Never throws; past the limit it leaves them to the sweep. */
   const launch = (messages: DocumentMessage[]): void => {
     for (const message of messages) {
-      if (inFlight.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS) return
-      const started = launchOne(message).finally(() => inFlight.delete(started))
-      inFlight.add(started)
+      if (open.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) return
+      const started = oneOfMany(launchOne, message)
+        // rejected by close() only: the sweep of whoever comes next will find it
+        .catch(() => {})
+        .finally(() => open.delete(started))
+      open.add(started)
     }
   }
 
@@ -86,10 +94,11 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
       sweepNow()
       timer = setInterval(sweepNow, config.OUTBOX_SWEEP_INTERVAL_MS)
     },
-    /** Waits for what is under way. */
+    /** Waits for what is under way; what has not begun is left to the next process. */
     close: async () => {
       clearInterval(timer)
-      await Promise.all([...inFlight, sweeping])
+      oneOfMany.clearQueue()
+      await Promise.all([...open, sweeping])
     },
   }
 }

@@ -11,7 +11,7 @@ import { createTimeSkippingTemporal } from '../support/temporal.ts'
 
 let database: TestDatabase
 let env: TestWorkflowEnvironment
-const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', TEMPORAL_MAX_CONCURRENT_STARTS: '4' })
+const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', TEMPORAL_MAX_CONCURRENT_STARTS: '3', TEMPORAL_MAX_WAITING_STARTS: '1' })
 const log = createLog('silent')
 
 beforeAll(async () => {
@@ -64,10 +64,11 @@ describe('the launcher', () => {
     expect(await left()).toBe(0)
   })
 
-  it('leaves to the sweep what exceeds the starts in flight', async () => {
+  it('leaves to the sweep what exceeds the starts in flight and in line', async () => {
     const messages = await receive(6)
     const launcher = createLauncher(temporal(), outbox(), config, log)
     launcher.launch(messages)
+    while ((await left()) > 2) await new Promise((resolve) => setTimeout(resolve, 10))
     await launcher.close()
     expect(await left()).toBe(2)
     expect(await launcher.sweep()).toBe(2)
@@ -87,8 +88,9 @@ describe('the launcher', () => {
     expect(await launcher.sweep()).toBe(0)
     await launcher.close()
     expect(await left()).toBe(6)
-    // four at once, then it stops asking: once by launch, once by the sweep
-    expect(calls).toBe(8)
+    // the launch tries what it may, the sweep stops after its first batch
+    expect(calls).toBeGreaterThanOrEqual(3 + 3)
+    expect(calls).toBeLessThanOrEqual(4 + 3)
     expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(6)
   })
 
