@@ -7,6 +7,7 @@ import type { Database } from './db/database.ts'
 import { migrate } from './db/migrations.ts'
 import { diagnose } from './doctor.ts'
 import { readReady } from './embedded/ready.ts'
+import { UserError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
 import { keyLevels, type KeyLevel } from './security/levels.ts'
 import { registerSearchAttributes } from './temporal/search-attributes.ts'
@@ -28,9 +29,10 @@ export const createCli = (variables: Variables): Command => {
     .action(async () => {
       const settings = config()
       const log = createLog(settings.RELAY_LOG_LEVEL)
+      const stopped = stopSignal()
       const api = await startApi(settings, log)
       log.info({ base_url: api.baseUrl }, 'the api is ready')
-      await untilSignal([api], log)
+      await runUntil(stopped, [api], log)
     })
 
   program
@@ -40,9 +42,10 @@ export const createCli = (variables: Variables): Command => {
       const settings = config()
       const log = createLog(settings.RELAY_LOG_LEVEL)
       installRuntime(log)
+      const stopped = stopSignal()
       const worker = await startWorker(settings, log)
       log.info('the worker is ready')
-      await untilSignal([worker], log, worker.ended)
+      await runUntil(stopped, [worker], log, worker.ended)
     })
 
   program
@@ -142,11 +145,12 @@ const addStackCommands = (program: Command, variables: Variables) => {
     .action(async () => {
       const { startServer } = await import('./server.ts')
       const log = createLog(readConfig(variables).RELAY_LOG_LEVEL)
-      const server = await startServer(variables, log, tell)
+      const stopped = stopSignal()
+      const server = await startServer(variables, { log, say: tell, signal: stopped })
       tell(
         `The relay is ready at ${server.baseUrl}${server.temporalUiUrl ? `, the Temporal UI at ${server.temporalUiUrl}` : ''}. Stop it with Ctrl-C.`,
       )
-      await untilSignal([server], log, server.ended)
+      await runUntil(stopped, [server], log, server.ended)
     })
   program
     .command('demo')
@@ -155,11 +159,12 @@ const addStackCommands = (program: Command, variables: Variables) => {
     .action(async (options: { once?: boolean }) => {
       const { runDemo } = await import('./demo/demo.ts')
       const log = createLog(variables['RELAY_LOG_LEVEL'] ?? 'warn')
-      const demo = await runDemo(variables, log, say)
+      const stopped = stopSignal()
+      const demo = await runDemo(variables, { log, say, signal: stopped })
       if (!demo.delivered) process.exitCode = 1
       if (options.once) return demo.stop()
       say('\nEverything stays up until Ctrl-C.')
-      return untilSignal([demo], log)
+      return runUntil(stopped, [demo], log)
     })
 }
 
@@ -180,17 +185,28 @@ const withDatabase = async <T>(config: Config, work: (db: Database) => Promise<T
   }
 }
 
-/** Runs until SIGTERM or Ctrl-C, or until a part ends by itself; then stops every part, the last started first. */
-const untilSignal = async (parts: Running[], log: Log, ended?: Promise<void>): Promise<void> => {
-  const signalled = new Promise<string>((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
-  })
+/** Aborted by SIGTERM or Ctrl-C. Listens from now on; a second signal ends the process the hard way. */
+const stopSignal = (): AbortSignal => {
+  const controller = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => controller.abort(new UserError(`stopped by ${signal}`)))
+  }
+  return controller.signal
+}
+
+/** Runs until it is told to stop, or until a part ends by itself; then stops every part, the last started first. */
+const runUntil = async (stopped: AbortSignal, parts: Running[], log: Log, ended?: Promise<void>): Promise<void> => {
   try {
-    const reason = await Promise.race([signalled, ended?.then(() => 'the end of its work') ?? signalled])
-    log.info({ reason }, 'stopping')
+    await Promise.race([new Promise<void>((resolve) => onAbort(stopped, resolve)), ...(ended ? [ended] : [])])
+    log.info('stopping')
   } finally {
     for (const part of parts.toReversed()) await part.stop()
   }
+}
+
+const onAbort = (signal: AbortSignal, act: () => void) => {
+  if (signal.aborted) act()
+  else signal.addEventListener('abort', act, { once: true })
 }
 
 const say = (line: string): void => {

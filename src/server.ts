@@ -10,6 +10,14 @@ import type { Log } from './log.ts'
 import { registerSearchAttributes } from './temporal/search-attributes.ts'
 import { installRuntime } from './temporal/worker.ts'
 
+export interface StartOptions {
+  log: Log
+  /** Told what is going on, in words: the first start may take minutes. */
+  say(line: string): void
+  /** Gives up starting. */
+  signal: AbortSignal
+}
+
 export interface Server extends Running {
   config: Config
   baseUrl: string
@@ -21,9 +29,9 @@ export interface Server extends Running {
 /**
  * Everything in this process, and the database and Temporal beside it where no address of one is given. For development and the
  * demo: data lies in RELAY_DATA_DIR and survives a restart; targets on this machine are allowed.
- * @param say told what is going on, in words: the first start may take minutes
  */
-export const startServer = async (variables: NodeJS.ProcessEnv, log: Log, say: (line: string) => void): Promise<Server> => {
+export const startServer = async (variables: NodeJS.ProcessEnv, options: StartOptions): Promise<Server> => {
+  const { log, say, signal } = options
   const given = readConfig(variables)
   const dataDir = given.RELAY_DATA_DIR
   const running: Running[] = []
@@ -32,7 +40,7 @@ export const startServer = async (variables: NodeJS.ProcessEnv, log: Log, say: (
   }
 
   try {
-    const stack = await startStack({ dataDir, config: given, log, say })
+    const stack = await startStack({ dataDir, config: given, log, say, signal })
     running.push(stack)
     const config = readConfig({
       RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',

@@ -5,8 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createKey } from '../commands/key.ts'
 import { createWorkspace } from '../commands/workspace.ts'
 import { databaseOf, type Running } from '../compose.ts'
-import type { Log } from '../log.ts'
-import { startServer, type Server } from '../server.ts'
+import { startServer, type Server, type StartOptions } from '../server.ts'
 import { documentWorkflowId } from '../../workflows/messages.ts'
 import { invoicePdf } from './invoice.ts'
 import { startSftpSink } from './sftp-sink.ts'
@@ -26,7 +25,7 @@ export const runDemo = async (
     for (const part of running.splice(0).toReversed()) await part.stop()
   }
   try {
-    const server = await startServer({ ...variables, RELAY_DATA_DIR: variables['RELAY_DATA_DIR'] ?? join('.relay', 'demo') }, log, say)
+    const server = await startServer({ ...variables, RELAY_DATA_DIR: variables['RELAY_DATA_DIR'] ?? '.demo' }, options)
     running.push(server)
     const sink = await startWebhookSink()
     running.push(sink)
