@@ -1,21 +1,21 @@
 import { Command, Option } from 'commander'
 import { createKey, listKeys, revokeKey } from './commands/key.ts'
 import { createWorkspace, listWorkspaces } from './commands/workspace.ts'
-import { databaseOf, startApi, startWorker, type Running } from './compose.ts'
+import type { Running } from './compose.ts'
 import { readConfig, type Config } from './config.ts'
-import type { Database } from './db/database.ts'
+import { openDatabase, type Database } from './db/database.ts'
 import { migrate } from './db/migrations.ts'
-import { diagnose } from './doctor.ts'
 import { readReady } from './embedded/ready.ts'
 import { UserError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
 import { keyLevels, type KeyLevel } from './security/levels.ts'
-import { registerSearchAttributes } from './temporal/search-attributes.ts'
-import { installRuntime } from './temporal/worker.ts'
 
 type Variables = NodeJS.ProcessEnv
 
-/** The command line. Answers go to standard output, everything else to standard error. */
+/**
+ * The command line. Answers go to standard output, everything else to standard error. What a verb alone needs is imported by it: the
+ * whole relay takes over a second to load, and most verbs ask one question of the database.
+ */
 export const createCli = (variables: Variables): Command => {
   const program = new Command('relay')
     .description('Takes documents from an enterprise source system and delivers each of them to every wired destination.')
@@ -30,6 +30,7 @@ export const createCli = (variables: Variables): Command => {
       const settings = config()
       const log = createLog(settings.RELAY_LOG_LEVEL)
       const stopped = stopSignal()
+      const { startApi } = await import('./compose.ts')
       const api = await startApi(settings, log)
       log.info({ base_url: api.baseUrl }, 'the api is ready')
       await runUntil(stopped, [api], log)
@@ -41,6 +42,8 @@ export const createCli = (variables: Variables): Command => {
     .action(async () => {
       const settings = config()
       const log = createLog(settings.RELAY_LOG_LEVEL)
+      const { startWorker } = await import('./compose.ts')
+      const { installRuntime } = await import('./temporal/worker.ts')
       installRuntime(log)
       const stopped = stopSignal()
       const worker = await startWorker(settings, log)
@@ -55,6 +58,7 @@ export const createCli = (variables: Variables): Command => {
     .action(async (options: { json?: boolean }) => {
       const settings = config()
       const applied = await withDatabase(settings, migrate)
+      const { registerSearchAttributes } = await import('./temporal/search-attributes.ts')
       const refusal = await registerSearchAttributes(settings)
       if (options.json) {
         answer({ applied, search_attributes: refusal === undefined })
@@ -73,6 +77,7 @@ export const createCli = (variables: Variables): Command => {
     .description('look for what is missing or away')
     .addOption(json)
     .action(async (options: { json?: boolean }) => {
+      const { diagnose } = await import('./doctor.ts')
       const findings = await diagnose(config())
       if (options.json) answer(findings)
       else for (const { name, ok, message } of findings) say(`${ok ? 'ok  ' : 'FAIL'}  ${name}: ${message}`)
@@ -177,7 +182,7 @@ const withRunningServer = (variables: Variables): Variables => {
 }
 
 const withDatabase = async <T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> => {
-  const db = databaseOf(config, 'cli')
+  const db = openDatabase(config, 'cli')
   try {
     return await work(db)
   } finally {

@@ -9,7 +9,6 @@ import { createOutbox } from './db/outbox.ts'
 import { ensurePartitions } from './db/partitions.ts'
 import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
-import { UserError } from './errors.ts'
 import { createApi } from './http/app.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
@@ -26,13 +25,6 @@ export interface Running {
   stop(): Promise<void>
 }
 
-export const databaseOf = (config: Config, name: string): Database => {
-  if (!config.DATABASE_URL) {
-    throw new UserError('DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR')
-  }
-  return openDatabase(config, name)
-}
-
 const storesOf = (db: Database, config: Config) => {
   const postgres = createPostgresStore(db)
   const s3 = config.CONTENT_S3_BUCKET ? createS3Store(db, { ...config, CONTENT_S3_BUCKET: config.CONTENT_S3_BUCKET }) : undefined
@@ -41,7 +33,7 @@ const storesOf = (db: Database, config: Config) => {
 
 /** API, receivers and probes on one port; starts the workflows of what it receives. */
 export const startApi = async (config: Config, log: Log): Promise<Running & Listening> => {
-  const db = databaseOf(config, 'api')
+  const db = openDatabase(config, 'api')
   const temporal = openTemporal(config)
   const outbox = createOutbox(db)
   const launcher = createLauncher(temporal, outbox, config, log)
@@ -89,7 +81,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
 
 /** Runs workflows and attempts. */
 export const startWorker = async (config: Config, log: Log): Promise<Running & { ended: Promise<void> }> => {
-  const db = databaseOf(config, 'worker')
+  const db = openDatabase(config, 'worker')
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const activities = createActivities({

@@ -1,5 +1,5 @@
-import { databaseOf } from './compose.ts'
 import type { Config } from './config.ts'
+import { openDatabase } from './db/database.ts'
 import { pendingMigrations } from './db/migrations.ts'
 import { messageOf } from './errors.ts'
 import { createKeyRing } from './security/seal.ts'
@@ -16,17 +16,17 @@ const oldestPostgres = 14
 
 /** Looks at everything the relay needs, each by itself, and says what to do about what is not right. */
 export const diagnose = async (config: Config): Promise<Finding[]> => {
-  const db = databaseOf(config, 'doctor')
+  const db = openDatabase(config, 'doctor')
   const temporal = openTemporal(config)
   try {
-    return [
-      await find('node', async () => {
+    return await Promise.all([
+      find('node', async () => {
         const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
         const fits = major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])
         if (!fits) throw new Error(`${process.version} is too old: install ${oldestNode.join('.')} or newer`)
         return process.version
       }),
-      await find('database', async () => {
+      find('database', async () => {
         const { rows } = await db.raw<{ rows: { version: number; name: string }[] }>(
           `select current_setting('server_version_num')::integer / 10000 as version, current_setting('server_version') as name`,
         )
@@ -34,25 +34,25 @@ export const diagnose = async (config: Config): Promise<Finding[]> => {
         if (version < oldestPostgres) throw new Error(`PostgreSQL ${name} is too old: ${oldestPostgres} or newer is needed`)
         return `PostgreSQL ${name}`
       }),
-      await find('schema', async () => {
+      find('schema', async () => {
         const pending = await pendingMigrations(db)
         if (pending.length > 0) throw new Error(`${pending.length} migrations are pending: run relay migrate`)
         return 'up to date'
       }),
-      await find('secret keys', async () => {
+      find('secret keys', async () => {
         createKeyRing(config.RELAY_SECRET_KEYS)
         return `${config.RELAY_SECRET_KEYS.length} configured`
       }),
-      await find('temporal', async () => {
+      find('temporal', async () => {
         await temporal.ping()
         return config.temporal.connectionOptions.address ?? 'reached'
       }),
-      await find('search attributes', async () => {
+      find('search attributes', async () => {
         if (!(await temporal.hasSearchAttributes()))
           throw new Error('not registered: run relay migrate, or ask who runs the Temporal cluster')
         return 'registered'
       }),
-    ]
+    ])
   } finally {
     await temporal.close()
     await db.destroy()

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { databaseOf, startApi, startWorker, type Running } from './compose.ts'
+import { startApi, startWorker, type Running } from './compose.ts'
 import { readConfig, type Config } from './config.ts'
+import { openDatabase } from './db/database.ts'
 import { migrate } from './db/migrations.ts'
 import { removeReady, writeReady } from './embedded/ready.ts'
 import { startStack } from './embedded/stack.ts'
@@ -76,7 +77,7 @@ export const startServer = async (variables: NodeJS.ProcessEnv, options: StartOp
 }
 
 const migrateOnce = async (config: Config) => {
-  const db = databaseOf(config, 'migrate')
+  const db = openDatabase(config, 'migrate')
   try {
     await migrate(db)
   } finally {

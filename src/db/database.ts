@@ -2,6 +2,7 @@ import { isNativeError } from 'node:util/types'
 import knex, { type Knex } from 'knex'
 import { DatabaseError, types } from 'pg'
 import type { Config } from '../config.ts'
+import { UserError } from '../errors.ts'
 
 export type Database = Knex
 export type Transaction = Knex.Transaction
@@ -14,9 +15,10 @@ type DatabaseConfig = Pick<
   'DATABASE_URL' | 'DATABASE_POOL_MAX_CONNECTIONS' | 'DATABASE_ACQUIRE_TIMEOUT_MS' | 'DATABASE_STATEMENT_TIMEOUT_MS'
 >
 
-/** The pool. Connects when first asked; a lost connection is replaced by a new one at the next query. */
-export const openDatabase = (config: DatabaseConfig, name: string): Database =>
-  knex({
+/** The pool. Connects when first asked; a lost connection is replaced by a new one at the next query. @throws UserError without an address */
+export const openDatabase = (config: DatabaseConfig, name: string): Database => {
+  if (!config.DATABASE_URL) throw new UserError('DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR')
+  return knex({
     client: 'pg',
     connection: {
       connectionString: config.DATABASE_URL,
@@ -28,6 +30,7 @@ export const openDatabase = (config: DatabaseConfig, name: string): Database =>
     pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS },
     acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
   })
+}
 
 const uniqueViolation = '23505'
 

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createKey } from '../commands/key.ts'
 import { createWorkspace } from '../commands/workspace.ts'
-import { databaseOf, type Running } from '../compose.ts'
+import type { Running } from '../compose.ts'
+import { openDatabase } from '../db/database.ts'
 import { startServer, type Server, type StartOptions } from '../server.ts'
 import { documentWorkflowId } from '../../workflows/messages.ts'
 import { invoicePdf } from './invoice.ts'
@@ -15,11 +16,8 @@ const deliveryTimeoutMs = 60_000
 const requestTimeoutMs = 30_000
 
 /** The main job, told step by step: a document goes all the way from a source system to two targets. */
-export const runDemo = async (
-  variables: NodeJS.ProcessEnv,
-  log: Log,
-  say: (line: string) => void,
-): Promise<Running & { delivered: boolean }> => {
+export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOptions): Promise<Running & { delivered: boolean }> => {
+  const { say } = options
   const running: Running[] = []
   const stop = async () => {
     for (const part of running.splice(0).toReversed()) await part.stop()
@@ -97,7 +95,7 @@ export const runDemo = async (
 }
 
 const makeWorkspace = async (server: Server, slugs: string): Promise<string> => {
-  const db = databaseOf(server.config, 'demo')
+  const db = openDatabase(server.config, 'demo')
   try {
     await createWorkspace(db, slugs)
     return (await createKey(db, { workspace: slugs, level: 'admin', name: 'demo' })).key

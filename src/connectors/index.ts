@@ -1,0 +1,31 @@
+import type { ZodError } from 'zod'
+import type { ConnectorType } from '../domain/connector-type.ts'
+import type { Connector, Target } from './connector.ts'
+import { objstore } from './objstore.ts'
+import { sftp } from './sftp.ts'
+import { webhook } from './webhook.ts'
+
+/** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
+const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, webhook }
+
+export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
+
+export interface TargetFault {
+  /** Like `config.bucket` */
+  path: string
+  message: string
+}
+
+/** Config and credentials as the connector takes them, defaults filled in, or everything that does not fit. */
+export const parseTarget = (
+  connector: Connector,
+  input: { config: unknown; credentials: unknown },
+): { target: Target<unknown, unknown> } | { faults: TargetFault[] } => {
+  const config = connector.config.safeParse(input.config)
+  const credentials = connector.credentials.safeParse(input.credentials)
+  if (config.success && credentials.success) return { target: { config: config.data, credentials: credentials.data } }
+  return { faults: [...faultsOf('config', config.error), ...faultsOf('credentials', credentials.error)] }
+}
+
+const faultsOf = (field: string, error: ZodError | undefined): TargetFault[] =>
+  (error?.issues ?? []).map(({ path, message }) => ({ path: [field, ...path].join('.'), message }))

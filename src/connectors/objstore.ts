@@ -1,0 +1,141 @@
+import {
+  AbortMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  PutObjectCommand,
+  S3Client,
+  type CreateMultipartUploadCommandInput,
+} from '@aws-sdk/client-s3'
+import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
+import { metered } from './metered.ts'
+import { uploadInParts } from './multipart-upload.ts'
+import { objectStoreError } from './objstore-error.ts'
+import { objstoreConfig, objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './objstore-target.ts'
+import { targetSegments } from './target-path.ts'
+import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
+
+type ObjectStoreTarget = Target<ObjstoreConfig, ObjstoreCredentials>
+
+// up to here one request is cheaper, and the store checks its SHA-256
+const singleMaxBytes = 8 * 1024 * 1024
+const keyMaxBytes = 1_024
+const say = () => {}
+const silent = { debug: say, info: say, warn: say, error: say }
+
+/** Puts the document under prefix and path. A repetition writes the same object again. */
+export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
+  kind: 'objstore',
+  config: objstoreConfig,
+  credentials: objstoreCredentials,
+
+  deliver: async (parcel, target, context) => {
+    const key = keyOf(target.config.prefix, parcel.path)
+    const object = objectOf(parcel, target.config, key)
+    const stop = new AbortController()
+    const signal = AbortSignal.any([context.signal, stop.signal])
+    const body = metered(parcel.open(), { sizeBytes: parcel.sizeBytes, signal, onBytes: context.onProgress })
+    // the SDK does not notice when a body dies, and would wait for the rest of it
+    body.once('error', (error) => stop.abort(error))
+    try {
+      const client = clientOf(target, context)
+      const stored =
+        parcel.sizeBytes <= singleMaxBytes
+          ? await client.send(
+              new PutObjectCommand({
+                ...object,
+                Body: body,
+                ContentLength: parcel.sizeBytes,
+                ChecksumSHA256: Buffer.from(parcel.sha256, 'hex').toString('base64'),
+              }),
+              { abortSignal: signal },
+            )
+          : await uploadInParts(client, object, body, parcel.sizeBytes, signal)
+      return {
+        path: `s3://${target.config.bucket}/${key}`,
+        bytesSent: parcel.sizeBytes,
+        answer: {
+          status: stored.$metadata.httpStatusCode,
+          etag: stored.ETag,
+          version_id: stored.VersionId,
+          request_id: stored.$metadata.requestId,
+        },
+      }
+    } catch (thrown) {
+      context.signal.throwIfAborted()
+      throw objectStoreError(stop.signal.reason instanceof DeliveryError ? stop.signal.reason : thrown, target.config)
+    } finally {
+      body.destroy()
+    }
+  },
+
+  probe: async (target, context) => {
+    const client = clientOf(target, context)
+    const object = { ...placeOf(target.config), Key: keyOf(target.config.prefix, '.probe') }
+    try {
+      const { UploadId } = await client.send(new CreateMultipartUploadCommand(object), { abortSignal: context.signal })
+      await client.send(new AbortMultipartUploadCommand({ Bucket: object.Bucket, Key: object.Key, UploadId }), {
+        abortSignal: context.signal,
+      })
+    } catch (thrown) {
+      context.signal.throwIfAborted()
+      throw objectStoreError(thrown, target.config)
+    }
+  },
+}
+
+const keyOf = (prefix: string, path: string) => {
+  const key = prefix + targetSegments(path).join('/')
+  if (Buffer.byteLength(key) > keyMaxBytes) {
+    throw new DeliveryError('path_too_long', `prefix and path have more than the ${keyMaxBytes} bytes a key may have`, { permanent: true })
+  }
+  return key
+}
+
+const placeOf = (config: ObjstoreConfig) =>
+  ({
+    Bucket: config.bucket,
+    StorageClass: config.storage_class as CreateMultipartUploadCommandInput['StorageClass'],
+    ServerSideEncryption: config.server_side_encryption,
+    SSEKMSKeyId: config.kms_key_id,
+  }) satisfies Partial<CreateMultipartUploadCommandInput>
+
+const objectOf = (parcel: Parcel, config: ObjstoreConfig, key: string): CreateMultipartUploadCommandInput => ({
+  ...placeOf(config),
+  Key: key,
+  ContentType: contentTypeHeader(parcel.contentType),
+  Metadata: {
+    'delivery-id': percentEncoded(parcel.deliveryId),
+    'document-id': percentEncoded(parcel.documentId),
+    'repo-id': percentEncoded(parcel.repoId),
+    'doc-id': percentEncoded(parcel.docId),
+    'comp-id': percentEncoded(parcel.compId),
+    sha256: parcel.sha256,
+  },
+})
+
+const clientOf = ({ config, credentials }: ObjectStoreTarget, { outbound, connectTimeoutMs, idleTimeoutMs }: AttemptContext) => {
+  const agents = outbound.agents({ connectTimeoutMs })
+  return new S3Client({
+    region: config.region,
+    credentials: {
+      accessKeyId: credentials.access_key_id,
+      secretAccessKey: credentials.secret_access_key,
+      ...(credentials.session_token !== undefined && { sessionToken: credentials.session_token }),
+    },
+    ...(config.endpoint !== undefined && { endpoint: config.endpoint }),
+    forcePathStyle: config.path_style,
+    // what the environment of the relay says of endpoints is meant for its own store, not for a workspace's destination
+    ignoreConfiguredEndpointUrls: true,
+    // stores other than AWS often do not know the newer checksums
+    ...(config.endpoint !== undefined && { requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }),
+    // it would write to the console, which is not where we log; what it has to say is thrown as well
+    logger: silent,
+    // only the workflow tries again
+    maxAttempts: 1,
+    requestHandler: {
+      httpAgent: agents.http,
+      httpsAgent: agents.https,
+      connectionTimeout: connectTimeoutMs,
+      socketTimeout: idleTimeoutMs,
+    },
+  })
+}

@@ -1,0 +1,21 @@
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Text in bytes of which nobody says what they are: UTF-8 where they can be that, ISO-8859-1 otherwise. */
+export const decodeText = (bytes: Buffer): string => {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return bytes.toString('latin1')
+  }
+}
+
+/** A header's value as Node and Dicer give it, one character a byte, read as text. */
+export const decodeHeader = (value: string): string => decodeText(Buffer.from(value, 'latin1'))
+
+/** Text as Node wants a header's value: one character for each byte of its UTF-8. */
+export const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
+
+/** What may stand where the protocol allows ASCII only. */
+export const printableAscii = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?')
+
+export const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)

@@ -1,0 +1,34 @@
+import type { IncomingMessage } from 'node:http'
+import type { Config } from '../config.ts'
+import type { ContentStore } from '../content/store.ts'
+import type { ArchiveDocuments } from '../db/archive-documents.ts'
+import type { Receipts } from '../db/receipts.ts'
+import type { Source } from '../db/sources.ts'
+import type { Launcher } from '../temporal/launcher.ts'
+import type { Answer } from './answer.ts'
+import type { BodyLimits } from './body.ts'
+import type { Command } from './command.ts'
+
+/** A document command that may be carried out. */
+export interface Call {
+  source: Source
+  command: Command
+  request: IncomingMessage
+  receivedAt: Date
+}
+
+export interface Contents {
+  stores: Record<ContentStore['kind'], ContentStore | undefined>
+  /** The one that new documents go to. */
+  writeTo: ContentStore
+}
+
+export interface CommandDeps {
+  archiveDocuments: ArchiveDocuments
+  receipts: Receipts
+  contents: Contents
+  launch: Launcher['launch']
+  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS'>
+}
+
+export type CommandHandler = (call: Call, deps: CommandDeps) => Promise<Answer>

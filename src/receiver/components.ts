@@ -1,0 +1,118 @@
+import { measure } from '../content/measure.ts'
+import type { ContentStore } from '../content/store.ts'
+import type { ReceivedComponent } from '../db/receipts.ts'
+import { readBody } from './body.ts'
+import { decodeHeader, hasControlCharacter } from './bytes.ts'
+import type { Call, CommandDeps } from './call.ts'
+import { boundaryOf, readParts, type Part } from './multipart.ts'
+import { isCompId } from './parameters.ts'
+import { Refusal } from './refusal.ts'
+
+/** A component on its way in. */
+interface Arriving {
+  compId: string
+  contentType: string
+  announcedBytes: number | undefined
+  body: AsyncIterable<Uint8Array>
+}
+
+const contentTypeMaxCharacters = 1_024
+
+/**
+ * Takes in what a create brings, one component after the other. Without a store the bytes are read and thrown away.
+ * @throws after giving up whatever it had stored
+ */
+export const takeComponents = async (call: Call, deps: CommandDeps, store: ContentStore | undefined): Promise<ReceivedComponent[]> => {
+  const arriving = call.request.method === 'POST' ? componentsOfParts(call, deps) : componentOfBody(call, deps)
+  const taken: ReceivedComponent[] = []
+  try {
+    for await (const component of arriving) {
+      if (taken.some(({ compId }) => compId === component.compId)) {
+        throw new Refusal('invalid_parameter', 'two parts bring the same component')
+      }
+      taken.push(await takeComponent(call, component, store))
+      if (component.announcedBytes !== undefined && component.announcedBytes !== taken.at(-1)!.sizeBytes) {
+        throw new Refusal('invalid_parameter', 'a part is not as long as its Content-Length says')
+      }
+    }
+  } catch (thrown) {
+    await discardComponents(taken)
+    throw thrown
+  }
+  return taken
+}
+
+/** Gives stored bytes up. Never throws: what cannot be removed now, the sweep will. */
+export const discardComponents = async (components: ReceivedComponent[]): Promise<void> => {
+  await Promise.all(components.map(async ({ content }) => content?.discard()))
+}
+
+const takeComponent = async (
+  { source }: Call,
+  { compId, contentType, body }: Arriving,
+  store: ContentStore | undefined,
+): Promise<ReceivedComponent> => {
+  if (!store) return { compId, contentType, sizeBytes: await countBytes(body), content: null }
+  const content = await store.write(source.workspace.id, body)
+  return { compId, contentType, sizeBytes: content.sizeBytes, content }
+}
+
+const countBytes = async (body: AsyncIterable<Uint8Array>): Promise<number> => {
+  const { source, result } = measure(body)
+  for await (const piece of source) void piece
+  return result().sizeBytes
+}
+
+async function* componentOfBody({ command, request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
+  // Node takes a request that announces no body for one without; an older client may mean "until I hang up"
+  if (request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined) {
+    throw new Refusal('invalid_parameter', 'Content-Length is missing')
+  }
+  yield {
+    compId: command.get('compId'),
+    contentType: contentTypeOf(request.headers['content-type']),
+    announcedBytes: undefined,
+    body: readBody(request, limits),
+  }
+}
+
+async function* componentsOfParts({ request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
+  const boundary = boundaryOf(request.headers['content-type'])
+  for await (const part of readParts(readBody(request, limits), { boundary, maxParts: limits.RELAY_DOCUMENT_MAX_PARTS })) {
+    const compId = compIdOf(part)
+    if (compId === undefined) {
+      if ((await countBytes(part.body)) > 0) throw new Refusal('invalid_parameter', 'a part names no component')
+      continue
+    }
+    if (!isCompId(compId)) throw new Refusal('invalid_parameter', 'a part names a component by something that is no compId')
+    yield {
+      compId,
+      contentType: contentTypeOf(part.header('content-type')),
+      announcedBytes: announcedBytesOf(part),
+      body: part.body,
+    }
+  }
+}
+
+/** X-compId; clients that know forms better than this interface put it where a form's field has its name. */
+const compIdOf = (part: Part): string | undefined => {
+  const [, quoted, plain] = /(?:^|;)\s*name=(?:"([^"]*)"|([^;\s]+))/i.exec(part.header('content-disposition') ?? '') ?? []
+  const name = part.header('x-compid')?.trim() || quoted || plain
+  return name ? decodeHeader(name) : undefined
+}
+
+const announcedBytesOf = (part: Part): number | undefined => {
+  const text = part.header('content-length')?.trim()
+  if (!text) return undefined
+  if (!/^\d{1,15}$/.test(text)) throw new Refusal('invalid_parameter', 'the Content-Length of a part is no number')
+  return Number(text)
+}
+
+/** Kept as it is, parameters with no value included: what comes back on reading must be what was sent. */
+const contentTypeOf = (header: string | undefined): string => {
+  const contentType = header?.trim() || 'application/octet-stream'
+  if (contentType.length > contentTypeMaxCharacters || hasControlCharacter(contentType)) {
+    throw new Refusal('invalid_parameter', 'a Content-Type is too long or has control characters')
+  }
+  return contentType
+}

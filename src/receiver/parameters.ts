@@ -1,0 +1,101 @@
+import { hasControlCharacter } from './bytes.ts'
+
+// What each command takes: section 2 of the protocol's facts, as data.
+
+export interface ParameterRule {
+  name: ParameterName
+  mandatory?: boolean
+  /** Its value is part of what a secKey signs. */
+  signed?: boolean
+}
+
+export interface CommandRule {
+  command: CommandName
+  methods: string[]
+  /** The letter that accessMode must contain; null where the command is never signed. */
+  access: 'r' | 'c' | null
+  parameters: ParameterRule[]
+}
+
+export type CommandName = 'serverInfo' | 'create' | 'get' | 'info'
+
+const compIdMaxBytes = 255
+const nameMaxCharacters = 255
+
+export const isCompId = (value: string): boolean => {
+  const bytes = Buffer.byteLength(value)
+  return bytes >= 1 && bytes <= compIdMaxBytes && !hasControlCharacter(value)
+}
+
+const isName = (value: string) => value.length > 0 && value.length <= nameMaxCharacters && !hasControlCharacter(value)
+
+interface Format {
+  accepts(value: string): boolean
+  expected: string
+}
+
+const matching = (pattern: RegExp, expected: string): Format => ({ accepts: (value) => pattern.test(value), expected })
+
+/** What a value must look like, whichever command it comes with. What is about signatures is judged with the signature. */
+export const formats = {
+  contRep: { accepts: isName, expected: `1 to ${nameMaxCharacters} characters` },
+  docId: matching(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z a-z 0-9 . _ -'),
+  compId: { accepts: isCompId, expected: `1 to ${compIdMaxBytes} bytes without control characters` },
+  pVersion: matching(/^004[567]$/, '0045, 0046 or 0047'),
+  docProt: matching(/^[rcud]{0,4}$/, 'some of r, c, u and d'),
+  resultAs: matching(/^(ascii|html)$/, 'ascii or html'),
+  fromOffset: matching(/^\d{1,15}$/, 'a byte offset'),
+  toOffset: matching(/^(-1|\d{1,15})$/, 'a byte offset, or -1 for the end'),
+  accessMode: undefined,
+  authId: undefined,
+  expiration: undefined,
+  secKey: undefined,
+} satisfies Record<string, Format | undefined>
+
+export type ParameterName = keyof typeof formats
+
+const contRep: ParameterRule = { name: 'contRep', mandatory: true, signed: true }
+const docId: ParameterRule = { name: 'docId', mandatory: true, signed: true }
+const pVersion: ParameterRule = { name: 'pVersion', mandatory: true }
+const docProt: ParameterRule = { name: 'docProt', signed: true }
+const signature: ParameterRule[] = [
+  { name: 'accessMode', signed: true },
+  { name: 'authId', signed: true },
+  { name: 'expiration', signed: true },
+  { name: 'secKey' },
+]
+
+export const commandRules: CommandRule[] = [
+  {
+    command: 'serverInfo',
+    methods: ['GET'],
+    access: null,
+    // administrators call it from a browser, without any of them
+    parameters: [{ name: 'contRep' }, { name: 'pVersion' }, { name: 'resultAs' }],
+  },
+  {
+    command: 'info',
+    methods: ['GET'],
+    access: 'r',
+    parameters: [contRep, docId, { name: 'compId' }, pVersion, { name: 'resultAs' }, ...signature],
+  },
+  {
+    command: 'get',
+    methods: ['GET', 'HEAD'],
+    access: 'r',
+    parameters: [contRep, docId, { name: 'compId' }, pVersion, { name: 'fromOffset' }, { name: 'toOffset' }, ...signature],
+  },
+  {
+    command: 'create',
+    methods: ['PUT'],
+    access: 'c',
+    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, docProt, ...signature],
+  },
+  {
+    // the parts name their components
+    command: 'create',
+    methods: ['POST'],
+    access: 'c',
+    parameters: [contRep, docId, pVersion, docProt, ...signature],
+  },
+]

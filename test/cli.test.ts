@@ -1,0 +1,85 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+interface Ran {
+  status: number
+  stdout: string
+  stderr: string
+}
+
+const relay = (args: string[], variables: Record<string, string> = { DATABASE_URL: database.url }): Promise<Ran> =>
+  new Promise((resolve) => {
+    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables }
+    execFile(process.execPath, [main, ...args], { env }, (error, stdout, stderr) =>
+      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
+    )
+  })
+
+const json = async (args: string[]) => {
+  const { status, stdout, stderr } = await relay([...args, '--json'])
+  if (status !== 0) throw new Error(stderr)
+  return JSON.parse(stdout) as unknown
+}
+
+describe('relay on the command line', () => {
+  it('makes workspaces and keys, lists them, and shows a key once', async () => {
+    const created = await json(['workspace', 'create', 'acme/invoices'])
+    expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })
+    expect(await json(['workspace', 'list'])).toEqual([created])
+
+    const key = (await json(['key', 'create', 'acme/invoices', '--level', 'admin'])) as { id: string; key: string }
+    expect(key).toEqual({ id: expect.any(String), key: expect.stringMatching(new RegExp(`^relay_${key.id}_`)), level: 'admin' })
+    const listed = await json(['key', 'list', 'acme/invoices'])
+    expect(listed).toMatchObject([{ id: key.id, level: 'admin' }])
+    expect(JSON.stringify(listed)).not.toContain(key.key)
+
+    expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 0 })
+    expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
+  })
+
+  it('migrates, and says that search attributes can wait where Temporal is away', async () => {
+    expect(await json(['migrate'])).toEqual({ applied: [], search_attributes: false })
+  })
+
+  it('tells by doctor what is away, and ends with 1', async () => {
+    const { status, stdout } = await relay(['doctor', '--json'])
+    expect(status).toBe(1)
+    const findings = JSON.parse(stdout) as { name: string; ok: boolean }[]
+    expect(Object.fromEntries(findings.map(({ name, ok }) => [name, ok]))).toEqual({
+      node: true,
+      database: true,
+      schema: true,
+      'secret keys': false,
+      temporal: false,
+      'search attributes': false,
+    })
+  })
+
+  it.each([
+    [['workspace', 'create', 'Acme'], 'user/workspace'],
+    [['key', 'create', 'no/where', '--level', 'admin'], 'no workspace no/where'],
+    [['key', 'create', 'acme/invoices', '--level', 'king'], 'Allowed choices are viewer, member, admin'],
+    [['api'], 'RELAY_SECRET_KEYS is empty'],
+  ])('answers %j with a sentence, not a stack trace', async (args, sentence) => {
+    const { status, stderr } = await relay(args)
+    expect(status).toBe(1)
+    expect(stderr).toContain(sentence)
+    expect(stderr).not.toMatch(/^\s+at /m)
+  })
+
+  it('says what is missing where there is no database', async () => {
+    const { status, stderr } = await relay(['workspace', 'list'], { RELAY_DATA_DIR: '/nowhere/at/all' })
+    expect(status).toBe(1)
+    expect(stderr).toBe('relay: DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR\n')
+  })
+})
