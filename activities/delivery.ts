@@ -1,6 +1,7 @@
 import { cancellationSignal, heartbeat, activityInfo, CancelledFailure } from '@temporalio/activity'
 import type { Config } from '../src/config.ts'
 import { DeliveryError, type Connector, type Parcel, type Receipt } from '../src/connectors/connector.ts'
+import { parseTarget } from '../src/connectors/index.ts'
 import type { ContentStore } from '../src/content/store.ts'
 import type { Consignment, Deliveries } from '../src/db/deliveries.ts'
 import type { ConnectorType } from '../src/domain/connector-type.ts'
@@ -97,14 +98,12 @@ const readTarget = (deps: ActivityDeps, consignment: Consignment) => {
   const { connector: kind, config, id } = consignment.destination
   const connector = deps.findConnector(kind)
   if (!connector) throw new DeliveryError('connector_unknown', `this worker has no connector of type ${kind}`)
-  const parsedConfig = connector.config.safeParse(config)
-  const parsedCredentials = connector.credentials.safeParse(deps.openCredentials(consignment))
-  if (!parsedConfig.success || !parsedCredentials.success) {
-    throw new DeliveryError('config_invalid', `config or credentials of destination ${id} do not fit its connector: save them again`, {
-      permanent: true,
-    })
+  const parsed = parseTarget(connector, { config, credentials: deps.openCredentials(consignment) })
+  if ('faults' in parsed) {
+    const faults = parsed.faults.map(({ path, message }) => `${path}: ${message}`).join('; ')
+    throw new DeliveryError('config_invalid', `destination ${id} does not fit its connector, save it again: ${faults}`, { permanent: true })
   }
-  return { connector, target: { config: parsedConfig.data, credentials: parsedCredentials.data } }
+  return { connector, target: parsed.target }
 }
 
 const toParcel = (deps: ActivityDeps, input: AttemptInput, consignment: Consignment): Parcel => {

@@ -6,6 +6,7 @@ import { readConfig, type Config } from './config.ts'
 import { openDatabase, type Database } from './db/database.ts'
 import { migrate } from './db/migrations.ts'
 import { readReady } from './embedded/ready.ts'
+import { readSecretKey } from './embedded/secret-key.ts'
 import { UserError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
 import { keyLevels, type KeyLevel } from './security/levels.ts'
@@ -173,12 +174,18 @@ const addStackCommands = (program: Command, variables: Variables) => {
     })
 }
 
-/** Where DATABASE_URL is not set, the addresses of the script/server that runs on RELAY_DATA_DIR. */
+/** Where DATABASE_URL is not set, what the script/server that runs on RELAY_DATA_DIR works with. */
 const withRunningServer = (variables: Variables): Variables => {
   if (variables['DATABASE_URL']) return variables
-  const ready = readReady(readConfig(variables).RELAY_DATA_DIR)
+  const dataDir = readConfig(variables).RELAY_DATA_DIR
+  const ready = readReady(dataDir)
   if (!ready) return variables
-  return { ...variables, DATABASE_URL: ready.database_url, TEMPORAL_ADDRESS: ready.temporal_address }
+  return {
+    RELAY_SECRET_KEYS: readSecretKey(dataDir),
+    ...variables,
+    DATABASE_URL: ready.database_url,
+    TEMPORAL_ADDRESS: ready.temporal_address,
+  }
 }
 
 const withDatabase = async <T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> => {

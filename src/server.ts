@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { startApi, startWorker, type Running } from './compose.ts'
 import { readConfig, type Config } from './config.ts'
 import { openDatabase } from './db/database.ts'
 import { migrate } from './db/migrations.ts'
+import { keepSecretKey } from './embedded/secret-key.ts'
 import { removeReady, writeReady } from './embedded/ready.ts'
 import { startStack } from './embedded/stack.ts'
 import type { Log } from './log.ts'
@@ -48,7 +46,7 @@ export const startServer = async (variables: NodeJS.ProcessEnv, options: StartOp
       ...variables,
       DATABASE_URL: stack.databaseUrl,
       TEMPORAL_ADDRESS: stack.temporalAddress,
-      RELAY_SECRET_KEYS: variables['RELAY_SECRET_KEYS'] ?? (await keepSecretKey(dataDir)),
+      RELAY_SECRET_KEYS: variables['RELAY_SECRET_KEYS'] ?? keepSecretKey(dataDir),
     })
     await migrateOnce(config)
     const refusal = await registerSearchAttributes(config)
@@ -82,18 +80,5 @@ const migrateOnce = async (config: Config) => {
     await migrate(db)
   } finally {
     await db.destroy()
-  }
-}
-
-/** A sealing key of this data directory's own, made at the first start: without it the credentials in its database stay closed. */
-const keepSecretKey = async (dataDir: string): Promise<string> => {
-  const file = join(dataDir, 'secret-key')
-  try {
-    return (await readFile(file, 'utf8')).trim()
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT') throw thrown
-    const entry = `local:${randomBytes(32).toString('base64')}`
-    await writeFile(file, `${entry}\n`, { mode: 0o600, flag: 'wx' })
-    return entry
   }
 }

@@ -10,7 +10,7 @@ const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, 
 
 export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
 
-export interface TargetFault {
+interface TargetFault {
   /** Like `config.bucket` */
   path: string
   message: string

@@ -1,0 +1,292 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { DeliveryError, type Connector, type Parcel, type Receipt, type Target } from '../../src/connectors/connector.ts'
+import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
+import '../support/one-realm.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { contextOf, dying, largeParcel, MiB, parcelOf, slowly } from './parcels.ts'
+
+interface Stored {
+  sha256: string
+  sizeBytes: number
+  /** Where the target keeps one. */
+  contentType?: string | undefined
+}
+
+/** A real server of one kind, and what the suite must know to look into it. */
+export interface Rig {
+  connector: Connector
+  port: number
+  /** A target that works, reached by another port where something stands in between. */
+  target(port?: number): Target<unknown, unknown>
+  wrongCredentials: Target<unknown, unknown>
+  /** Where the folder, bucket or path is not there. */
+  missingPlace: { target: Target<unknown, unknown>; code: string }
+  /** What must be found in no message. */
+  secrets: string[]
+  keepsContentType: boolean
+  read(parcel: Parcel, receipt: Receipt): Promise<Stored | undefined>
+  /** Names of whole documents at the target. */
+  documents(): Promise<string[]>
+  /** Anything else: parts, temporary files, uploads that were begun. */
+  leftovers(): Promise<string[]>
+  reset(): Promise<void>
+  stop(): Promise<void>
+}
+
+const awkwardNames = [
+  'with  blanks inside .pdf',
+  'Grüße aus Köln – 日本語 🧾.pdf',
+  `both "double" and 'single'.pdf`,
+  '100%.pdf',
+  '100%25.pdf',
+  'a+b.pdf',
+  'a&b=c;d?e#f.pdf',
+  '.hidden',
+  '-rf',
+  '~',
+  '*.pdf',
+  '[x]{y}$z`w`.pdf',
+  'back\\slash.pdf',
+  'back%5Cslash.pdf',
+  'right\u202Eto-left.pdf',
+  `${'long '.repeat(80)}.pdf`,
+  `${'long '.repeat(80)}2.pdf`,
+  'ü'.repeat(200),
+]
+
+const loopback = ['127.0.0.0/8', '::1/128']
+const promptlyMs = 2_000
+// the parts an upload holds at a time, and what the garbage collector has not come to yet; a document kept whole would take 256 MiB
+const growthMaxBytes = 160 * MiB
+
+/** What every connector does in the same way, tried against a real server. */
+export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
+  describe(`the ${kind} connector`, () => {
+    let rig: Rig
+    let outbound: OutboundGuard
+
+    beforeAll(async () => {
+      rig = await start()
+      outbound = createOutboundGuard({ allowedCidrs: loopback })
+    })
+    beforeEach(() => rig.reset())
+    afterAll(async () => {
+      await outbound.close()
+      await rig.stop()
+    })
+
+    const deliver = (parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}, target = rig.target()) =>
+      rig.connector.deliver(parcel, target, contextOf(outbound, overrides))
+
+    const failure = async (attempt: Promise<unknown>): Promise<DeliveryError> => {
+      const thrown: unknown = await attempt.then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      expect(thrown).toBeInstanceOf(DeliveryError)
+      return thrown as DeliveryError
+    }
+
+    test.each([0, 1, 32 * 1024, 100_003])('delivers a document of %i bytes', async (sizeBytes) => {
+      const parcel = parcelOf(randomBytes(sizeBytes))
+
+      const receipt = await deliver(parcel)
+
+      expect(receipt.bytesSent).toBe(sizeBytes)
+      expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256, sizeBytes })
+      expect(await rig.leftovers()).toEqual([])
+    })
+
+    test('delivers 256 MiB in bounded memory and tells how far it is', async () => {
+      const parcel = largeParcel(256 * MiB)
+      const progress: number[] = []
+      const before = process.memoryUsage().rss
+      let peak = before
+
+      const receipt = await deliver(parcel, {
+        onProgress: (bytes) => {
+          progress.push(bytes)
+          peak = Math.max(peak, process.memoryUsage.rss())
+        },
+      })
+
+      expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256, sizeBytes: 256 * MiB })
+      expect(peak - before).toBeLessThan(growthMaxBytes)
+      expect(progress.length).toBeGreaterThan(10)
+      expect(progress.at(-1)).toBe(256 * MiB)
+    }, 60_000)
+
+    test('keeps documents with awkward names apart, and their bytes right', async () => {
+      const parcels = awkwardNames.map((name) => parcelOf(Buffer.from(`content of ${name}`), { path: `R 1/ä+%/${name}`, docId: name }))
+
+      for (const parcel of parcels) {
+        const receipt = await deliver(parcel)
+        expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256 })
+      }
+
+      expect(await rig.documents()).toHaveLength(awkwardNames.length)
+    })
+
+    test('keeps the content type where the target has a place for it', async () => {
+      const parcel = parcelOf(Buffer.from('x'), { contentType: 'text/plain; charset=utf-8' })
+      const stored = await rig.read(parcel, await deliver(parcel))
+      expect(stored?.contentType).toBe(rig.keepsContentType ? 'text/plain; charset=utf-8' : undefined)
+    })
+
+    test('has no second effect when a delivery is repeated', async () => {
+      const parcel = parcelOf(randomBytes(1_000))
+
+      const first = await deliver(parcel)
+      const second = await deliver(parcel)
+
+      expect(second.path).toBe(first.path)
+      expect(await rig.documents()).toHaveLength(1)
+      expect(await rig.read(parcel, second)).toMatchObject({ sha256: parcel.sha256 })
+      expect(await rig.leftovers()).toEqual([])
+    })
+
+    test.each([1, 20])('leaves nothing where the source dies in the midst of %i MiB', async (sizeMiB) => {
+      const parcel = largeParcel(sizeMiB * MiB)
+
+      const error = await failure(deliver(dying(parcel, parcel.sizeBytes / 2)))
+
+      expect(error).toMatchObject({ code: 'content_unreadable', permanent: false })
+      expect(await rig.documents()).toEqual([])
+      expect(await rig.leftovers()).toEqual([])
+    })
+
+    test('refuses a source that ends before its time, and one that does not end', async () => {
+      const parcel = parcelOf(randomBytes(10_000))
+
+      for (const sizeBytes of [9_999, 10_001]) {
+        const error = await failure(deliver({ ...parcel, sizeBytes }))
+        expect(error.code).toBe('content_unreadable')
+      }
+
+      expect(await rig.documents()).toEqual([])
+    })
+
+    test.each([1, 20])('a connection cut in the midst of %i MiB leaves no document, and the next attempt cleans up', async (sizeMiB) => {
+      const parcel = largeParcel(sizeMiB * MiB)
+      const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: parcel.sizeBytes / 2 })
+
+      const error = await failure(deliver(parcel, {}, rig.target(proxy.port)))
+      await proxy.stop()
+
+      expect(error).toMatchObject({ code: 'connection_lost', permanent: false })
+      expect(await rig.documents()).toEqual([])
+
+      await deliver(parcel)
+      expect(await rig.documents()).toHaveLength(1)
+    })
+
+    test.each([1, 20])('ends at once when it is cancelled in the midst of %i MiB, and leaves nothing', async (sizeMiB) => {
+      const parcel = slowly(largeParcel(sizeMiB * MiB), sizeMiB === 1 ? 20 : 5)
+      const cancelled = new AbortController()
+      let sources = 0
+      let closed = 0
+      const watched: Parcel = {
+        ...parcel,
+        open: () => {
+          sources += 1
+          return parcel.open().on('close', () => {
+            closed += 1
+          })
+        },
+      }
+      // past the first eight MiB of a large one, so that an upload in parts is on its way
+      const onProgress = (bytes: number) => void (bytes > (sizeMiB * MiB) / 2 && cancelled.abort(new Error('cancelled')))
+      let cancelledAt = 0
+      cancelled.signal.addEventListener('abort', () => {
+        cancelledAt = Date.now()
+      })
+
+      await expect(deliver(watched, { signal: cancelled.signal, onProgress })).rejects.toThrow()
+
+      expect(cancelledAt).toBeGreaterThan(0)
+      expect(Date.now() - cancelledAt).toBeLessThan(promptlyMs)
+      await pause(100)
+      expect(closed).toBe(sources)
+      expect(await rig.documents()).toEqual([])
+      expect(await rig.leftovers()).toEqual([])
+    })
+
+    test('does nothing when it is cancelled before it begins', async () => {
+      await expect(deliver(parcelOf(Buffer.from('x')), { signal: AbortSignal.abort(new Error('cancelled')) })).rejects.toThrow('cancelled')
+      expect(await rig.documents()).toEqual([])
+    })
+
+    test.each([
+      ['before it says anything', 0],
+      ['in the midst of the document', 1 * MiB],
+    ])('gives up on a target that falls silent %s', async (_when, afterBytes) => {
+      const proxy = await startTcpProxy(rig.port, { kind: 'stall', afterBytes })
+      const begun = Date.now()
+
+      const error = await failure(deliver(largeParcel(12 * MiB), { connectTimeoutMs: 700, idleTimeoutMs: 700 }, rig.target(proxy.port)))
+      await proxy.stop()
+
+      expect(error).toMatchObject({ code: 'timeout', permanent: false })
+      expect(Date.now() - begun).toBeLessThan(8_000)
+      expect(await rig.documents()).toEqual([])
+    })
+
+    test('tries again where nothing listens', async () => {
+      const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: 0 })
+      await proxy.stop()
+      expect(await failure(deliver(parcelOf(Buffer.from('x')), {}, rig.target(proxy.port)))).toMatchObject({
+        code: 'connection_refused',
+        permanent: false,
+      })
+    })
+
+    test('gives up for good on wrong credentials, and shows none of them', async () => {
+      for (const attempt of [
+        () => deliver(parcelOf(Buffer.from('x')), {}, rig.wrongCredentials),
+        () => rig.connector.probe(rig.wrongCredentials, contextOf(outbound)),
+      ]) {
+        const error = await failure(attempt())
+        expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
+        const said = JSON.stringify([error.message, error.answer])
+        for (const secret of rig.secrets) expect(said).not.toContain(secret)
+      }
+    })
+
+    test('gives up for good on a place that is not there', async () => {
+      for (const attempt of [
+        () => deliver(parcelOf(Buffer.from('x')), {}, rig.missingPlace.target),
+        () => rig.connector.probe(rig.missingPlace.target, contextOf(outbound)),
+      ]) {
+        expect(await failure(attempt())).toMatchObject({ code: rig.missingPlace.code, permanent: true })
+      }
+    })
+
+    test('reaches no address that was not allowed', async () => {
+      const strict = createOutboundGuard({ allowedCidrs: [] })
+      for (const attempt of [
+        () => rig.connector.deliver(parcelOf(Buffer.from('x')), rig.target(), contextOf(strict)),
+        () => rig.connector.probe(rig.target(), contextOf(strict)),
+      ]) {
+        const error = await failure(attempt())
+        expect(error).toMatchObject({ code: 'blocked_address', permanent: true })
+        expect(error.message).toContain('RELAY_ALLOWED_PRIVATE_CIDRS')
+      }
+      await strict.close()
+      expect(await rig.documents()).toEqual([])
+    })
+
+    test('the probe finds nothing wrong, and leaves nothing', async () => {
+      await rig.connector.probe(rig.target(), contextOf(outbound))
+      expect(await rig.documents()).toEqual([])
+      expect(await rig.leftovers()).toEqual([])
+    })
+
+    test('its schemas take back what they gave out', () => {
+      const { config, credentials } = rig.target()
+      expect(rig.connector.config.parse(config)).toEqual(config)
+      expect(rig.connector.config.safeParse({ ...(config as object), unheard_of: 1 }).success).toBe(false)
+      expect(rig.connector.credentials.safeParse({ ...(credentials as object), unheard_of: 1 }).success).toBe(false)
+    })
+  })
+}

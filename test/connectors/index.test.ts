@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { findConnector, parseTarget } from '../../src/connectors/index.ts'
+import { connectorTypes } from '../../src/domain/connector-type.ts'
+
+test('every connector there is code for is found by its kind', () => {
+  const found = connectorTypes.map(findConnector).filter((connector) => connector !== undefined)
+  expect(found.length).toBeGreaterThanOrEqual(3)
+  for (const connector of found) expect(findConnector(connector.kind)).toBe(connector)
+})
+
+test('config and credentials come back with their defaults', () => {
+  const connector = findConnector('sftp')!
+  expect(parseTarget(connector, { config: { host: 'files.example' }, credentials: { username: 'u', password: 'p' } })).toEqual({
+    target: { config: { host: 'files.example', port: 22, directory: '.' }, credentials: { username: 'u', password: 'p' } },
+  })
+})
+
+test('everything that does not fit is told at once, by its place, and no secret is repeated', () => {
+  const parsed = parseTarget(findConnector('objstore')!, {
+    config: { bucket: 'documents', extra: 1 },
+    credentials: { access_key_id: 'a', secret_access_key: 12_345_678 },
+  })
+  expect(parsed).toEqual({
+    faults: expect.arrayContaining([
+      expect.objectContaining({ path: 'config.region' }),
+      expect.objectContaining({ path: 'credentials.secret_access_key' }),
+    ]) as unknown,
+  })
+  expect(JSON.stringify(parsed)).not.toContain('12345678')
+})
+
+test('no secret of any connector can be shown by accident', () => {
+  const secretLike = /secret|password|token|passphrase|private_key|header_value/
+  for (const kind of connectorTypes) {
+    const connector = findConnector(kind)
+    if (!connector) continue
+    const { properties = {} } = z.toJSONSchema(connector.credentials) as { properties?: Record<string, { secret?: boolean }> }
+    for (const [key, schema] of Object.entries(properties))
+      expect([kind, key, schema.secret ?? false]).toEqual([kind, key, secretLike.test(key)])
+  }
+})

@@ -1,0 +1,136 @@
+import http, { type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import '../support/one-realm.ts'
+import { DeliveryError } from '../../src/connectors/connector.ts'
+import { objstore } from '../../src/connectors/objstore.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { contextOf, largeParcel, MiB, parcelOf } from './parcels.ts'
+
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+const asked: string[] = []
+let answer: (response: ServerResponse, url: string) => void
+const server = http.createServer((request, response) => {
+  asked.push(`${request.method} ${request.url}`)
+  request.resume().on('end', () => answer(response, request.url ?? ''))
+})
+
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+})
+beforeEach(() => {
+  asked.length = 0
+})
+afterAll(async () => {
+  await outbound.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+const target = (config: object = {}) => ({
+  config: objstore.config.parse({
+    bucket: 'documents',
+    region: 'eu-central-1',
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    path_style: true,
+    ...config,
+  }),
+  credentials: objstore.credentials.parse({ access_key_id: 'the-key-id', secret_access_key: 'the-secret' }),
+})
+const refuse = (status: number, code: string, more = '', headers: Record<string, string> = {}) => {
+  answer = (response) => {
+    response.writeHead(status, { 'content-type': 'application/xml', ...headers })
+    response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>says the store</Message>${more}</Error>`)
+  }
+}
+const failure = async (parcel = parcelOf(Buffer.from('x')), config: object = {}): Promise<DeliveryError> => {
+  const thrown: unknown = await objstore.deliver(parcel, target(config), contextOf(outbound)).catch((error: unknown) => error)
+  expect(thrown).toBeInstanceOf(DeliveryError)
+  return thrown as DeliveryError
+}
+
+test.each([
+  [403, 'InvalidAccessKeyId', 'credentials_refused', true],
+  [403, 'SignatureDoesNotMatch', 'credentials_refused', true],
+  [400, 'ExpiredToken', 'credentials_refused', true],
+  [403, 'AccessDenied', 'access_denied', true],
+  [404, 'NoSuchBucket', 'bucket_missing', true],
+  [400, 'InvalidStorageClass', 'http_400', true],
+  [403, 'RequestTimeTooSkewed', 'http_403', false],
+  [400, 'RequestTimeout', 'http_400', false],
+  [409, 'OperationAborted', 'http_409', false],
+  [429, 'TooManyRequests', 'http_429', false],
+  [500, 'InternalError', 'http_500', false],
+  [503, 'SlowDown', 'http_503', false],
+])('%i %s becomes %s, final: %s, after one request', async (status, name, code, permanent) => {
+  refuse(status, name)
+  const error = await failure()
+  expect(error).toMatchObject({ code, permanent, answer: { status } })
+  expect(JSON.stringify([error.message, error.answer])).not.toContain('the-secret')
+  expect(asked).toHaveLength(1)
+})
+
+test('a bucket in another region is told by that region’s name', async () => {
+  refuse(400, 'AuthorizationHeaderMalformed', '<Region>us-west-2</Region>')
+  expect(await failure()).toMatchObject({ code: 'wrong_region', permanent: true, message: expect.stringContaining('us-west-2') as string })
+
+  refuse(301, 'PermanentRedirect', '', { 'x-amz-bucket-region': 'ap-south-1' })
+  expect(await failure()).toMatchObject({ code: 'wrong_region', permanent: true, message: expect.stringContaining('ap-south-1') as string })
+})
+
+test('keeps the Retry-After of a store that is too busy', async () => {
+  refuse(503, 'SlowDown', '', { 'retry-after': '11' })
+  expect(await failure()).toMatchObject({ retryAfterMs: 11_000 })
+})
+
+test('one part that fails ends the whole upload, and what was sent is given up', async () => {
+  let parts = 0
+  answer = (response, url) => {
+    if (url.includes('uploads')) {
+      return response.end('<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>')
+    }
+    if (!url.includes('partNumber')) return response.writeHead(204).end()
+    parts += 1
+    return parts === 1 ? response.writeHead(500).end() : setTimeout(() => response.writeHead(200, { etag: '"e"' }).end(), 300)
+  }
+
+  expect(await failure(largeParcel(100 * MiB))).toMatchObject({ code: 'http_500', permanent: false })
+
+  expect(parts).toBeLessThanOrEqual(3)
+  expect(asked.at(-1)).toMatch(/^DELETE .*uploadId=u1/)
+  expect(asked.some((line) => line.startsWith('POST') && line.includes('uploadId'))).toBe(false)
+})
+
+test('a key longer than a store takes is refused before anything is sent', async () => {
+  const path = Array.from({ length: 10 }, (_, index) => `${index}`.repeat(200)).join('/')
+  expect(await failure(parcelOf(Buffer.from('x'), { path }))).toMatchObject({ code: 'path_too_long', permanent: true })
+  expect(asked).toEqual([])
+})
+
+test('what the environment says of endpoints is not for destinations', async () => {
+  refuse(500, 'InternalError')
+  process.env.AWS_ENDPOINT_URL_S3 = target().config.endpoint
+  try {
+    // nobody's name: without an endpoint of its own the request would go to AWS, and must fail to
+    await failure(parcelOf(Buffer.from('x')), { endpoint: undefined, region: 'xx-invalid-1', path_style: false })
+  } finally {
+    delete process.env.AWS_ENDPOINT_URL_S3
+  }
+  expect(asked).toEqual([])
+})
+
+test.each([
+  [{ bucket: 'a/b' }],
+  [{ bucket: '' }],
+  [{ region: 'eu central' }],
+  [{ region: 'evil.example/' }],
+  [{ prefix: '/abs' }],
+  [{ prefix: 'a/../b' }],
+  [{ endpoint: 'http://user:secret@example.com' }],
+  [{ endpoint: 'ftp://example.com' }],
+  [{ endpoint: 'http://example.com/?a=b' }],
+  [{ server_side_encryption: 'rot13' }],
+])('refuses the config %j', (config) => {
+  expect(objstore.config.safeParse({ bucket: 'documents', region: 'eu-central-1', ...config }).success).toBe(false)
+})

@@ -1,0 +1,84 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { AttemptContext, Parcel } from '../../src/connectors/connector.ts'
+import { newId } from '../../src/ids.ts'
+import type { OutboundGuard } from '../../src/security/outbound.ts'
+
+export const MiB = 1024 * 1024
+const block = randomBytes(64 * 1024)
+
+/** A parcel of the bytes given, under a path of its own. */
+export const parcelOf = (bytes: Buffer, overrides: Partial<Parcel> = {}): Parcel => ({
+  ...parcelLike(bytes.length),
+  sha256: createHash('sha256').update(bytes).digest('hex'),
+  open: (start = 0) => Readable.from([bytes.subarray(start)], { objectMode: false }),
+  ...overrides,
+})
+
+/** A parcel of any size whose source takes no memory. */
+export const largeParcel = (sizeBytes: number, overrides: Partial<Parcel> = {}): Parcel => {
+  const hash = createHash('sha256')
+  for (const chunk of blocks(sizeBytes)) hash.update(chunk)
+  return {
+    ...parcelLike(sizeBytes),
+    sha256: hash.digest('hex'),
+    open: () => Readable.from(blocks(sizeBytes), { objectMode: false }),
+    ...overrides,
+  }
+}
+
+/** The same parcel, but its bytes come as slowly as this. */
+export const slowly = (parcel: Parcel, pauseMs: number): Parcel => ({
+  ...parcel,
+  open: () =>
+    Readable.from(
+      (async function* () {
+        for (const chunk of blocks(parcel.sizeBytes)) {
+          yield chunk
+          await pause(pauseMs)
+        }
+      })(),
+      { objectMode: false },
+    ),
+})
+
+/** The same parcel, but its source dies after so many bytes. */
+export const dying = (parcel: Parcel, afterBytes: number): Parcel => ({
+  ...parcel,
+  open: () =>
+    Readable.from(
+      (async function* () {
+        yield* blocks(afterBytes)
+        await pause(50)
+        throw new Error('the disk is gone')
+      })(),
+      { objectMode: false },
+    ),
+})
+
+function* blocks(sizeBytes: number) {
+  for (let left = sizeBytes; left > 0; left -= block.length) yield left < block.length ? block.subarray(0, left) : block
+}
+
+const parcelLike = (sizeBytes: number): Omit<Parcel, 'sha256' | 'open'> => ({
+  deliveryId: `${newId()}_${newId()}`,
+  documentId: newId(),
+  repoId: 'R1',
+  docId: newId(),
+  compId: 'data',
+  path: `R1/${newId()}/data`,
+  contentType: 'application/pdf',
+  sizeBytes,
+  receivedAt: new Date('2026-11-21T09:00:00.000Z'),
+})
+
+export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptContext> = {}): AttemptContext => ({
+  signal: new AbortController().signal,
+  onProgress: () => {},
+  outbound,
+  connectTimeoutMs: 3_000,
+  idleTimeoutMs: 10_000,
+  answerMaxBytes: 16 * 1024,
+  ...overrides,
+})

@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import https from 'node:https'
+import type { AddressInfo } from 'node:net'
+
+/** A request that arrived whole. */
+export interface Arrival {
+  method: string
+  url: string
+  headers: IncomingHttpHeaders
+  sizeBytes: number
+  sha256: string
+  /** The body, unless it is a large one. */
+  body: Buffer
+}
+
+export interface HttpTarget {
+  port: number
+  origin: string
+  arrivals: Arrival[]
+  /** How many connections were opened since the start. */
+  connections(): number
+  /** What it answers from now on; 200 at first. */
+  answerWith(answer: (arrival: Arrival, response: ServerResponse) => void): void
+  stop(): Promise<void>
+}
+
+const keptMaxBytes = 1024 * 1024
+
+/** A web server that keeps what it was sent. */
+export const startHttpTarget = async (tls?: https.ServerOptions): Promise<HttpTarget> => {
+  let answer: Parameters<HttpTarget['answerWith']>[0] = (_, response) => void response.end('taken')
+  let connections = 0
+  const arrivals: Arrival[] = []
+
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    const hash = createHash('sha256')
+    const kept: Buffer[] = []
+    let sizeBytes = 0
+    try {
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        hash.update(chunk)
+        sizeBytes += chunk.length
+        if (sizeBytes <= keptMaxBytes) kept.push(chunk)
+      }
+    } catch {
+      return
+    }
+    const { method = '', url = '', headers } = request
+    const arrival = { method, url, headers, sizeBytes, sha256: hash.digest('hex'), body: Buffer.concat(kept) }
+    arrivals.push(arrival)
+    answer(arrival, response)
+  }
+  const listener = (request: IncomingMessage, response: ServerResponse) => void handle(request, response)
+  const server = tls ? https.createServer(tls, listener) : http.createServer(listener)
+  server.on('connection', () => {
+    connections += 1
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
+    arrivals,
+    connections: () => connections,
+    answerWith: (next) => {
+      answer = next
+    },
+    stop: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import ssh2, { type SFTPWrapper } from 'ssh2'
+
+const { STATUS_CODE } = ssh2.utils.sftp
+
+export interface PlainSftpServer {
+  port: number
+  files: Map<string, Buffer>
+  /** Every call that changed something, in its order. */
+  calls: string[]
+  /** From now on every file is refused. */
+  forbid(): void
+  stop(): Promise<void>
+}
+
+/**
+ * An SFTP server that knows nothing but the protocol's first draft: no extensions, a rename that refuses a name that is taken,
+ * a password, asked for in a dialogue only. OpenSSH can be brought to none of these.
+ */
+export const startPlainSftpServer = async (password: string): Promise<PlainSftpServer> => {
+  const files = new Map<string, Buffer>()
+  const calls: string[] = []
+  let forbidden = false
+
+  const serve = (sftp: SFTPWrapper) => {
+    const handles = new Map<string, string>()
+    const answer = (id: number, ok: boolean, otherwise: number = STATUS_CODE.NO_SUCH_FILE) =>
+      sftp.status(id, ok ? STATUS_CODE.OK : otherwise)
+    const stat = (id: number, path: string) => {
+      if (path === '.') return sftp.attrs(id, { mode: 0o40_755, uid: 0, gid: 0, size: 0, atime: 0, mtime: 0 })
+      const file = files.get(path)
+      return file ? sftp.attrs(id, { mode: 0o100_644, uid: 0, gid: 0, size: file.length, atime: 0, mtime: 0 }) : answer(id, false)
+    }
+    sftp.on('STAT', stat).on('LSTAT', stat)
+    sftp.on('OPEN', (id, path) => {
+      if (forbidden) return answer(id, false, STATUS_CODE.PERMISSION_DENIED)
+      files.set(path, Buffer.alloc(0))
+      handles.set(String(id), path)
+      sftp.handle(id, Buffer.from(String(id)))
+    })
+    sftp.on('WRITE', (id, handle, offset, data) => {
+      const path = handles.get(handle.toString()) ?? ''
+      const file = files.get(path) ?? Buffer.alloc(0)
+      files.set(path, Buffer.concat([file.subarray(0, offset), data]))
+      answer(id, file.length === offset, STATUS_CODE.FAILURE)
+    })
+    sftp.on('CLOSE', (id) => answer(id, true))
+    sftp.on('REMOVE', (id, path) => {
+      calls.push(`remove ${path}`)
+      answer(id, files.delete(path))
+    })
+    sftp.on('RENAME', (id, from, to) => {
+      calls.push(`rename ${from} ${to}`)
+      const file = files.get(from)
+      if (!file || files.has(to)) return answer(id, false, STATUS_CODE.FAILURE)
+      files.set(to, file)
+      answer(id, files.delete(from))
+    })
+  }
+
+  const server = new ssh2.Server({ hostKeys: [ssh2.utils.generateKeyPairSync('ed25519').private] }, (client) => {
+    client.on('error', () => {})
+    client.on('authentication', (context) => {
+      if (context.method !== 'keyboard-interactive') return context.reject(['keyboard-interactive'])
+      context.prompt([{ prompt: 'Password:', echo: false }], ([given]) => (given === password ? context.accept() : context.reject()))
+    })
+    client.on('session', (accept) => {
+      accept().on('sftp', (acceptSftp) => serve(acceptSftp()))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    files,
+    calls,
+    forbid: () => {
+      forbidden = true
+    },
+    stop: async () => {
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { S3Client } from '@aws-sdk/client-s3'
+import { freePort, listening } from './free-port.ts'
+
+export interface S3Server {
+  port: number
+  endpoint: string
+  accessKeyId: string
+  secretAccessKey: string
+  bucket: string
+  /** Straight to the server, past everything under test. */
+  client: S3Client
+  stop(): Promise<void>
+}
+
+/** A versitygw over a folder, with one bucket in it. It checks signatures, which the lighter stand-ins do not. */
+export const startS3Server = async (): Promise<S3Server> => {
+  const binary = process.env.TEST_VERSITYGW_BIN ?? join(homedir(), '.cache/document-relay/bin/versitygw')
+  const root = await mkdtemp(join(tmpdir(), 'relay-s3-'))
+  const bucket = 'documents'
+  await mkdir(join(root, bucket))
+  const port = await freePort()
+  const [accessKeyId, secretAccessKey] = ['testkey', 'testsecret123']
+  const server = spawn(
+    binary,
+    ['--quiet', '--port', `127.0.0.1:${port}`, '--access', accessKeyId, '--secret', secretAccessKey, 'posix', root],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  let said = ''
+  server.stderr.on('data', (chunk: Buffer) => {
+    said += chunk.toString()
+  })
+  server.on('error', (error) => {
+    said += error.message
+  })
+  await listening(port).catch(() => {
+    throw new Error(`versitygw did not start: ${said}`)
+  })
+  const endpoint = `http://127.0.0.1:${port}`
+  const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: { accessKeyId, secretAccessKey } })
+  return {
+    port,
+    endpoint,
+    accessKeyId,
+    secretAccessKey,
+    bucket,
+    client,
+    stop: async () => {
+      client.destroy()
+      const ended = once(server, 'exit')
+      server.kill()
+      await ended
+      await rm(root, { recursive: true })
+    },
+  }
+}

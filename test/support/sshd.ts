@@ -1,0 +1,78 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import ssh2 from 'ssh2'
+import { freePort, listening } from './free-port.ts'
+
+const run = promisify(execFile)
+
+export interface Sshd {
+  port: number
+  username: string
+  privateKey: string
+  /** As ssh-keygen prints it. */
+  hostKeyFingerprint: string
+  /** Where a client is put after login. */
+  directory: string
+  stop(): Promise<void>
+}
+
+/** An OpenSSH server of our own: its own keys and configuration, one user (whoever runs the tests), nothing but SFTP. */
+export const startSshd = async (): Promise<Sshd> => {
+  const binary = process.env.TEST_SSHD_BIN ?? '/usr/sbin/sshd'
+  const root = await mkdtemp(join(tmpdir(), 'relay-sshd-'))
+  const directory = join(root, 'data')
+  await mkdir(directory)
+  // the folder it gives up its privileges in
+  if (process.getuid?.() === 0) await mkdir('/run/sshd', { recursive: true })
+
+  const host = ssh2.utils.generateKeyPairSync('ed25519')
+  const user = ssh2.utils.generateKeyPairSync('ed25519')
+  await writeFile(join(root, 'host_key'), host.private, { mode: 0o600 })
+  await writeFile(join(root, 'host_key.pub'), host.public)
+  await writeFile(join(root, 'authorized_keys'), user.public)
+  const port = await freePort()
+  const lines = [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${join(root, 'host_key')}`,
+    `PidFile ${join(root, 'pid')}`,
+    `AuthorizedKeysFile ${join(root, 'authorized_keys')}`,
+    'StrictModes no',
+    'UsePAM no',
+    'PasswordAuthentication no',
+    'KbdInteractiveAuthentication no',
+    'PermitRootLogin prohibit-password',
+    `Subsystem sftp internal-sftp -d ${directory}`,
+  ]
+  const configuration = join(root, 'sshd_config')
+  // from 9.8 on, a server locks out an address that fails to log in, and all tests share one
+  await writeFile(configuration, [...lines, 'PerSourcePenalties no', ''].join('\n'))
+  await run(binary, ['-t', '-f', configuration]).catch(() => writeFile(configuration, [...lines, ''].join('\n')))
+
+  const server = spawn(binary, ['-D', '-e', '-f', configuration], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  server.stderr.on('data', (chunk: Buffer) => {
+    said += chunk.toString()
+  })
+  await listening(port).catch(() => {
+    throw new Error(`sshd did not start: ${said}`)
+  })
+  const { stdout } = await run('ssh-keygen', ['-lf', join(root, 'host_key.pub')])
+  return {
+    port,
+    username: userInfo().username,
+    privateKey: user.private,
+    hostKeyFingerprint: stdout.split(' ')[1] ?? '',
+    directory,
+    stop: async () => {
+      const ended = once(server, 'exit')
+      server.kill()
+      await ended
+      await rm(root, { recursive: true })
+    },
+  }
+}
