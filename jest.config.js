@@ -8,5 +8,6 @@ export default {
   // .mjs: jest would turn a .ts set-up into CommonJS, and the migrations are imported by URL
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
+  setupFiles: ['<rootDir>/test/support/one-realm.ts'],
   testTimeout: 30_000,
 }

@@ -84,6 +84,7 @@ async function deliverOrGiveUp(input: DeliveryInput, policy: RetryPolicy, state:
     startToCloseTimeout: input.attemptTimeoutMs + recordingSlackMs,
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+    summary: `to ${input.destination.name}`,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
   })
   const firstTryAt = Date.now()

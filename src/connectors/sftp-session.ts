@@ -94,7 +94,7 @@ export const openSftpSession = async (
 }
 
 /** Takes `SHA256:` and base64 as OpenSSH prints it, or hex. */
-const fingerprintBytes = (text: string) =>
+export const fingerprintBytes = (text: string) =>
   /^[0-9a-f:]{64,}$/i.test(text) ? Buffer.from(text.replaceAll(':', ''), 'hex') : Buffer.from(text.replace(/^SHA256:/, ''), 'base64')
 
 const hostKeyMismatch = (seen: string) =>

@@ -1,4 +1,3 @@
-import { isNativeError } from 'node:util/types'
 import knex, { type Knex } from 'knex'
 import { DatabaseError, types } from 'pg'
 import type { Config } from '../config.ts'
@@ -44,9 +43,8 @@ const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDO
 
 /** True where the database is away, so that the caller may try again later: not where the statement was wrong. */
 export const isOutage = (thrown: unknown): boolean => {
-  // not instanceof: Node's own errors are of another realm where code runs in a VM context, as under jest
-  if (!isNativeError(thrown)) return false
-  if ('errors' in thrown && Array.isArray(thrown.errors)) return thrown.errors.some(isOutage)
+  if (!(thrown instanceof Error)) return false
+  if (thrown instanceof AggregateError) return thrown.errors.some(isOutage)
   if ('code' in thrown && typeof thrown.code === 'string' && (outage.test(thrown.code) || outageCodes.has(thrown.code))) return true
   return (
     thrown.name === 'KnexTimeoutError' ||

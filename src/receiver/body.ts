@@ -76,6 +76,6 @@ export const discardRest = async (request: IncomingMessage, timeoutMs: number): 
     await finished(request, { signal: AbortSignal.timeout(timeoutMs) })
     return true
   } catch {
-    return false
+    return request.complete
   }
 }

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DeliveryError, type Connector, type Parcel, type Receipt, type Target } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
-import '../support/one-realm.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { contextOf, dying, largeParcel, MiB, parcelOf, slowly } from './parcels.ts'
 

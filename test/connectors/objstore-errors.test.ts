@@ -1,7 +1,6 @@
 import http, { type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import '../support/one-realm.ts'
 import { DeliveryError } from '../../src/connectors/connector.ts'
 import { objstore } from '../../src/connectors/objstore.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
