@@ -42,7 +42,7 @@ const say = (line: string) => process.stderr.write(`${line}\n`)
 
 const waitUntilReady = async (dataDir: string, server: ChildProcess): Promise<Ready> => {
   for (;;) {
-    const ready = await readReady(dataDir)
+    const ready = readReady(dataDir)
     if (ready) return ready
     if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`)
     await delay(100)

@@ -30,7 +30,7 @@ interface Shared {
   searchAttributes: boolean
 }
 
-export interface DestinationRef {
+interface DestinationRef {
   id: string
   name: string
   connector: ConnectorType

@@ -108,5 +108,3 @@ export const createApiKeys = (db: Database | Transaction) => ({
     return (await query.update({ revoked_at: db.fn.now() })) > 0
   },
 })
-
-export type ApiKeys = ReturnType<typeof createApiKeys>

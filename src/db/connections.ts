@@ -181,5 +181,3 @@ export const createConnections = (db: Database | Transaction) => ({
       return true
     }),
 })
-
-export type Connections = ReturnType<typeof createConnections>

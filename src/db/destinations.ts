@@ -172,5 +172,3 @@ export const createDestinations = (db: Database | Transaction) => ({
       return true
     }),
 })
-
-export type Destinations = ReturnType<typeof createDestinations>

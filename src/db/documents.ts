@@ -116,5 +116,3 @@ export const createDocuments = (db: Database | Transaction) => {
     },
   }
 }
-
-export type Documents = ReturnType<typeof createDocuments>

@@ -151,5 +151,3 @@ export const createRepositories = (db: Database | Transaction) => {
       }),
   }
 }
-
-export type Repositories = ReturnType<typeof createRepositories>

@@ -72,5 +72,3 @@ export const createWorkspaces = (db: Database | Transaction) => ({
   hasMember: async (workspaceId: string, id: string): Promise<boolean> =>
     (await db('members').select('id').where({ workspace_id: workspaceId, id }).first()) !== undefined,
 })
-
-export type Workspaces = ReturnType<typeof createWorkspaces>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { inward, type InsideOf } from './wire.ts'
 
 /** What a path template may name. src/domain/fan-out.ts fills them in. */
-export const pathPlaceholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext'] as const
+const pathPlaceholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext'] as const
 
 // Without both of them two components of one document, or two documents, would overwrite each other at the destination.
 const neededPlaceholders = ['doc_id', 'comp_id'] as const

@@ -10,7 +10,7 @@ import { allows, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
 import { bodyRefusal, invalidRequest, notFound } from './faults.ts'
 
-export interface RequestContext {
+interface RequestContext {
   actor: Actor
   workspaceId: string
   /** Aborted when the caller hangs up. */
@@ -18,7 +18,7 @@ export interface RequestContext {
 }
 
 /** What an endpoint answers whose response is `bytes`. */
-export interface Download {
+interface Download {
   contentType: string
   fileName: string
   sizeBytes: number

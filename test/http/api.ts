@@ -48,7 +48,7 @@ export interface Answer {
   text: string
 }
 
-export interface CallOptions {
+interface CallOptions {
   key?: string | undefined
   body?: unknown
   headers?: Record<string, string>

@@ -73,7 +73,7 @@ export const createWiring = async (
 }
 
 /** Bytes in the content tables, as the stores leave them for a small document. */
-export const contentOf = (workspaceId: string, text: string): UnownedContent => {
+const contentOf = (workspaceId: string, text: string): UnownedContent => {
   const id = newId()
   const data = Buffer.from(text)
   const sha256 = createHash('sha256').update(data).digest()
