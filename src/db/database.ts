@@ -41,13 +41,13 @@ export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
 const outage = /^(08|53|57P)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])
 
+// pg gives these no code, and knex puts the statement in front
+const lostConnection = /(^| - )(Connection terminated|timeout expired|Client has encountered a connection error)/
+
 /** True where the database is away, so that the caller may try again later: not where the statement was wrong. */
 export const isOutage = (thrown: unknown): boolean => {
   if (!(thrown instanceof Error)) return false
   if (thrown instanceof AggregateError) return thrown.errors.some(isOutage)
   if ('code' in thrown && typeof thrown.code === 'string' && (outage.test(thrown.code) || outageCodes.has(thrown.code))) return true
-  return (
-    thrown.name === 'KnexTimeoutError' ||
-    /^(Connection terminated|timeout expired|Client has encountered a connection error)/.test(thrown.message)
-  )
+  return thrown.name === 'KnexTimeoutError' || lostConnection.test(thrown.message)
 }

@@ -56,27 +56,12 @@ const planDocument = (receipt: Receipt, component: ReceivedComponent, position: 
 
 type Plan = ReturnType<typeof planDocument>
 
-const insertArchiveDocument = async (trx: Transaction, id: string, receipt: Receipt): Promise<boolean> => {
-  const { source, docId, docProt, receivedAt } = receipt
-  const inserted = await trx('archive_documents')
-    .insert({
-      id,
-      workspace_id: source.workspace.id,
-      repository_id: source.repository.id,
-      doc_id: docId,
-      doc_prot: docProt,
-      created_at: receivedAt,
-      modified_at: receivedAt,
-    })
-    .onConflict(trx.raw('(repository_id, doc_id) where deleted_at is null') as never)
-    .ignore()
-    .returning('id')
-  return inserted.length > 0
-}
-
-/** Documents, deliveries, outbox and the repository's count in one statement, however many components there are. */
-const insertDocuments = async (db: Database | Transaction, archiveDocumentId: string | null, receipt: Receipt, plans: Plan[]) => {
-  const { source, docId, metadata, receivedAt } = receipt
+/**
+ * Everything but the bytes in one statement, however many components there are.
+ * @returns false, and nothing is inserted, where the docId exists already
+ */
+const insertReceipt = async (db: Database | Transaction, receipt: Receipt, plans: Plan[]): Promise<boolean> => {
+  const { source, docId, docProt, metadata, receivedAt } = receipt
   const documents = plans.map(({ id, component, position, deliveries }) => ({
     id,
     content_id: component.content?.id ?? null,
@@ -100,50 +85,68 @@ const insertDocuments = async (db: Database | Transaction, archiveDocumentId: st
     .filter((plan) => plan.message.destinations.length > 0)
     .map((plan) => ({ document_id: plan.id, workflow_input: plan.message }))
 
-  await db.raw(
+  const { rows } = await db.raw<{ rows: { created: boolean }[] }>(
     `
-    with document as (
+    with archive_document as (
+      ${isDiscarded(receipt) ? 'select null::text as id' : insertArchiveDocument}
+    ), document as (
       insert into documents (
         id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type,
         size_bytes, status, erp_object_type, erp_object_id, ar_object, received_at, modified_at)
       select
-        id, :workspaceId, :repositoryId, :archiveDocumentId, content_id, :repoId, :docId, comp_id, position, content_type,
+        planned.id, :workspaceId, :repositoryId, archive_document.id, content_id, :repoId, :docId, comp_id, position, content_type,
         size_bytes, status, :erpObjectType, :erpObjectId, :arObject, :receivedAt::timestamptz, :receivedAt::timestamptz
-      from jsonb_to_recordset(:documents::jsonb) as planned (
+      from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (
         id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text)
     ), delivery as (
       insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
       select document_id, destination_id, :workspaceId, connection_id, status, path
-      from jsonb_to_recordset(:deliveries::jsonb) as planned (
+      from archive_document, jsonb_to_recordset(:deliveries::jsonb) as planned (
         document_id text, destination_id text, connection_id text, status text, path text)
     ), message as (
       insert into outbox (document_id, workflow_input)
       select document_id, workflow_input
-      from jsonb_to_recordset(:messages::jsonb) as planned (document_id text, workflow_input jsonb)
+      from archive_document, jsonb_to_recordset(:messages::jsonb) as planned (document_id text, workflow_input jsonb)
+    ), counted as (
+      insert into repository_counts (repository_id, shard, documents)
+      select :repositoryId, :shard::smallint, :kept::bigint
+      from archive_document
+      where :kept::bigint > 0
+      on conflict (repository_id, shard) do update
+      set documents = repository_counts.documents + excluded.documents
     )
-    insert into repository_counts (repository_id, shard, documents)
-    select :repositoryId, :shard, kept
-    from (select count(*) filter (where status <> 'discarded') as kept
-          from jsonb_to_recordset(:documents::jsonb) as planned (status text)) as counted
-    where kept > 0
-    on conflict (repository_id, shard) do update
-    set documents = repository_counts.documents + excluded.documents
+    select count(*) > 0 as created from archive_document
     `,
     {
+      archiveDocumentId: newId(),
       workspaceId: source.workspace.id,
       repositoryId: source.repository.id,
-      archiveDocumentId,
       repoId: source.repository.repoId,
       docId,
+      docProt,
       ...metadata,
       receivedAt,
       documents: JSON.stringify(documents),
       deliveries: JSON.stringify(deliveries),
       messages: JSON.stringify(messages),
       shard: randomInt(countShards),
+      kept: documents.filter(({ status }) => status !== 'discarded').length,
     },
   )
+  return rows[0]!.created
 }
+
+// of two at the same time, the second one waits here for the first one's commit
+const insertArchiveDocument = `
+      insert into archive_documents (id, workspace_id, repository_id, doc_id, doc_prot, created_at, modified_at)
+      values (:archiveDocumentId, :workspaceId, :repositoryId, :docId, :docProt, :receivedAt, :receivedAt)
+      on conflict (repository_id, doc_id) where deleted_at is null do nothing
+      returning id`
+
+/** Nothing is wired to the repository: the documents are acknowledged, and nothing of them is kept. */
+const isDiscarded = ({ source }: Receipt) => source.wires.length === 0
+
+class DocumentExists extends Error {}
 
 export const createReceipts = (db: Database, config: Workflow) => ({
   /**
@@ -153,19 +156,20 @@ export const createReceipts = (db: Database, config: Workflow) => ({
    */
   receive: async (receipt: Receipt): Promise<{ created: false } | { created: true; messages: DocumentMessage[] }> => {
     const plans = receipt.components.map((component, position) => planDocument(receipt, component, position, config))
-    if (receipt.source.wires.length === 0) {
-      await insertDocuments(db, null, receipt, plans)
+    if (isDiscarded(receipt)) {
+      await insertReceipt(db, receipt, plans)
       return { created: true, messages: [] }
     }
-    const created = await db.transaction(async (trx) => {
-      const archiveDocumentId = newId()
-      if (!(await insertArchiveDocument(trx, archiveDocumentId, receipt))) return false
-      for (const { content } of receipt.components) await content?.own(trx)
-      if (plans.length > 0) await insertDocuments(trx, archiveDocumentId, receipt, plans)
-      return true
-    })
-    if (!created) return { created }
-    return { created, messages: plans.map((plan) => plan.message).filter((message) => message.destinations.length > 0) }
+    try {
+      await db.transaction(async (trx) => {
+        for (const { content } of receipt.components) await content?.own(trx)
+        if (!(await insertReceipt(trx, receipt, plans))) throw new DocumentExists()
+      })
+    } catch (thrown) {
+      if (thrown instanceof DocumentExists) return { created: false }
+      throw thrown
+    }
+    return { created: true, messages: plans.map((plan) => plan.message).filter((message) => message.destinations.length > 0) }
   },
 })
 

@@ -34,23 +34,34 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
     }
   }
 
-  const launchOne = async (message: DocumentMessage) => {
+  const started: string[] = []
+  let removing: Promise<void> | undefined
+
+  // while one removal is under way, the next ones gather for it
+  const removeStarted = async () => {
     try {
-      if (await start(message)) await outbox.remove([message.documentId])
+      while (started.length > 0) await outbox.remove(started.splice(0))
     } catch (thrown) {
-      log.warn({ documentId: message.documentId, reason: messageOf(thrown) }, 'workflow started, its outbox entry stays until the sweep')
+      log.warn({ reason: messageOf(thrown) }, 'workflows are started, their outbox entries stay until the sweep')
     }
+    removing = undefined
+  }
+
+  const launchOne = async (message: DocumentMessage) => {
+    if (!(await start(message))) return
+    started.push(message.documentId)
+    removing ??= removeStarted()
   }
 
   /** Starts the workflows of documents that have just been committed. Never throws; past the limit it leaves them to the sweep. */
   const launch = (messages: DocumentMessage[]): void => {
     for (const message of messages) {
       if (open.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) return
-      const started = oneOfMany(launchOne, message)
+      const launched = oneOfMany(launchOne, message)
         // rejected by close() only: the sweep of whoever comes next will find it
         .catch(() => {})
-        .finally(() => open.delete(started))
-      open.add(started)
+        .finally(() => open.delete(launched))
+      open.add(launched)
     }
   }
 
@@ -59,17 +70,17 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
     let total = 0
     for (;;) {
       const due = await outbox.findDue(config.OUTBOX_SWEEP_AGE_MS, sweepPage)
-      const started: string[] = []
+      const swept: string[] = []
       for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
         const batch = due.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS)
         const outcomes = await Promise.all(batch.map(start))
-        started.push(...batch.filter((_, index) => outcomes[index]).map((message) => message.documentId))
+        swept.push(...batch.filter((_, index) => outcomes[index]).map((message) => message.documentId))
         // Temporal is away: the rest would fail the same way
         if (!outcomes.includes(true)) break
       }
-      if (started.length > 0) await outbox.remove(started)
-      total += started.length
-      if (started.length < sweepPage) return total
+      if (swept.length > 0) await outbox.remove(swept)
+      total += swept.length
+      if (swept.length < sweepPage) return total
     }
   }
 
@@ -99,6 +110,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
       clearInterval(timer)
       oneOfMany.clearQueue()
       await Promise.all([...open, sweeping])
+      await removing
     },
   }
 }

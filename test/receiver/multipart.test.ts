@@ -1,0 +1,125 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { buffer } from 'node:stream/consumers'
+import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
+import { multipartBody, part } from '../support/source-system.ts'
+
+const limits = { boundary: 'KoZbnd01', maxParts: 10 }
+
+async function* split(body: Buffer, ...at: number[]) {
+  const ends = [...at, body.length]
+  for (const [index, end] of ends.entries()) yield body.subarray(index === 0 ? 0 : ends[index - 1]!, end)
+}
+
+const readAll = async (body: AsyncIterable<Buffer>) => {
+  const parts: { compId: string | undefined; contentType: string | undefined; text: string }[] = []
+  for await (const { header, body: bytes } of readParts(body, limits)) {
+    parts.push({ compId: header('x-compid'), contentType: header('content-type'), text: String(await buffer(bytes)) })
+  }
+  return parts
+}
+
+const body = multipartBody('KoZbnd01', [
+  part('data', '%PDF-\r\n--KoZbnd0', 'application/pdf; version=1.7'),
+  part('descr', '0 5 X\n', 'application/x-alf-descr; charset='),
+  part('empty', ''),
+])
+const parts = [
+  { compId: 'data', contentType: 'application/pdf; version=1.7', text: '%PDF-\r\n--KoZbnd0' },
+  { compId: 'descr', contentType: 'application/x-alf-descr; charset=', text: '0 5 X\n' },
+  { compId: 'empty', contentType: 'application/octet-stream', text: '' },
+]
+
+describe('the parts of a multipart body', () => {
+  it('are the same wherever the network cuts the body', async () => {
+    expect(await readAll(split(body))).toEqual(parts)
+    for (let at = 1; at < body.length; at += 1) expect(await readAll(split(body, at))).toEqual(parts)
+  })
+
+  it('are the same byte by byte', async () => {
+    expect(await readAll(split(body, ...Array.from({ length: body.length - 1 }, (_, index) => index + 1)))).toEqual(parts)
+  })
+
+  it('are none in an empty document, however it is written', async () => {
+    for (const text of ['--KoZbnd01\r\n--KoZbnd01--\r\n', '--KoZbnd01\r\n--KoZbnd01--', '--KoZbnd01--\r\n', '\r\n--KoZbnd01--']) {
+      for (let at = 0; at < text.length; at += 1) expect(await readAll(split(Buffer.from(text), at))).toEqual([])
+    }
+  })
+
+  it('may be preceded and followed by what is none of them', async () => {
+    expect(await readAll(split(Buffer.concat([Buffer.from('preamble\r\n'), body, Buffer.from('epilogue')])))).toEqual(parts)
+  })
+
+  it.each([
+    ['has no last boundary', String(body).replace('--KoZbnd01--', '')],
+    ['ends within a part', String(body).slice(0, 120)],
+    ['ends within a header', String(body).slice(0, 20)],
+    ['has no boundary at all', 'hello'],
+    ['is empty', ''],
+    ['has a part without a blank line', '--KoZbnd01\r\nX-compId: data\r\n--KoZbnd01--\r\n'],
+    ['has a part that is no part', '--KoZbnd01\r\nsome text that is no header\r\n--KoZbnd01--\r\n'],
+    ['has such a part among others', `--KoZbnd01\r\nX-compId: a\r\n${String(body)}`],
+    ['has bare line feeds for line ends', String(body).replaceAll('\r\n', '\n')],
+  ])('are refused where the body %s', async (_, text) => {
+    await expect(readAll(split(Buffer.from(text)))).rejects.toMatchObject({ name: 'Refusal', code: 'invalid_parameter' })
+  })
+
+  it('are refused past the highest number of them, before the rest is read', async () => {
+    let pieces = 0
+    async function* endless() {
+      for (;;) {
+        pieces += 1
+        yield Buffer.from(`--KoZbnd01\r\nX-compId: c${pieces}\r\n\r\nx\r\n`)
+        await delay(1)
+        if (pieces > 50) throw new Error('hung up')
+      }
+    }
+    await expect(readAll(endless())).rejects.toMatchObject({ code: 'too_large' })
+    expect(pieces).toBeLessThan(20)
+  })
+
+  it('end with the error of a body that breaks off, in a part and after the last one', async () => {
+    for (const end of [100, body.length]) {
+      async function* breaking() {
+        yield body.subarray(0, end)
+        await delay(5)
+        throw new Error('hung up')
+      }
+      await expect(readAll(breaking())).rejects.toThrow('hung up')
+    }
+  })
+
+  it('wait in the network while nobody reads them', async () => {
+    let sent = 0
+    const piece = Buffer.alloc(64 * 1024, 'x')
+    async function* large() {
+      yield Buffer.from('--KoZbnd01\r\nX-compId: data\r\n\r\n')
+      for (; sent < 1_000; sent += 1) yield piece
+      yield Buffer.from('\r\n--KoZbnd01--\r\n')
+    }
+    for await (const { body: bytes } of readParts(large(), limits)) {
+      await delay(50)
+      expect(sent).toBeLessThan(10)
+      expect(await buffer(bytes)).toHaveLength(1_000 * piece.length)
+    }
+  })
+})
+
+describe('the boundary', () => {
+  it.each([
+    ['multipart/form-data; boundary=KoZbnd01', 'KoZbnd01'],
+    ['multipart/form-data; boundary="KoZ bnd;01"', 'KoZ bnd;01'],
+    ['Multipart/Mixed; charset=utf-8; Boundary=a=b; x=y', 'a=b'],
+  ])('of %s is %s', (contentType, boundary) => {
+    expect(boundaryOf(contentType)).toBe(boundary)
+  })
+
+  it.each([
+    [undefined],
+    ['application/pdf'],
+    ['multipart/form-data'],
+    ['multipart/form-data; boundary='],
+    [`multipart/form-data; boundary=${'x'.repeat(201)}`],
+  ])('is refused in %s', (contentType) => {
+    expect(() => boundaryOf(contentType)).toThrow(expect.objectContaining({ code: 'invalid_parameter' }))
+  })
+})

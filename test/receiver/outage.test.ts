@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { openDatabase, type Database } from '../../src/db/database.ts'
+import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { createWiring } from '../support/factories.ts'
+import { createSourceSystem, type SourceAnswer, type SourceSystem } from '../support/source-system.ts'
+import { startReceiver } from './receiver.ts'
+
+/** The way to the database, which can be cut and mended. */
+const startLine = async (databaseUrl: string) => {
+  const target = new URL(databaseUrl)
+  const sockets = new Set<Socket>()
+  let isCut = false
+  const server = createServer((client) => {
+    if (isCut) return client.destroy()
+    const upstream = connect(Number(target.port), target.hostname)
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => sockets.delete(socket))
+    }
+    client.pipe(upstream).pipe(client)
+    return undefined
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = new URL(databaseUrl)
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const cut = () => {
+    isCut = true
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    url: url.href,
+    cut,
+    mend: () => {
+      isCut = false
+    },
+    stop: async () => {
+      cut()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+let database: TestDatabase
+let line: Awaited<ReturnType<typeof startLine>>
+let throughLine: Database
+let receiver: Awaited<ReturnType<typeof startReceiver>>
+let source: SourceSystem
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  line = await startLine(database.url)
+  throughLine = openDatabase({ ...databaseConfig(line.url), DATABASE_ACQUIRE_TIMEOUT_MS: 1_000 }, 'test line')
+  receiver = await startReceiver(throughLine)
+  const { workspaceSlug } = await createWiring(database.db, [{ name: 'archive' }])
+  source = createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`)
+})
+afterAll(async () => {
+  await source.close()
+  await receiver.stop()
+  await throughLine.destroy()
+  await line.stop()
+  await database.drop()
+})
+
+/** A pooled connection may take a moment to learn that it is dead. */
+const untilServed = async (ask: () => Promise<SourceAnswer>): Promise<SourceAnswer> => {
+  const deadline = Date.now() + 5_000
+  for (;;) {
+    const answer = await ask()
+    if (answer.status !== 503 || Date.now() > deadline) return answer
+    await delay(50)
+  }
+}
+
+beforeEach(() => line.mend())
+
+const unavailable = {
+  status: 503,
+  headers: { 'x-errordescription': expect.stringMatching(/^unavailable/), 'retry-after': expect.any(String) },
+}
+
+describe('while the database is away', () => {
+  it('every command is answered 503, and served again once it is back', async () => {
+    expect((await source.create('D1', 'hello')).status).toBe(201)
+    line.cut()
+    for (const answer of [await source.create('D2', 'x'), await source.get('D1'), await source.info('D1'), await source.serverInfo()]) {
+      expect(answer).toMatchObject(unavailable)
+    }
+    line.mend()
+    expect(String((await untilServed(() => source.get('D1'))).body)).toBe('hello')
+    expect((await source.create('D2', 'x')).status).toBe(201)
+  })
+
+  it('a document that was under way is not half there, and can be sent again', async () => {
+    const piece = Buffer.alloc(600_000, 'x')
+    async function* body() {
+      for (let sent = 0; sent < 6; sent += 1) {
+        yield piece
+        await delay(20)
+        if (sent === 3) line.cut()
+      }
+    }
+    expect(await source.create('D3', Readable.from(body()))).toMatchObject(unavailable)
+    line.mend()
+    expect(await database.db('documents').where({ doc_id: 'D3' })).toEqual([])
+    expect((await untilServed(() => source.info('D3'))).status).toBe(404)
+    expect((await source.create('D3', 'again')).status).toBe(201)
+  })
+
+  it('a document whose commit fails is not half there either', async () => {
+    async function* body() {
+      yield Buffer.from('small')
+      await delay(50)
+      line.cut()
+      yield Buffer.from('er')
+    }
+    expect(await source.create('D4', Readable.from(body()))).toMatchObject(unavailable)
+    line.mend()
+    expect(await database.db('archive_documents').where({ doc_id: 'D4' })).toEqual([])
+    expect((await untilServed(() => source.create('D4', 'again'))).status).toBe(201)
+  })
+})

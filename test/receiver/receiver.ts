@@ -1,0 +1,90 @@
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import Koa from 'koa'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import type { Database } from '../../src/db/database.ts'
+import { createReceipts, type DocumentMessage } from '../../src/db/receipts.ts'
+import { createSources } from '../../src/db/sources.ts'
+import { createLog } from '../../src/log.ts'
+import { createReceiver } from '../../src/receiver/app.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createWiring, testConfig } from '../support/factories.ts'
+import { createSourceSystem } from '../support/source-system.ts'
+
+/** A receiver on a real socket, and nothing else: what it would start is only noted. */
+export const startReceiver = async (db: Database, variables: Record<string, string> = {}) => {
+  const config = testConfig(variables)
+  const store = createPostgresStore(db)
+  const launched: DocumentMessage[] = []
+  const receiver = createReceiver({
+    db,
+    sources: createSources(db),
+    receipts: createReceipts(db, config),
+    contents: { stores: { postgres: store, s3: undefined }, writeTo: store },
+    launch: (messages) => {
+      launched.push(...messages)
+    },
+    config,
+    log: createLog('silent'),
+  })
+  const app = new Koa()
+  app.silent = true
+  app.use(receiver)
+  app.use((ctx) => {
+    ctx.status = 418
+    ctx.body = 'not for the receiver'
+  })
+  const handle = app.callback()
+  const server = createServer((request, response) => void handle(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    baseUrl: `http://127.0.0.1:${port}`,
+    launched,
+    stop: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+type Started = Awaited<ReturnType<typeof startReceiver>>
+
+/** Database, receiver, a workspace with repository Z1 wired to one destination, and a source system that speaks to it. */
+export const startScene = async (variables: Record<string, string> = {}) => {
+  const database: TestDatabase = await createTestDatabase()
+  const receiver: Started = await startReceiver(database.db, variables)
+  const closers: (() => Promise<void>)[] = []
+
+  const workspace = async (destinations = [{ name: 'archive' }], options: Parameters<typeof createWiring>[2] = {}) => {
+    const wiring = await createWiring(database.db, destinations, options)
+    const path = `/receiver/acme/${wiring.workspaceSlug}`
+    const source = createSourceSystem(receiver.baseUrl + path, { repoId: wiring.repoId })
+    closers.push(source.close)
+    return { ...wiring, path, source }
+  }
+  return {
+    ...database,
+    receiver,
+    workspace,
+    /** What is left of requests that came to nothing: everything that create writes. */
+    leftovers: async (workspaceId: string) => {
+      const { db } = database
+      const of = { workspace_id: workspaceId }
+      const contents = await db('contents').where(of)
+      const [archiveDocuments, documents] = await Promise.all([db('archive_documents').where(of), db('documents').where(of)])
+      return { archiveDocuments: archiveDocuments.length, documents: documents.length, contents: contents.length }
+    },
+    stop: async () => {
+      for (const close of closers) await close()
+      await receiver.stop()
+      await database.drop()
+    },
+  }
+}
+
+export type Scene = Awaited<ReturnType<typeof startScene>>
+export type SceneWorkspace = Awaited<ReturnType<Scene['workspace']>>

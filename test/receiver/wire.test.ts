@@ -1,0 +1,233 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { openSocket, part } from '../support/source-system.ts'
+import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+
+let scene: Scene
+let workspace: SceneWorkspace
+
+beforeAll(async () => {
+  scene = await startScene({
+    RELAY_DOCUMENT_MAX_BYTES: '2000000',
+    RELAY_HTTP_IDLE_TIMEOUT_MS: '2000',
+    RELAY_HTTP_MIN_BODY_BYTES: '100',
+    RELAY_HTTP_LINGER_TIMEOUT_MS: '500',
+  })
+  workspace = await scene.workspace()
+})
+afterAll(() => scene.stop())
+
+const createQuery = (docId: string) => `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
+const head = (docId: string, ...headers: string[]) =>
+  [`PUT ${workspace.path}?${createQuery(docId)} HTTP/1.1`, 'Host: cs', ...headers, '', ''].join('\r\n')
+
+const nothingLeft = async (docId: string) => {
+  expect((await workspace.source.info(docId)).status).toBe(404)
+  expect(await scene.db('documents').where({ doc_id: docId })).toEqual([])
+  expect(await scene.db('contents').whereNull('owned_at')).toEqual([])
+}
+
+const eventually = async (check: () => Promise<void>) => {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await check()
+    } catch (thrown) {
+      if (tries > 200) throw thrown
+      await delay(50)
+    }
+  }
+}
+
+describe('the query', () => {
+  it('is read as it stands: any order, any case of names and command, unknown parameters ignored, the first of two counts', async () => {
+    const created = await workspace.source.call(
+      'CREATE&compid=data&DOCID=ORDER&scanPerformed=x&contrep=Z1&docId=OTHER&PVERSION=0047&flag',
+      {
+        method: 'PUT',
+        body: 'x',
+      },
+    )
+    expect(created.status).toBe(201)
+    const info = await workspace.source.call('Info&docId=ORDER&contRep=Z1&pVersion=0047')
+    expect(info.headers).toMatchObject({ 'x-docid': 'ORDER', 'x-pversion': '0047' })
+  })
+
+  it.each([
+    ['a+b', 'a+b', 'a+b'],
+    ['a%2Bb', 'a+b', 'a+b'],
+    ['a%20b.pdf', 'a b.pdf', 'a b.pdf'],
+    ['%C3%A4', 'ä', 'Ã¤'],
+    ['%E4', 'ä', 'Ã¤'],
+    ['%E2%82%AC', '€', 'â\u0082¬'],
+    ['50%25', '50%', '50%'],
+    ['50%', '50%', '50%'],
+    ['a=b#c', 'a=b#c', 'a=b#c'],
+  ])('has %s for the component %s', async (raw, compId, header) => {
+    const docId = `COMP-${Buffer.from(raw).toString('hex')}`
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const query = `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=${raw}`
+    await send(`PUT ${workspace.path}?${query} HTTP/1.1\r\nHost: cs\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx`)
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 201/)
+    expect(await scene.db('documents').where({ doc_id: docId })).toMatchObject([{ comp_id: compId }])
+    const answer = await workspace.source.get(docId, `&compId=${raw.replace('#', '%23')}`)
+    expect(answer.headers['x-compid']).toBe(header)
+    expect((await workspace.source.info(docId)).body.includes(`X-compId: ${compId}\r\n`)).toBe(true)
+  })
+
+  it('may come in a request line of the absolute form', async () => {
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(`GET http://cs.example:1080${workspace.path}?serverInfo HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 200 OK/)
+  })
+})
+
+describe('a compId in a part', () => {
+  it('may be UTF-8 or ISO-8859-1', async () => {
+    await workspace.source.createParts('UMLAUTS', [part('ä', 'utf-8')])
+    const latin = Buffer.from('--B\r\nX-compId: ä\r\n\r\nlatin\r\n--B--\r\n', 'latin1')
+    await workspace.source.call('create&pVersion=0045&contRep=Z1&docId=UMLAUT1', {
+      method: 'POST',
+      headers: { 'content-type': 'multipart/form-data; boundary="B"' },
+      body: latin,
+    })
+    expect(String((await workspace.source.get('UMLAUTS', '&compId=%C3%A4')).body)).toBe('utf-8')
+    expect(String((await workspace.source.get('UMLAUT1', '&compId=%C3%A4')).body)).toBe('latin')
+  })
+})
+
+describe('a body', () => {
+  it('may come by HTTP/1.0', async () => {
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(`PUT ${workspace.path}?${createQuery('HTTP10')} HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello`)
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 201 created\r\n/)
+    expect(String((await workspace.source.get('HTTP10')).body)).toBe('hello')
+  })
+
+  it('may come in chunks', async () => {
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(head('CHUNKED', 'Transfer-Encoding: chunked', 'Connection: close'))
+    await send('3\r\nhel\r\n')
+    await send('2\r\nlo\r\n0\r\n\r\n')
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 201 created\r\n/)
+    expect(String((await workspace.source.get('CHUNKED')).body)).toBe('hello')
+  })
+
+  it('may wait for 100 Continue', async () => {
+    const { send, received, untilClosed } = await openSocket(scene.receiver.port)
+    await send(head('EXPECT', 'Content-Length: 5', 'Expect: 100-continue', 'Connection: close'))
+    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 100 Continue\r\n/))
+    await send('hello')
+    expect(await untilClosed()).toMatch(/HTTP\/1.1 201 created\r\n/)
+  })
+
+  it('must say how long it is', async () => {
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(head('LENGTHLESS', 'Connection: close'))
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: invalid_parameter: Content-Length is missing/s)
+  })
+
+  it('that ends before its Content-Length leaves nothing', async () => {
+    const { send, socket } = await openSocket(scene.receiver.port)
+    await send(head('SHORT', 'Content-Length: 1000000'))
+    await send('x'.repeat(600_000))
+    await delay(100)
+    socket.end()
+    await eventually(() => nothingLeft('SHORT'))
+    expect((await workspace.source.create('SHORT', 'again')).status).toBe(201)
+  })
+
+  it('whose sender resets the connection leaves nothing, in a part neither', async () => {
+    const one = await openSocket(scene.receiver.port)
+    await one.send(head('RESET', 'Content-Length: 1900000') + 'x'.repeat(1_000_000))
+    const other = await openSocket(scene.receiver.port)
+    await other.send(
+      `POST ${workspace.path}?create&pVersion=0045&contRep=Z1&docId=RESETPART HTTP/1.1\r\nHost: cs\r\nContent-Length: 1900000\r\n` +
+        `Content-Type: multipart/form-data; boundary=B\r\n\r\n--B\r\nX-compId: a\r\n\r\n${'x'.repeat(500_000)}\r\n--B\r\nX-compId: b\r\n\r\n${'x'.repeat(500_000)}`,
+    )
+    await delay(100)
+    one.socket.resetAndDestroy()
+    other.socket.resetAndDestroy()
+    await eventually(() => nothingLeft('RESET'))
+    await eventually(() => nothingLeft('RESETPART'))
+    expect((await workspace.source.create('RESET', 'again')).status).toBe(201)
+  })
+
+  it('that stalls is cut off, and so is one that only trickles', async () => {
+    const stalled = await openSocket(scene.receiver.port)
+    await stalled.send(head('STALLED', 'Content-Length: 1000'))
+    await stalled.send('x')
+    const trickling = await openSocket(scene.receiver.port)
+    await trickling.send(head('TRICKLING', 'Content-Length: 1000'))
+    const began = Date.now()
+    const drops = setInterval(() => void trickling.send('x'), 100)
+    await Promise.all([stalled.untilClosed(), trickling.untilClosed()])
+    clearInterval(drops)
+    expect(Date.now() - began).toBeGreaterThan(1_000)
+    expect(Date.now() - began).toBeLessThan(10_000)
+    await eventually(() => nothingLeft('STALLED'))
+    await eventually(() => nothingLeft('TRICKLING'))
+  })
+
+  it('that is slow, but brings enough, is let through', async () => {
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(head('SLOW', 'Content-Length: 600', 'Connection: close'))
+    for (let sent = 0; sent < 6; sent += 1) {
+      await send('x'.repeat(100))
+      await delay(500)
+    }
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 201/)
+  })
+})
+
+describe('a refused body', () => {
+  it('is refused from its Content-Length alone', async () => {
+    const { send, received } = await openSocket(scene.receiver.port)
+    await send(head('HUGE', 'Content-Length: 5000000000'))
+    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s))
+  })
+
+  it('in chunks is refused as soon as it is too large, and leaves nothing', async () => {
+    const { send, received } = await openSocket(scene.receiver.port)
+    await send(head('HUGECHUNKS', 'Transfer-Encoding: chunked'))
+    for (let sent = 0; sent < 25; sent += 1) await send(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
+    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s))
+    await nothingLeft('HUGECHUNKS')
+  })
+
+  it('is read to its end, so that its sender gets to see why, and the connection serves on', async () => {
+    await workspace.source.create('TAKEN', 'x')
+    const { send, received } = await openSocket(scene.receiver.port)
+    await send(head('TAKEN', 'Content-Length: 1900000'))
+    await send('x'.repeat(1_900_000))
+    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 403 .*document_exists/s))
+    await send(`GET ${workspace.path}?serverInfo HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
+    await eventually(async () => expect(received()).toMatch(/serverStatus="running"/))
+  })
+
+  it('is read before the answer where the connection closes after it', async () => {
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(`PUT ${workspace.path}?${createQuery('TAKEN')} HTTP/1.0\r\nContent-Length: 1900000\r\n\r\n`)
+    await delay(50)
+    await send('x'.repeat(1_900_000))
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 403 .*document_exists/s)
+  })
+
+  it('is read for so long only', async () => {
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(head('TAKEN', 'Content-Length: 1900000'))
+    const drops = setInterval(() => void send('x'), 50)
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 403/)
+    clearInterval(drops)
+  })
+
+  it('in parts is read to its end as well', async () => {
+    const { send, received } = await openSocket(scene.receiver.port)
+    const noName = `--B\r\nContent-Type: text/plain\r\n\r\n${'x'.repeat(1_000_000)}\r\n--B--\r\n`
+    await send(
+      `POST ${workspace.path}?create&pVersion=0045&contRep=Z1&docId=NONAME HTTP/1.1\r\nHost: cs\r\nContent-Length: ${noName.length}\r\n` +
+        `Content-Type: multipart/form-data; boundary=B\r\n\r\n${noName}`,
+    )
+    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 400 .*names no component/s))
+    await send(`GET ${workspace.path}?serverInfo HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
+    await eventually(async () => expect(received()).toMatch(/serverStatus="running"/))
+  })
+})
