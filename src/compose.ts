@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
 import { createS3Store } from './content/s3.ts'
+import { sweepOrphans } from './content/sweep.ts'
 import { openDatabase, type Database } from './db/database.ts'
 import { createDeliveries } from './db/deliveries.ts'
 import { createOutbox } from './db/outbox.ts'
@@ -25,6 +26,8 @@ export interface Running {
   stop(): Promise<void>
 }
 
+type Stores = ReturnType<typeof storesOf>['stores']
+
 const storesOf = (db: Database, config: Config) => {
   const postgres = createPostgresStore(db)
   const s3 = config.CONTENT_S3_BUCKET ? createS3Store(db, { ...config, CONTENT_S3_BUCKET: config.CONTENT_S3_BUCKET }) : undefined
@@ -33,7 +36,7 @@ const storesOf = (db: Database, config: Config) => {
 
 /** API, receivers and probes on one port; starts the workflows of what it receives. */
 export const startApi = async (config: Config, log: Log): Promise<Running & Listening> => {
-  const db = openDatabase(config, 'api')
+  const db = openDatabase(config, 'api', log)
   const temporal = openTemporal(config)
   const outbox = createOutbox(db)
   const launcher = createLauncher(temporal, outbox, config, log)
@@ -65,11 +68,9 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
     log,
   )
   launcher.startSweeping()
-  const partitions = keepPartitions(db, log)
   return {
     ...listening,
     stop: async () => {
-      clearInterval(partitions)
       await listening.close()
       await launcher.close()
       await outbound.close()
@@ -81,12 +82,13 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
 
 /** Runs workflows and attempts. */
 export const startWorker = async (config: Config, log: Log): Promise<Running & { ended: Promise<void> }> => {
-  const db = openDatabase(config, 'worker')
+  const db = openDatabase(config, 'worker', log)
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+  const { stores } = storesOf(db, config)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const activities = createActivities({
     deliveries: createDeliveries(db),
-    contents: storesOf(db, config).stores,
+    contents: stores,
     findConnector,
     openCredentials: ({ workspaceId, destination }) =>
       keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
@@ -94,12 +96,12 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
     config,
   })
   const { worker, close } = await createWorker(config, activities)
-  const partitions = keepPartitions(db, log)
+  const upkeep = keepUp(db, stores, config, log)
   const ended = worker.run()
   return {
     ended,
     stop: async () => {
-      clearInterval(partitions)
+      clearInterval(upkeep)
       if (worker.getState() === 'RUNNING') worker.shutdown()
       await ended
       await outbound.close()
@@ -109,10 +111,17 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
   }
 }
 
-const partitionCheckMs = 6 * 3_600_000
+const upkeepIntervalMs = 3_600_000
 
-/** Makes partitions well before they are needed; `relay migrate` has made the first ones. */
-const keepPartitions = (db: Database, log: Log) =>
-  setInterval(() => {
-    ensurePartitions(db, new Date()).catch((thrown: unknown) => log.error({ err: thrown }, 'partitions could not be made ahead'))
-  }, partitionCheckMs)
+/** Partitions are made well before they are needed (`relay migrate` has made the first ones), bytes without a document removed. */
+const keepUp = (db: Database, stores: Stores, config: Config, log: Log) => {
+  const run = async () => {
+    await ensurePartitions(db, new Date())
+    const removed = await sweepOrphans(db, stores, new Date(Date.now() - config.CONTENT_ORPHAN_AGE_MS))
+    if (removed > 0) log.info({ removed }, 'removed contents that no document came to own')
+  }
+  const runOrTell = () =>
+    void run().catch((thrown: unknown) => log.error({ err: thrown }, 'the upkeep failed, the next one will try again'))
+  runOrTell()
+  return setInterval(runOrTell, upkeepIntervalMs)
+}

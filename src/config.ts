@@ -39,7 +39,7 @@ export const environment = z.object({
   RELAY_PORT: integer(8080, 0, 'Port of the HTTP server; 0 takes a free one'),
   RELAY_HOST: z.string().default('0.0.0.0').describe('Address the HTTP server listens on'),
   RELAY_BASE_URL: z.string().optional().describe('How clients reach us, where that differs from host and port'),
-  RELAY_TRUST_PROXY: flag(false, 'Take the client address from X-Forwarded-For'),
+  RELAY_TRUST_PROXY: flag(false, 'Take the client address from the last entry of X-Forwarded-For'),
   RELAY_DATA_DIR: z.string().default('.relay').describe('Where script/server keeps its database and ready.json'),
   RELAY_CACHE_DIR: z
     .string()

@@ -25,7 +25,8 @@ export interface Listening {
 
 /** One HTTP server for everything we answer: each middleware takes what is its own and passes the rest on. */
 export const serve = async (middlewares: Middleware[], config: ServerConfig, log: Log): Promise<Listening> => {
-  const app = new Koa({ proxy: config.RELAY_TRUST_PROXY })
+  // of several addresses the last one counts: the proxy in front of us wrote it, the others anybody may have written
+  const app = new Koa({ proxy: config.RELAY_TRUST_PROXY, maxIpsCount: 1 })
   for (const middleware of middlewares) app.use(middleware)
   app.on('error', (thrown: NodeJS.ErrnoException) => {
     // a client that hung up is its own affair

@@ -2,6 +2,7 @@ import knex, { type Knex } from 'knex'
 import { DatabaseError, types } from 'pg'
 import type { Config } from '../config.ts'
 import { UserError } from '../errors.ts'
+import type { Log } from '../log.ts'
 
 export type Database = Knex
 export type Transaction = Knex.Transaction
@@ -15,7 +16,7 @@ type DatabaseConfig = Pick<
 >
 
 /** The pool. Connects when first asked; a lost connection is replaced by a new one at the next query. @throws UserError without an address */
-export const openDatabase = (config: DatabaseConfig, name: string): Database => {
+export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): Database => {
   if (!config.DATABASE_URL) throw new UserError('DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR')
   return knex({
     client: 'pg',
@@ -28,6 +29,13 @@ export const openDatabase = (config: DatabaseConfig, name: string): Database => 
     } as Knex.PgConnectionConfig,
     pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS },
     acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+    // knex would write to the console by itself
+    log: {
+      warn: (message: unknown) => log?.warn({ reason: String(message) }, 'the database driver warns'),
+      error: (message: unknown) => log?.warn({ reason: String(message) }, 'the database driver failed'),
+      deprecate: () => {},
+      debug: () => {},
+    },
   })
 }
 

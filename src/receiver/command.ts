@@ -2,7 +2,7 @@ import { decodeText, printableAscii } from './bytes.ts'
 import { commandRules, formats, type CommandRule, type ParameterName } from './parameters.ts'
 import { Refusal } from './refusal.ts'
 
-export interface Parameter {
+interface Parameter {
   name: string
   /** As it stands on the wire: what a signature covers. */
   raw: string
@@ -36,7 +36,7 @@ export const splitTarget = (target: string): { path: string; query: string } => 
 const percentEncoded = /%([0-9a-f]{2})/gi
 
 /** `+` is a plus. A percent sign that begins no byte stands for itself. */
-export const decodeValue = (raw: string): string =>
+const decodeValue = (raw: string): string =>
   raw.includes('%')
     ? decodeText(
         Buffer.from(

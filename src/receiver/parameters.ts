@@ -2,7 +2,7 @@ import { hasControlCharacter } from './bytes.ts'
 
 // What each command takes: section 2 of the protocol's facts, as data.
 
-export interface ParameterRule {
+interface ParameterRule {
   name: ParameterName
   mandatory?: boolean
   /** Its value is part of what a secKey signs. */
