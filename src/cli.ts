@@ -3,7 +3,7 @@ import { createKey, listKeys, revokeKey } from './commands/key.ts'
 import { createWorkspace, listWorkspaces } from './commands/workspace.ts'
 import type { Running } from './compose.ts'
 import { readConfig, type Config } from './config.ts'
-import { openDatabase, type Database } from './db/database.ts'
+import { isSchemaMissing, openDatabase, type Database } from './db/database.ts'
 import { migrate } from './db/migrations.ts'
 import { readReady } from './embedded/ready.ts'
 import { readSecretKey } from './embedded/secret-key.ts'
@@ -192,6 +192,9 @@ const withDatabase = async <T>(config: Config, work: (db: Database) => Promise<T
   const db = openDatabase(config, 'cli')
   try {
     return await work(db)
+  } catch (thrown) {
+    if (isSchemaMissing(thrown)) throw new UserError('the database has no schema of ours yet: run relay migrate', { cause: thrown })
+    throw thrown
   } finally {
     await db.destroy()
   }

@@ -77,6 +77,14 @@ describe('relay on the command line', () => {
     expect(stderr).not.toMatch(/^\s+at /m)
   })
 
+  it('says what to do where the database was never migrated', async () => {
+    const bare = new URL(database.url)
+    bare.pathname = '/postgres'
+    const { status, stderr } = await relay(['workspace', 'list'], { DATABASE_URL: bare.href })
+    expect(status).toBe(1)
+    expect(stderr).toBe('relay: the database has no schema of ours yet: run relay migrate\n')
+  })
+
   it('says what is missing where there is no database', async () => {
     const { status, stderr } = await relay(['workspace', 'list'], { RELAY_DATA_DIR: '/nowhere/at/all' })
     expect(status).toBe(1)

@@ -45,6 +45,11 @@ const uniqueViolation = '23505'
 export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
   thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
 
+const undefinedTable = '42P01'
+
+/** True where a table of ours is not there: nobody has migrated this database. */
+export const isSchemaMissing = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === undefinedTable
+
 // class 08: connection; 53: out of resources; 57P: shut down
 const outage = /^(08|53|57P)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])

@@ -1,0 +1,81 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createActivities } from '../../activities/delivery.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { findConnector } from '../../src/connectors/index.ts'
+import { createDeliveries } from '../../src/db/deliveries.ts'
+import { createReceipts } from '../../src/db/receipts.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createTemporal } from '../../src/temporal/client.ts'
+import { documentWorkflowId } from '../../workflows/messages.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
+
+const hour = 3_600_000
+const config = testConfig()
+
+let database: TestDatabase
+let env: TestWorkflowEnvironment
+let target: HttpTarget
+const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  env = await createTimeSkippingTemporal()
+  target = await startHttpTarget()
+})
+afterAll(async () => {
+  await env.teardown()
+  await target.stop()
+  await outbound.close()
+  await database.drop()
+})
+
+describe('a destination that is down for hours', () => {
+  it('gets the document at the fourth attempt, by the settings of its workspace, in moments of test time', async () => {
+    const { db } = database
+    const wiring = await createWiring(db, [{ name: 'target', config: { url: target.origin } }], {
+      workspaceSettings: { retry_initial_interval_seconds: hour / 1_000, retry_max_interval_seconds: (12 * hour) / 1_000 },
+    })
+    const received = await createReceipts(db, config).receive(await receiptOf(wiring, { data: 'hello' }))
+    if (!received.created) throw new Error('not created')
+    const [message] = received.messages
+    target.answerWith((_, response) => {
+      response.statusCode = target.arrivals.length <= 3 ? 503 : 200
+      response.end()
+    })
+    const activities = createActivities({
+      deliveries: createDeliveries(db),
+      contents: { postgres: createPostgresStore(db), s3: undefined },
+      findConnector,
+      openCredentials: () => ({}),
+      outbound,
+      config,
+    })
+
+    const startedAt = performance.now()
+    await withWorker(env, activities, async (taskQueue) => {
+      const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
+      await temporal.startDocument(message!)
+      await env.client.workflow.getHandle(documentWorkflowId(message!.documentId)).result()
+    })
+    const { events } = await env.client.workflow.getHandle(documentWorkflowId(message!.documentId)).fetchHistory()
+    const secondsOf = (index: number) => Number(events!.at(index)!.eventTime!.seconds)
+    const skippedHours = ((secondsOf(-1) - secondsOf(0)) * 1_000) / hour
+
+    expect(performance.now() - startedAt).toBeLessThan(15_000)
+    // 1 + 2 + 4 hours, and a tenth of jitter at most
+    expect(skippedHours).toBeGreaterThanOrEqual(7)
+    expect(skippedHours).toBeLessThan(7.8)
+    expect(await db('deliveries').where({ document_id: message!.documentId })).toMatchObject([{ status: 'delivered', attempts: 4 }])
+    expect(await db('documents').where({ id: message!.documentId })).toMatchObject([{ status: 'delivered' }])
+    expect(await db('delivery_attempts').where({ document_id: message!.documentId }).orderBy('number').select('outcome')).toEqual([
+      { outcome: 'retryable' },
+      { outcome: 'retryable' },
+      { outcome: 'retryable' },
+      { outcome: 'delivered' },
+    ])
+    expect(new Set(target.arrivals.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+  })
+})
