@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa, { type Middleware } from 'koa'
 import type { Config } from './config.ts'
+import { UserError } from './errors.ts'
 import type { Log } from './log.ts'
 
 type ServerConfig = Pick<
@@ -60,9 +61,11 @@ const isAnyAddress = (host: string) => host === '0.0.0.0' || host === '::'
 
 const listen = (server: Server, config: ServerConfig) =>
   new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
+    const refuse = ({ code, message }: NodeJS.ErrnoException) =>
+      reject(new UserError(code === 'EADDRINUSE' ? `port ${config.RELAY_PORT} is in use: choose another RELAY_PORT` : message))
+    server.once('error', refuse)
     server.listen(config.RELAY_PORT, config.RELAY_HOST, () => {
-      server.off('error', reject)
+      server.off('error', refuse)
       resolve()
     })
   })

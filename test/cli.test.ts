@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { testConfig } from './support/factories.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
@@ -83,6 +86,22 @@ describe('relay on the command line', () => {
     const { status, stderr } = await relay(['workspace', 'list'], { DATABASE_URL: bare.href })
     expect(status).toBe(1)
     expect(stderr).toBe('relay: the database has no schema of ours yet: run relay migrate\n')
+  })
+
+  it('says which port is taken, and that Temporal is not there', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const port = String((taken.address() as AddressInfo).port)
+    const variables = { DATABASE_URL: database.url, RELAY_SECRET_KEYS: testConfig().RELAY_SECRET_KEYS.join(','), RELAY_HOST: '127.0.0.1' }
+    expect(await relay(['api'], { ...variables, RELAY_PORT: port })).toMatchObject({
+      status: 1,
+      stderr: `relay: port ${port} is in use: choose another RELAY_PORT\n`,
+    })
+    taken.close()
+    expect(await relay(['worker'], variables)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^relay: Temporal cannot be reached at 127\.0\.0\.1:1: /),
+    })
   })
 
   it('says what is missing where there is no database', async () => {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
 import type { Config } from '../config.ts'
+import { messageOf, UserError } from '../errors.ts'
 import type { Log } from '../log.ts'
 
 type WorkerConfig = Pick<
@@ -41,7 +42,11 @@ export const createWorker = async (
   workflows = ourWorkflows(),
 ): Promise<{ worker: Worker; close(): Promise<void> }> => {
   const { connectionOptions, namespace } = config.temporal
-  const connection = await NativeConnection.connect(connectionOptions)
+  const connection = await NativeConnection.connect(connectionOptions).catch((thrown: unknown) => {
+    throw new UserError(`Temporal cannot be reached at ${connectionOptions.address ?? 'its default address'}: ${messageOf(thrown)}`, {
+      cause: thrown,
+    })
+  })
   try {
     const worker = await Worker.create({
       connection,
