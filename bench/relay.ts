@@ -17,7 +17,7 @@ import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { readReady, type Ready } from '../src/embedded/ready.ts'
 import { newId } from '../src/ids.ts'
 import { documentWorkflowId } from '../workflows/messages.ts'
-import { cpuOfTreeMs } from './processes.ts'
+import { cpuByProgramMs } from './processes.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -36,6 +36,8 @@ interface Measured {
   documents_per_second: number
   /** Relay, Temporal and PostgreSQL together; the sender and the target are not counted. */
   cpu_ms_per_document: number | null
+  /** The same by program: `node` is the relay, or the worker of the floor. */
+  cpu_ms_by_program: Record<string, number>
 }
 
 const say = (line: string) => process.stderr.write(`${line}\n`)
@@ -60,16 +62,16 @@ const forEach = async <T>(items: T[], work: (item: T) => Promise<unknown>) => {
 }
 
 const measure = async (roots: number[], work: () => Promise<void>): Promise<Measured> => {
-  const cpu = () =>
-    roots.map(cpuOfTreeMs).reduce<number | undefined>((sum, ms) => (sum === undefined || ms === undefined ? undefined : sum + ms), 0)
-  const cpuBefore = cpu()
+  const before = cpuByProgramMs(roots)
   const startedAt = performance.now()
   await work()
   const seconds = (performance.now() - startedAt) / 1000
-  const cpuAfter = cpu()
+  const after = cpuByProgramMs(roots)
+  const byProgram = Object.entries(after ?? {}).map(([program, ms]) => [program, (ms - (before?.[program] ?? 0)) / documents] as const)
   return {
     documents_per_second: documents / seconds,
-    cpu_ms_per_document: cpuBefore === undefined || cpuAfter === undefined ? null : (cpuAfter - cpuBefore) / documents,
+    cpu_ms_per_document: before && after ? byProgram.reduce((sum, [, ms]) => sum + ms, 0) : null,
+    cpu_ms_by_program: Object.fromEntries(byProgram),
   }
 }
 
@@ -127,17 +129,23 @@ const runFloor = async (client: Client, destinations: number) => {
 const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
 
 const summarise = (name: string, pairs: { ours: Measured; floor: Measured }[]) => {
-  const middle = (pick: (pair: { ours: Measured; floor: Measured }) => Measured): Measured => ({
-    documents_per_second: median(pairs.map((pair) => pick(pair).documents_per_second)),
-    cpu_ms_per_document: pairs.some((pair) => pick(pair).cpu_ms_per_document === null)
+  const middle = (measured: Measured[]): Measured => ({
+    documents_per_second: median(measured.map((one) => one.documents_per_second)),
+    cpu_ms_per_document: measured.some((one) => one.cpu_ms_per_document === null)
       ? null
-      : median(pairs.map((pair) => pick(pair).cpu_ms_per_document!)),
+      : median(measured.map((one) => one.cpu_ms_per_document!)),
+    cpu_ms_by_program: Object.fromEntries(
+      Object.keys(measured[0]!.cpu_ms_by_program).map((program) => [
+        program,
+        median(measured.map((one) => one.cpu_ms_by_program[program] ?? 0)),
+      ]),
+    ),
   })
   const ratios = pairs.map(({ ours, floor }) => ours.documents_per_second / floor.documents_per_second)
   return {
     case: name,
-    ours: middle((pair) => pair.ours),
-    floor: middle((pair) => pair.floor),
+    ours: middle(pairs.map((pair) => pair.ours)),
+    floor: middle(pairs.map((pair) => pair.floor)),
     ratio: { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) },
   }
 }
@@ -160,6 +168,7 @@ const main = async () => {
     const client = new Client({ connection })
     const agent = new Agent({ connections: inFlight })
     const sink = await startWebhookSink()
+    // the worker of the other side idles meanwhile, and costs next to nothing
     const roots = [server.pid!, floorWorker.pid!]
 
     const pairs = new Map(destinationCounts.map((count) => [count, [] as { ours: Measured; floor: Measured }[]]))

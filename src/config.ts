@@ -32,7 +32,8 @@ const GiB = 1024 * MiB
 /** Every environment variable we read, with its default. The unit of a number is the end of its name. docs/configuration.md is made from it. */
 export const environment = z.object({
   DATABASE_URL: z.string().optional().describe('PostgreSQL 14 or newer, as postgres://user:password@host:port/database'),
-  DATABASE_POOL_MAX_CONNECTIONS: integer(20, 2, 'Connections one process holds at most'),
+  DATABASE_POOL_MAX_CONNECTIONS: integer(10, 2, 'Connections one process holds at most'),
+  DATABASE_IDLE_TIMEOUT_MS: integer(600_000, 1_000, 'An unused connection is closed after this; a new one costs as much as forty queries'),
   DATABASE_ACQUIRE_TIMEOUT_MS: integer(5_000, 100, 'How long a request waits for a connection before it answers 503'),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(30_000, 100, 'The longest a single statement may run'),
 

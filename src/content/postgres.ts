@@ -42,8 +42,9 @@ export const createPostgresStore = (db: Database, limits = { heldMaxBytes }): Co
     return {
       ...content,
       own: async (trx) => {
-        await trx.raw(
-          `
+        await trx
+          .raw(
+            `
           with content as (
             insert into contents (id, workspace_id, store, size_bytes, sha256, owned_at)
             values (:id, :workspaceId, 'postgres', :sizeBytes, :sha256, now())
@@ -52,8 +53,9 @@ export const createPostgresStore = (db: Database, limits = { heldMaxBytes }): Co
           select :id, 0, :data::bytea
           where :sizeBytes > 0
           `,
-          { ...content, workspaceId, data },
-        )
+            { ...content, workspaceId, data },
+          )
+          .options({ name: 'own-content' })
         release()
       },
       discard: async () => release(),

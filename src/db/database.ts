@@ -12,7 +12,11 @@ types.setTypeParser(types.builtins.INT8, Number)
 
 type DatabaseConfig = Pick<
   Config,
-  'DATABASE_URL' | 'DATABASE_POOL_MAX_CONNECTIONS' | 'DATABASE_ACQUIRE_TIMEOUT_MS' | 'DATABASE_STATEMENT_TIMEOUT_MS'
+  | 'DATABASE_URL'
+  | 'DATABASE_POOL_MAX_CONNECTIONS'
+  | 'DATABASE_IDLE_TIMEOUT_MS'
+  | 'DATABASE_ACQUIRE_TIMEOUT_MS'
+  | 'DATABASE_STATEMENT_TIMEOUT_MS'
 >
 
 /** The pool. Connects when first asked; a lost connection is replaced by a new one at the next query. @throws UserError without an address */
@@ -27,7 +31,7 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       connectionTimeoutMillis: config.DATABASE_ACQUIRE_TIMEOUT_MS,
       keepAlive: true,
     } as Knex.PgConnectionConfig,
-    pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS },
+    pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS, idleTimeoutMillis: config.DATABASE_IDLE_TIMEOUT_MS },
     acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
     // knex would write to the console by itself
     log: {

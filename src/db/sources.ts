@@ -27,8 +27,9 @@ interface Row {
 export const createSources = (db: Database) => ({
   /** The repository that a contRep names, with its wiring. */
   find: async (userSlug: string, workspaceSlug: string, repoId: string): Promise<Source | undefined> => {
-    const { rows } = await db.raw<{ rows: Row[] }>(
-      `
+    const { rows } = await db
+      .raw<{ rows: Row[] }>(
+        `
       select
         workspaces.id as workspace_id, user_slug, workspace_slug, workspaces.settings as workspace_settings,
         repositories.id, repo_id, repositories.name, repositories.status, signature_verification,
@@ -54,8 +55,9 @@ export const createSources = (db: Database) => ({
         and repo_id = ?
         and deleted_at is null
       `,
-      [userSlug, workspaceSlug, repoId],
-    )
+        [userSlug, workspaceSlug, repoId],
+      )
+      .options({ name: 'find-source' })
     const row = rows[0]
     if (!row) return undefined
     return {

@@ -7,6 +7,7 @@ export const templateName = process.env.RELAY_TEST_TEMPLATE ?? 'relay_template'
 export const databaseConfig = (url: string) => ({
   DATABASE_URL: url,
   DATABASE_POOL_MAX_CONNECTIONS: 10,
+  DATABASE_IDLE_TIMEOUT_MS: 60_000,
   DATABASE_ACQUIRE_TIMEOUT_MS: 10_000,
   DATABASE_STATEMENT_TIMEOUT_MS: 60_000,
 })
