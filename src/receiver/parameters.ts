@@ -17,7 +17,7 @@ export interface CommandRule {
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'get' | 'info'
+export type CommandName = 'serverInfo' | 'create' | 'docGet' | 'get' | 'info'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -85,6 +85,7 @@ export const commandRules: CommandRule[] = [
     access: 'r',
     parameters: [contRep, docId, { name: 'compId' }, pVersion, { name: 'fromOffset' }, { name: 'toOffset' }, ...signature],
   },
+  { command: 'docGet', methods: ['GET'], access: 'r', parameters: [contRep, docId, pVersion, ...signature] },
   {
     command: 'create',
     methods: ['PUT'],

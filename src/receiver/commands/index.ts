@@ -1,8 +1,9 @@
 import type { CommandHandler } from '../call.ts'
 import type { CommandName } from '../parameters.ts'
 import { create } from './create.ts'
+import { docGet } from './doc-get.ts'
 import { get } from './get.ts'
 import { info } from './info.ts'
 
 /** What carries out the commands that name a document. */
-export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = { create, get, info }
+export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = { create, docGet, get, info }
