@@ -47,7 +47,8 @@ export const createArchiveDocuments = (db: Database) => ({
       `
       select
         archive_documents.created_at, archive_documents.modified_at,
-        comp_id, content_type, documents.size_bytes, received_at as component_created_at, documents.modified_at as component_modified_at,
+        comp_id, content_type, documents.size_bytes,
+        coalesce(component_created_at, received_at) as component_created_at, documents.modified_at as component_modified_at,
         content_id, contents.store
       from archive_documents
       left join documents on documents.archive_document_id = archive_documents.id and superseded_at is null

@@ -45,6 +45,12 @@ const uniqueViolation = '23505'
 export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
   thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
 
+// what lock_timeout answers
+const lockNotAvailable = '55P03'
+
+/** True where somebody else held a lock for longer than the statement was to wait. */
+export const isLockTimeout = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === lockNotAvailable
+
 // class 08: connection; 53: out of resources; 57P: shut down
 const outage = /^(08|53|57P)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])

@@ -1,5 +1,5 @@
 import type { Database } from './database.ts'
-import type { DocumentMessage } from './receipts.ts'
+import type { DocumentMessage } from './planned-documents.ts'
 
 export const createOutbox = (db: Database) => ({
   /** Messages at least this old, oldest first: younger ones are still being sent by the process that wrote them. */

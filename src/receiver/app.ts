@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
-import { isOutage, type Database } from '../db/database.ts'
+import { isLockTimeout, isOutage, type Database } from '../db/database.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
@@ -114,6 +114,7 @@ const unknownRepository = () => new Refusal('repository_not_found', 'there is no
 
 const asRefusal = (thrown: unknown): Refusal => {
   if (thrown instanceof Refusal) return thrown
+  if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
   const isAway = isOutage(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')
   return isAway
     ? new Refusal('unavailable', 'try again later', { cause: messageOf(thrown) })

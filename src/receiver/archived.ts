@@ -6,9 +6,11 @@ import { Refusal } from './refusal.ts'
 /** @throws Refusal where there is no such document */
 export const findDocument = async ({ source, command }: Call, { archiveDocuments }: CommandDeps): Promise<ArchiveDocument> => {
   const document = await archiveDocuments.find(source.repository.id, command.get('docId'))
-  if (!document) throw new Refusal('document_not_found', 'there is no such document')
+  if (!document) throw missingDocument()
   return document
 }
+
+export const missingDocument = () => new Refusal('document_not_found', 'there is no such document')
 
 /**
  * The component of that name, failing that one that differs in case only; without a name the document proper.

@@ -1,6 +1,6 @@
 import { measure } from '../content/measure.ts'
 import type { ContentStore } from '../content/store.ts'
-import type { ReceivedComponent } from '../db/receipts.ts'
+import type { ReceivedComponent } from '../db/planned-documents.ts'
 import { readBody } from './body.ts'
 import { decodeHeader, hasControlCharacter } from './bytes.ts'
 import type { Call, CommandDeps } from './call.ts'
@@ -11,7 +11,8 @@ import { Refusal } from './refusal.ts'
 /** A component on its way in. */
 interface Arriving {
   compId: string
-  contentType: string
+  /** Null where none was sent. */
+  contentType: string | null
   announcedBytes: number | undefined
   body: AsyncIterable<Uint8Array>
 }
@@ -19,10 +20,25 @@ interface Arriving {
 const contentTypeMaxCharacters = 1_024
 
 /**
- * Takes in what a create brings, one component after the other. Without a store the bytes are read and thrown away.
- * @throws after giving up whatever it had stored
+ * Takes in what a request brings and hands it to `commit`. Without a store the bytes are read and thrown away.
+ * @throws what reading or `commit` throws, after giving up whatever was stored
  */
-export const takeComponents = async (call: Call, deps: CommandDeps, store: ContentStore | undefined): Promise<ReceivedComponent[]> => {
+export const withComponents = async (
+  call: Call,
+  deps: CommandDeps,
+  store: ContentStore | undefined,
+  commit: (components: ReceivedComponent[]) => Promise<void>,
+): Promise<void> => {
+  const components = await takeComponents(call, deps, store)
+  try {
+    await commit(components)
+  } catch (thrown) {
+    await discardComponents(components)
+    throw thrown
+  }
+}
+
+const takeComponents = async (call: Call, deps: CommandDeps, store: ContentStore | undefined): Promise<ReceivedComponent[]> => {
   const arriving = call.request.method === 'POST' ? componentsOfParts(call, deps) : componentOfBody(call, deps)
   const taken: ReceivedComponent[] = []
   try {
@@ -43,7 +59,7 @@ export const takeComponents = async (call: Call, deps: CommandDeps, store: Conte
 }
 
 /** Gives stored bytes up. Never throws: what cannot be removed now, the sweep will. */
-export const discardComponents = async (components: ReceivedComponent[]): Promise<void> => {
+const discardComponents = async (components: ReceivedComponent[]): Promise<void> => {
   await Promise.all(components.map(async ({ content }) => content?.discard()))
 }
 
@@ -109,8 +125,9 @@ const announcedBytesOf = (part: Part): number | undefined => {
 }
 
 /** Kept as it is, parameters with no value included: what comes back on reading must be what was sent. */
-const contentTypeOf = (header: string | undefined): string => {
-  const contentType = header?.trim() || 'application/octet-stream'
+const contentTypeOf = (header: string | undefined): string | null => {
+  const contentType = header?.trim()
+  if (!contentType) return null
   if (contentType.length > contentTypeMaxCharacters || hasControlCharacter(contentType)) {
     throw new Refusal('invalid_parameter', 'a Content-Type is too long or has control characters')
   }

@@ -13,11 +13,11 @@ export interface CommandRule {
   command: CommandName
   methods: string[]
   /** The letter that accessMode must contain; null where the command is never signed. */
-  access: 'r' | 'c' | null
+  access: 'r' | 'c' | 'u' | null
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'docGet' | 'get' | 'info'
+export type CommandName = 'serverInfo' | 'create' | 'docGet' | 'get' | 'info' | 'update'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -99,4 +99,11 @@ export const commandRules: CommandRule[] = [
     access: 'c',
     parameters: [contRep, docId, pVersion, docProt, ...signature],
   },
+  {
+    command: 'update',
+    methods: ['PUT'],
+    access: 'u',
+    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],
+  },
+  { command: 'update', methods: ['POST'], access: 'u', parameters: [contRep, docId, pVersion, ...signature] },
 ]

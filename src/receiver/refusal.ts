@@ -14,6 +14,7 @@ export const refusalStatus = {
   document_not_found: 404,
   component_not_found: 404,
   component_offline: 409,
+  document_locked: 409,
   internal_error: 500,
   unavailable: 503,
 } as const

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
 import type { Config } from '../config.ts'
 import type { Outbox } from '../db/outbox.ts'
-import type { DocumentMessage } from '../db/receipts.ts'
+import type { DocumentMessage } from '../db/planned-documents.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'

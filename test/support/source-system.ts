@@ -76,6 +76,16 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
         body: multipartBody('KoZbnd01', parts),
       }),
 
+    update: (docId: string, body: string | Buffer | Readable, options: { compId?: string; headers?: Record<string, string> } = {}) =>
+      call(on('update', docId, `&compId=${options.compId ?? 'data'}`), { method: 'PUT', headers: options.headers ?? {}, body }),
+
+    updateParts: (docId: string, parts: PartToSend[]) =>
+      call(on('update', docId), {
+        method: 'POST',
+        headers: { 'content-type': 'multipart/form-data; boundary=KoZbnd01' },
+        body: multipartBody('KoZbnd01', parts),
+      }),
+
     get: (docId: string, more = '') => call(on('get', docId, more)),
     head: (docId: string, more = '') => call(on('get', docId, more), { method: 'HEAD' }),
     info: (docId: string, more = '') => call(on('info', docId, more)),

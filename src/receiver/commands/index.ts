@@ -4,6 +4,7 @@ import { create } from './create.ts'
 import { docGet } from './doc-get.ts'
 import { get } from './get.ts'
 import { info } from './info.ts'
+import { update } from './update.ts'
 
 /** What carries out the commands that name a document. */
-export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = { create, docGet, get, info }
+export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = { create, docGet, get, info, update }
