@@ -1,6 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
+import type { LockLimit } from '../db/archive-locks.ts'
 import { isLockTimeout, isOutage, type Database } from '../db/database.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
@@ -26,7 +27,7 @@ export interface ReceiverDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
+  config: BodyLimits & LockLimit & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
   log: Log
 }
 
@@ -37,7 +38,7 @@ const newestProtocol = '0047'
 /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
 export const createReceiver = ({ db, sources, receipts, contents, launch, config, log }: ReceiverDeps): Middleware => {
   const workspaces = createWorkspaces(db)
-  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db), receipts, contents, launch, limits: config }
+  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db, config), receipts, contents, launch, limits: config }
 
   const carryOut = async (ctx: Context, userSlug: string, workspaceSlug: string, query: string): Promise<Answer> => {
     const receivedAt = new Date()

@@ -13,11 +13,11 @@ export interface CommandRule {
   command: CommandName
   methods: string[]
   /** The letter that accessMode must contain; null where the command is never signed. */
-  access: 'r' | 'c' | 'u' | null
+  access: 'r' | 'c' | 'u' | 'd' | null
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'docGet' | 'get' | 'info' | 'update'
+export type CommandName = 'serverInfo' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'update'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -106,4 +106,10 @@ export const commandRules: CommandRule[] = [
     parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],
   },
   { command: 'update', methods: ['POST'], access: 'u', parameters: [contRep, docId, pVersion, ...signature] },
+  {
+    command: 'delete',
+    methods: ['GET', 'DELETE'],
+    access: 'd',
+    parameters: [contRep, docId, { name: 'compId', signed: true }, pVersion, ...signature],
+  },
 ]

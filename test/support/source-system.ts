@@ -86,6 +86,8 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
         body: multipartBody('KoZbnd01', parts),
       }),
 
+    delete: (docId: string, more = '', method: 'GET' | 'DELETE' = 'GET') => call(on('delete', docId, more), { method }),
+
     get: (docId: string, more = '') => call(on('get', docId, more)),
     head: (docId: string, more = '') => call(on('get', docId, more), { method: 'HEAD' }),
     info: (docId: string, more = '') => call(on('info', docId, more)),

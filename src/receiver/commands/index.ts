@@ -1,10 +1,18 @@
 import type { CommandHandler } from '../call.ts'
 import type { CommandName } from '../parameters.ts'
 import { create } from './create.ts'
+import { deleteCommand } from './delete.ts'
 import { docGet } from './doc-get.ts'
 import { get } from './get.ts'
 import { info } from './info.ts'
 import { update } from './update.ts'
 
 /** What carries out the commands that name a document. */
-export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = { create, docGet, get, info, update }
+export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
+  create,
+  delete: deleteCommand,
+  docGet,
+  get,
+  info,
+  update,
+}
