@@ -71,6 +71,7 @@ export const environment = z.object({
     100,
     'How long a command waits for another one that is changing the same document, before it answers 409',
   ),
+  RELAY_SEARCH_MAX_RESULTS: integer(10_000, 1, 'Hits that one search answers with, however many are asked for'),
   RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),
 
   CONTENT_S3_BUCKET: z.string().optional().describe('Keeps document bytes in this bucket instead of PostgreSQL'),

@@ -13,7 +13,7 @@ import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import { checkAccess, checkAddress } from './access.ts'
 import { refusalAnswer, send, type Answer } from './answer.ts'
-import { ClientGone, discardRest, type BodyLimits } from './body.ts'
+import { ClientGone, discardRest } from './body.ts'
 import type { CommandDeps, Contents } from './call.ts'
 import { parseQuery, readCommand, splitTarget, type Command } from './command.ts'
 import { documentCommands } from './commands/index.ts'
@@ -27,7 +27,7 @@ export interface ReceiverDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: BodyLimits & LockLimit & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
+  config: CommandDeps['limits'] & LockLimit & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
   log: Log
 }
 

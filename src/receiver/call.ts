@@ -28,7 +28,7 @@ export interface CommandDeps {
   receipts: Receipts
   contents: Contents
   launch: Launcher['launch']
-  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS'>
+  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_SEARCH_MAX_RESULTS'>
 }
 
 export type CommandHandler = (call: Call, deps: CommandDeps) => Promise<Answer>

@@ -17,7 +17,7 @@ export interface CommandRule {
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'update'
+export type CommandName = 'serverInfo' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'search' | 'update'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -46,6 +46,10 @@ export const formats = {
   resultAs: matching(/^(ascii|html)$/, 'ascii or html'),
   fromOffset: matching(/^\d{1,15}$/, 'a byte offset'),
   toOffset: matching(/^(-1|\d{1,15})$/, 'a byte offset, or -1 for the end'),
+  // judged by its bytes
+  pattern: undefined,
+  caseSensitive: matching(/^[ny]$/, 'n or y'),
+  numResults: matching(/^\d{1,15}$/, 'a number'),
   accessMode: undefined,
   authId: undefined,
   expiration: undefined,
@@ -58,6 +62,13 @@ const contRep: ParameterRule = { name: 'contRep', mandatory: true, signed: true 
 const docId: ParameterRule = { name: 'docId', mandatory: true, signed: true }
 const pVersion: ParameterRule = { name: 'pVersion', mandatory: true }
 const docProt: ParameterRule = { name: 'docProt', signed: true }
+const searched: ParameterRule[] = [
+  { name: 'pattern', mandatory: true },
+  { name: 'caseSensitive' },
+  { name: 'fromOffset' },
+  { name: 'toOffset' },
+  { name: 'numResults' },
+]
 const signature: ParameterRule[] = [
   { name: 'accessMode', signed: true },
   { name: 'authId', signed: true },
@@ -111,5 +122,11 @@ export const commandRules: CommandRule[] = [
     methods: ['GET', 'DELETE'],
     access: 'd',
     parameters: [contRep, docId, { name: 'compId', signed: true }, pVersion, ...signature],
+  },
+  {
+    command: 'search',
+    methods: ['GET'],
+    access: 'r',
+    parameters: [contRep, docId, { name: 'compId', mandatory: true }, pVersion, ...searched, ...signature],
   },
 ]

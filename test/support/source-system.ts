@@ -92,6 +92,7 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
     head: (docId: string, more = '') => call(on('get', docId, more), { method: 'HEAD' }),
     info: (docId: string, more = '') => call(on('info', docId, more)),
     docGet: (docId: string, more = '') => call(on('docGet', docId, more)),
+    search: (docId: string, more: string) => call(on('search', docId, more)),
     serverInfo: (more = '') => call(`serverInfo&pVersion=${pVersion}${more}`),
 
     close: () => agent.close(),

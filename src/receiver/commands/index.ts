@@ -5,6 +5,7 @@ import { deleteCommand } from './delete.ts'
 import { docGet } from './doc-get.ts'
 import { get } from './get.ts'
 import { info } from './info.ts'
+import { search } from './search.ts'
 import { update } from './update.ts'
 
 /** What carries out the commands that name a document. */
@@ -14,5 +15,6 @@ export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, Comman
   docGet,
   get,
   info,
+  search,
   update,
 }
