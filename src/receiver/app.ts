@@ -2,16 +2,16 @@ import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
 import type { LockLimit } from '../db/archive-locks.ts'
-import { isLockTimeout, isOutage, type Database } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { workspaceSettings } from '../domain/settings.ts'
-import { AppError, messageOf } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import { checkAccess, checkAddress } from './access.ts'
+import { asRefusal } from './as-refusal.ts'
 import { refusalAnswer, send, type Answer } from './answer.ts'
 import { ClientGone, discardRest } from './body.ts'
 import type { CommandDeps, Contents } from './call.ts'
@@ -38,7 +38,7 @@ const newestProtocol = '0047'
 /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
 export const createReceiver = ({ db, sources, receipts, contents, launch, config, log }: ReceiverDeps): Middleware => {
   const workspaces = createWorkspaces(db)
-  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db, config), receipts, contents, launch, limits: config }
+  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db, config), receipts, contents, launch, log, limits: config }
 
   const carryOut = async (ctx: Context, userSlug: string, workspaceSlug: string, query: string): Promise<Answer> => {
     const receivedAt = new Date()
@@ -112,12 +112,3 @@ interface Described {
 }
 
 const unknownRepository = () => new Refusal('repository_not_found', 'there is no such repository')
-
-const asRefusal = (thrown: unknown): Refusal => {
-  if (thrown instanceof Refusal) return thrown
-  if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
-  const isAway = isOutage(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')
-  return isAway
-    ? new Refusal('unavailable', 'try again later', { cause: messageOf(thrown) })
-    : new Refusal('internal_error', 'something went wrong on our side', { cause: thrown })
-}

@@ -4,6 +4,7 @@ import type { ContentStore } from '../content/store.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Source } from '../db/sources.ts'
+import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import type { Answer } from './answer.ts'
 import type { BodyLimits } from './body.ts'
@@ -28,6 +29,7 @@ export interface CommandDeps {
   receipts: Receipts
   contents: Contents
   launch: Launcher['launch']
+  log: Log
   limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_SEARCH_MAX_RESULTS'>
 }
 

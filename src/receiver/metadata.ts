@@ -5,6 +5,8 @@ import { Refusal } from './refusal.ts'
 
 const valueMaxCharacters = 255
 
+export const noMetadata: Metadata = { erpObjectType: null, erpObjectId: null, arObject: null }
+
 /** What a source that can set headers tells of its business object along with the document. */
 export const metadataOf = ({ headers }: IncomingMessage): Metadata => {
   const valueOf = (name: string): string | null => {

@@ -17,7 +17,7 @@ export interface CommandRule {
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'search' | 'update'
+export type CommandName = 'serverInfo' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'mCreate' | 'search' | 'update'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -110,6 +110,7 @@ export const commandRules: CommandRule[] = [
     access: 'c',
     parameters: [contRep, docId, pVersion, docProt, ...signature],
   },
+  { command: 'mCreate', methods: ['POST'], access: 'c', parameters: [contRep, docId, pVersion, docProt, ...signature] },
   {
     command: 'update',
     methods: ['PUT'],

@@ -76,6 +76,14 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
         body: multipartBody('KoZbnd01', parts),
       }),
 
+    /** Parts with an X-docId each; the first one's stands in the URL. */
+    mCreate: (docId: string, parts: PartToSend[], more = '') =>
+      call(on('mCreate', docId, more), {
+        method: 'POST',
+        headers: { 'content-type': 'multipart/form-data; boundary=MB7' },
+        body: multipartBody('MB7', parts),
+      }),
+
     update: (docId: string, body: string | Buffer | Readable, options: { compId?: string; headers?: Record<string, string> } = {}) =>
       call(on('update', docId, `&compId=${options.compId ?? 'data'}`), { method: 'PUT', headers: options.headers ?? {}, body }),
 

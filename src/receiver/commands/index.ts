@@ -5,6 +5,7 @@ import { deleteCommand } from './delete.ts'
 import { docGet } from './doc-get.ts'
 import { get } from './get.ts'
 import { info } from './info.ts'
+import { mCreate } from './m-create.ts'
 import { search } from './search.ts'
 import { update } from './update.ts'
 
@@ -15,6 +16,7 @@ export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, Comman
   docGet,
   get,
   info,
+  mCreate,
   search,
   update,
 }
