@@ -17,7 +17,7 @@ export interface CommandRule {
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'mCreate' | 'search' | 'update'
+export type CommandName = 'serverInfo' | 'attrSearch' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'mCreate' | 'search' | 'update'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -130,4 +130,5 @@ export const commandRules: CommandRule[] = [
     access: 'r',
     parameters: [contRep, docId, { name: 'compId', mandatory: true }, pVersion, ...searched, ...signature],
   },
+  { command: 'attrSearch', methods: ['GET'], access: 'r', parameters: [contRep, docId, pVersion, ...searched, ...signature] },
 ]

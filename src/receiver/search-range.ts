@@ -1,5 +1,8 @@
 import type { Command } from './command.ts'
 
+// a longer one is no word that anybody looks for, and would make a window of bytes expensive
+export const patternMaxBytes = 1_024
+
 /** Where to look and how, as search and attrSearch say it: from behind where fromOffset is greater than toOffset. */
 export const searchRangeOf = (command: Command, maxResults: number) => {
   const fromOffset = Number(command.find('fromOffset') ?? 0)

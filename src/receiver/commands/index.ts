@@ -1,5 +1,6 @@
 import type { CommandHandler } from '../call.ts'
 import type { CommandName } from '../parameters.ts'
+import { attrSearch } from './attr-search.ts'
 import { create } from './create.ts'
 import { deleteCommand } from './delete.ts'
 import { docGet } from './doc-get.ts'
@@ -11,6 +12,7 @@ import { update } from './update.ts'
 
 /** What carries out the commands that name a document. */
 export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
+  attrSearch,
   create,
   delete: deleteCommand,
   docGet,

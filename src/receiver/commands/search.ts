@@ -5,11 +5,8 @@ import { ClientGone } from '../body.ts'
 import { decodeBytes } from '../bytes.ts'
 import type { CommandHandler } from '../call.ts'
 import { Refusal } from '../refusal.ts'
-import { searchRangeOf } from '../search-range.ts'
+import { patternMaxBytes, searchRangeOf } from '../search-range.ts'
 import { findStored } from '../stored.ts'
-
-// a longer one is no word that anybody looks for, and would make a window of bytes expensive
-const patternMaxBytes = 1_024
 
 /** Where in a component the bytes of a pattern stand: how many hits, then the offset of each. */
 export const search: CommandHandler = async (call, deps): Promise<Answer> => {
