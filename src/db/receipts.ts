@@ -34,7 +34,18 @@ const newArchiveDocument = ({ docProt }: Receipt, limit: LockLimit): Archive => 
   bindings: { archiveDocumentId: newId(), docProt, lockTimeout: lockTimeoutOf(limit) },
 })
 
-const noArchiveDocument: Archive = { sql: 'select null::text as id', bindings: {} }
+// what is discarded has no archive document, and still must not be taken for one that was kept while something was wired
+const noArchiveDocument: Archive = {
+  sql: `
+      select null::text as id
+      where not exists (
+        select from archive_documents
+        where repository_id = :repositoryId
+          and doc_id = :docId
+          and deleted_at is null
+      )`,
+  bindings: {},
+}
 
 // two updates may commit in the other order than they came in
 const changedArchiveDocument = (archiveDocumentId: string): Archive => ({
@@ -97,8 +108,7 @@ export const createReceipts = (db: Database, config: Workflow & LockLimit) => ({
   receive: async (receipt: Receipt): Promise<{ created: boolean; messages: DocumentMessage[] }> => {
     const plans = receipt.components.map((component, position) => planDocument(receipt, component, { position }, config))
     if (isDiscarded(receipt)) {
-      await insertPlanned(db, receipt, plans, noArchiveDocument)
-      return { created: true, messages: [] }
+      return { created: await insertPlanned(db, receipt, plans, noArchiveDocument), messages: [] }
     }
     try {
       await db.transaction(async (trx) => {

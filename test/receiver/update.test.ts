@@ -123,6 +123,22 @@ describe('update by POST', () => {
     expect(String((await workspace.source.get('P2')).body)).toBe('again')
   })
 
+  it('changes nothing where its transaction fails, and keeps nothing of what came', async () => {
+    await workspace.source.createParts('P4', [part('data', 'one'), part('note', 'two')])
+    const before = await scene.leftovers(workspace.workspaceId)
+    const launchedBefore = launchedFor('P4').length
+    await scene.db.raw(`alter table documents add constraint no_failing check (comp_id <> 'FAIL')`)
+    try {
+      expect((await workspace.source.updateParts('P4', [part('data', 'x'.repeat(600_000)), part('FAIL', 'y')])).status).toBe(500)
+    } finally {
+      await scene.db.raw('alter table documents drop constraint no_failing')
+    }
+    expect(String((await workspace.source.get('P4')).body)).toBe('one')
+    expect((await workspace.source.info('P4')).headers['x-numbercomps']).toBe('2')
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual(before)
+    expect(launchedFor('P4')).toHaveLength(launchedBefore)
+  })
+
   it('changes nothing where a part is malformed', async () => {
     await workspace.source.createParts('P3', [part('data', 'one'), part('note', 'two')])
     const before = await scene.leftovers(workspace.workspaceId)
