@@ -66,6 +66,7 @@ export const environment = z.object({
   RELAY_PROBE_TIMEOUT_MS: integer(30_000, 100, 'The longest a test of a destination may take'),
   RELAY_DOCUMENT_MAX_BYTES: integer(4 * GiB, 1, 'One request of the source system'),
   RELAY_DOCUMENT_MAX_PARTS: integer(1_000, 1, 'Components in one multipart request'),
+  RELAY_APPEND_QUIET_MS: integer(60_000, 0, 'A component that was appended to is relayed again once no append has come for this long'),
   RELAY_DOCUMENT_LOCK_TIMEOUT_MS: integer(
     5_000,
     100,

@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
+import { createAppends, type AppendConfig } from '../db/appends.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
-import type { LockLimit } from '../db/archive-locks.ts'
 import type { Database } from '../db/database.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
@@ -19,6 +19,7 @@ import { parseQuery, readCommand, splitTarget, type Command } from './command.ts
 import { documentCommands } from './commands/index.ts'
 import { serverInfo, type ServerInfo } from './commands/server-info.ts'
 import { Refusal } from './refusal.ts'
+import { createTurns } from './turns.ts'
 
 export interface ReceiverDeps {
   db: Database
@@ -27,7 +28,7 @@ export interface ReceiverDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: CommandDeps['limits'] & LockLimit & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
+  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
   log: Log
 }
 
@@ -38,7 +39,16 @@ const newestProtocol = '0047'
 /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
 export const createReceiver = ({ db, sources, receipts, contents, launch, config, log }: ReceiverDeps): Middleware => {
   const workspaces = createWorkspaces(db)
-  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db, config), receipts, contents, launch, log, limits: config }
+  const deps: CommandDeps = {
+    appends: createAppends(db, config),
+    turns: createTurns(config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS),
+    archiveDocuments: createArchiveDocuments(db, config),
+    receipts,
+    contents,
+    launch,
+    log,
+    limits: config,
+  }
 
   const carryOut = async (ctx: Context, userSlug: string, workspaceSlug: string, query: string): Promise<Answer> => {
     const receivedAt = new Date()

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config.ts'
 import type { ContentStore } from '../content/store.ts'
+import type { Appends } from '../db/appends.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Source } from '../db/sources.ts'
@@ -9,6 +10,7 @@ import type { Launcher } from '../temporal/launcher.ts'
 import type { Answer } from './answer.ts'
 import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
+import type { Turns } from './turns.ts'
 
 /** A document command that may be carried out. */
 export interface Call {
@@ -25,6 +27,9 @@ export interface Contents {
 }
 
 export interface CommandDeps {
+  appends: Appends
+  /** Lets the appends to one component follow each other. */
+  turns: Turns
   archiveDocuments: ArchiveDocuments
   receipts: Receipts
   contents: Contents

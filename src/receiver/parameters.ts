@@ -17,7 +17,18 @@ export interface CommandRule {
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'attrSearch' | 'create' | 'delete' | 'docGet' | 'get' | 'info' | 'mCreate' | 'search' | 'update'
+export type CommandName =
+  | 'serverInfo'
+  | 'append'
+  | 'attrSearch'
+  | 'create'
+  | 'delete'
+  | 'docGet'
+  | 'get'
+  | 'info'
+  | 'mCreate'
+  | 'search'
+  | 'update'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -113,6 +124,12 @@ export const commandRules: CommandRule[] = [
   { command: 'mCreate', methods: ['POST'], access: 'c', parameters: [contRep, docId, pVersion, docProt, ...signature] },
   {
     command: 'update',
+    methods: ['PUT'],
+    access: 'u',
+    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],
+  },
+  {
+    command: 'append',
     methods: ['PUT'],
     access: 'u',
     parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],

@@ -77,6 +77,9 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
       }),
 
     /** Parts with an X-docId each; the first one's stands in the URL. */
+    append: (docId: string, body: string | Buffer | Readable, compId = 'data') =>
+      call(on('append', docId, `&compId=${compId}`), { method: 'PUT', body }),
+
     mCreate: (docId: string, parts: PartToSend[], more = '') =>
       call(on('mCreate', docId, more), {
         method: 'POST',

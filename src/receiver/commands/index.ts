@@ -1,5 +1,6 @@
 import type { CommandHandler } from '../call.ts'
 import type { CommandName } from '../parameters.ts'
+import { append } from './append.ts'
 import { attrSearch } from './attr-search.ts'
 import { create } from './create.ts'
 import { deleteCommand } from './delete.ts'
@@ -12,6 +13,7 @@ import { update } from './update.ts'
 
 /** What carries out the commands that name a document. */
 export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
+  append,
   attrSearch,
   create,
   delete: deleteCommand,
