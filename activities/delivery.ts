@@ -48,14 +48,14 @@ export const createActivities = (deps: ActivityDeps): Activities => ({
     const cutOff = activityInfo().heartbeatDetails as Progress | undefined
     if (cutOff) {
       failures += 1
-      const outcome = await settle(deps, input, failures, cutOff, interrupted())
+      const outcome = await settle(deps, input, consignment, failures, cutOff, interrupted())
       if (outcome.status !== 'retrying') return outcome
       // in place of the other run's, or that one would be counted again
       heartbeat({ ...progress })
     }
 
     const result = await tryToDeliver(deps, input, consignment, progress)
-    return settle(deps, input, result instanceof DeliveryError ? failures + 1 : failures, progress, result)
+    return settle(deps, input, consignment, result instanceof DeliveryError ? failures + 1 : failures, progress, result)
   },
 
   recordCancellation: async ({ documentId, destinationId }) => {
@@ -135,6 +135,7 @@ const interrupted = () => new DeliveryError('interrupted', 'the worker was lost 
 const settle = async (
   { deliveries }: ActivityDeps,
   input: AttemptInput,
+  { content }: Consignment,
   failures: number,
   progress: Progress,
   result: Receipt | DeliveryError,
@@ -142,13 +143,22 @@ const settle = async (
   const record = {
     documentId: input.documentId,
     destinationId: input.destinationId,
+    contentId: content.id,
     startedAt: new Date(progress.startedAt),
     durationMs: Date.now() - progress.startedAt,
   }
   if (!(result instanceof DeliveryError)) {
     const { path, answer, bytesSent } = result
-    await deliveries.record({ ...record, status: 'delivered', outcome: 'delivered', path, bytesSent, ...(answer && { answer }) })
-    return { status: 'delivered' }
+    const status = await deliveries.record({
+      ...record,
+      status: 'delivered',
+      outcome: 'delivered',
+      path,
+      bytesSent,
+      ...(answer && { answer }),
+    })
+    if (status !== 'retrying') return { status: 'delivered' }
+    return { status, inMs: repeatMs, failures, error: 'the document was appended to while it was sent' }
   }
 
   const next = nextTry(
@@ -171,6 +181,9 @@ const settle = async (
     ? { status: 'retrying', inMs: next.inMs, failures, error: message }
     : { status: 'failed', error: result.permanent ? message : `${message} (gave up after ${failures} attempts)` }
 }
+
+// an append seldom comes alone
+const repeatMs = 10_000
 
 const messageMaxCharacters = 1_000
 const clipped = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)

@@ -67,6 +67,13 @@ export const environment = z.object({
   RELAY_PROBE_TIMEOUT_MS: integer(30_000, 100, 'The longest a test of a destination may take'),
   RELAY_DOCUMENT_MAX_BYTES: integer(4 * GiB, 1, 'One request of the source system'),
   RELAY_DOCUMENT_MAX_PARTS: integer(1_000, 1, 'Components in one multipart request'),
+  RELAY_APPEND_QUIET_MS: integer(60_000, 0, 'A component that was appended to is relayed again once no append has come for this long'),
+  RELAY_DOCUMENT_LOCK_TIMEOUT_MS: integer(
+    5_000,
+    100,
+    'How long a command waits for another one that is changing the same document, before it answers 409',
+  ),
+  RELAY_SEARCH_MAX_RESULTS: integer(10_000, 1, 'Hits that one search answers with, however many are asked for'),
   RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),
 
   CONTENT_S3_BUCKET: z.string().optional().describe('Keeps document bytes in this bucket instead of PostgreSQL'),

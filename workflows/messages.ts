@@ -16,6 +16,8 @@ export const searchAttributes = {
 /** What the deliveries of a document have in common. Everything here is pinned at receipt. */
 interface Shared {
   documentId: string
+  /** Above 1 where the document is relayed again, because it was appended to. */
+  revision?: number
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
   repoId: string
@@ -30,7 +32,7 @@ interface Shared {
   searchAttributes: boolean
 }
 
-interface DestinationRef {
+export interface DestinationRef {
   id: string
   name: string
   connector: ConnectorType
@@ -90,7 +92,9 @@ export interface RetryRequest {
 export const signals = { retry: 'retry', settled: 'settled' } as const
 export const queries = { status: 'status' } as const
 
-export const documentWorkflowId = (documentId: string) => `document/${documentId}`
+/** A document that is relayed again has a workflow for each time. */
+export const documentWorkflowId = (documentId: string, revision = 1) =>
+  revision === 1 ? `document/${documentId}` : `document/${documentId}@${revision}`
 export const deliveryWorkflowId = (documentId: string, destinationId: string) => `document/${documentId}/${destinationId}`
 
 const attributesOf = (input: Shared, more: SearchAttributePair[] = []): { typedSearchAttributes?: SearchAttributePair[] } =>
@@ -109,7 +113,7 @@ const nameOf = (input: Shared) => `${input.repoId}/${input.docId}/${input.compId
 
 /** How a document's workflow is started, by whomever. */
 export const documentOptions = (input: DocumentInput) => ({
-  workflowId: documentWorkflowId(input.documentId),
+  workflowId: documentWorkflowId(input.documentId, input.revision),
   args: [input] as [DocumentInput],
   staticSummary: `${nameOf(input)} to ${input.destinations.map((destination) => destination.name).join(', ')}`,
   ...attributesOf(input),

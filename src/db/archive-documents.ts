@@ -1,3 +1,4 @@
+import { lockArchiveDocument, supersedeDocuments, type LockLimit } from './archive-locks.ts'
 import type { Database } from './database.ts'
 
 /** A component as the source system reads it. */
@@ -32,7 +33,7 @@ interface Row {
   store: 'postgres' | 's3'
 }
 
-export const createArchiveDocuments = (db: Database) => ({
+export const createArchiveDocuments = (db: Database, limit: LockLimit) => ({
   exists: async (repositoryId: string, docId: string): Promise<boolean> => {
     const row = await db('archive_documents')
       .select('id')
@@ -47,7 +48,8 @@ export const createArchiveDocuments = (db: Database) => ({
       `
       select
         archive_documents.created_at, archive_documents.modified_at,
-        comp_id, content_type, documents.size_bytes, received_at as component_created_at, documents.modified_at as component_modified_at,
+        comp_id, content_type, documents.size_bytes,
+        coalesce(component_created_at, received_at) as component_created_at, documents.modified_at as component_modified_at,
         content_id, contents.store
       from archive_documents
       left join documents on documents.archive_document_id = archive_documents.id and superseded_at is null
@@ -63,6 +65,22 @@ export const createArchiveDocuments = (db: Database) => ({
     if (!first) return undefined
     return { docId, createdAt: first.created_at, modifiedAt: first.modified_at, components: rows.flatMap(toComponent) }
   },
+
+  /**
+   * Ends a document for reading, or one component of it, at once; the docId is free again after the former. Nothing else is touched:
+   * deliveries under way go on, and bytes stay as long as retention has it.
+   */
+  end: (repositoryId: string, docId: string, compId?: string): Promise<'ended' | 'no document' | 'no component'> =>
+    db.transaction(async (trx) => {
+      const id = await lockArchiveDocument(trx, { repositoryId, docId }, limit)
+      if (id === undefined) return 'no document'
+      const ended = await supersedeDocuments(trx, id, compId === undefined ? undefined : [compId])
+      if (compId !== undefined && ended === 0) return 'no component'
+      await trx('archive_documents')
+        .where({ id })
+        .update(compId === undefined ? { deleted_at: trx.fn.now() } : { modified_at: trx.raw('greatest(modified_at, now())') })
+      return 'ended'
+    }),
 })
 
 export type ArchiveDocuments = ReturnType<typeof createArchiveDocuments>

@@ -54,6 +54,12 @@ const undefinedTable = '42P01'
 /** True where a table of ours is not there: nobody has migrated this database. */
 export const isSchemaMissing = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === undefinedTable
 
+// what lock_timeout answers
+const lockNotAvailable = '55P03'
+
+/** True where somebody else held a lock for longer than the statement was to wait. */
+export const isLockTimeout = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === lockNotAvailable
+
 // class 08: connection; 53: out of resources; 57P: shut down
 const outage = /^(08|53|57P)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])

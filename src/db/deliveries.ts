@@ -49,6 +49,8 @@ interface Row {
 export interface AttemptRecord {
   documentId: string
   destinationId: string
+  /** The bytes that were sent: others may have taken their place meanwhile. */
+  contentId: string
   /** What the delivery becomes. */
   status: 'retrying' | 'delivered' | 'failed'
   startedAt: Date
@@ -90,7 +92,7 @@ export const createDeliveries = (db: Database) => ({
 
   /**
    * Records an attempt and what follows from it for the delivery and its destination; the document's status follows by a
-   * trigger. What has been delivered stays delivered, what was cancelled meanwhile stays so unless it has arrived.
+   * trigger. What has been delivered stays delivered (and is to be sent again where the document was appended to meanwhile), what was cancelled meanwhile stays so unless it has arrived.
    * @returns the delivery's status now
    */
   record: async (attempt: AttemptRecord): Promise<Status> => {
@@ -99,6 +101,7 @@ export const createDeliveries = (db: Database) => ({
         id: newId(),
         documentId: attempt.documentId,
         destinationId: attempt.destinationId,
+        contentId: attempt.contentId,
         status: attempt.status,
         outcome: attempt.outcome,
         path: attempt.path ?? null,
@@ -126,18 +129,27 @@ export type Deliveries = ReturnType<typeof createDeliveries>
 
 // The destination's row is written only when it says something new: it is one row for every document that goes there.
 const recordAttempt = `
-  with delivery as (
+  with document as (
+    -- locked, so that an append either comes before and is seen here, or after and sees what is written here
+    select content_id from documents where id = :documentId for no key update
+  ), delivery as (
     update deliveries
     set
       attempts = attempts + 1,
-      status = case when status = 'cancelled' and :status <> 'delivered' then status else :status end,
+      status = case
+        when status = 'cancelled' and :status <> 'delivered' then status
+        -- what has arrived is no longer what the document is
+        when :status = 'delivered' and document.content_id <> :contentId then 'retrying'
+        else :status
+      end,
       path = coalesce(:path, path),
-      delivered_at = case when :status = 'delivered' then now() end,
+      delivered_at = case when :status = 'delivered' and document.content_id = :contentId then now() end,
       last_error = :errorMessage
+    from document
     where document_id = :documentId
       and destination_id = :destinationId
       and status <> 'delivered'
-    returning workspace_id, attempts, status
+    returning deliveries.workspace_id, attempts, status
   ), attempt as (
     insert into delivery_attempts (
       id, workspace_id, document_id, destination_id, number, started_at, duration_ms, outcome, error_code, error_message, answer,

@@ -1,23 +1,25 @@
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
+import { createAppends, type AppendConfig } from '../db/appends.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
-import { isOutage, type Database } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { workspaceSettings } from '../domain/settings.ts'
-import { AppError, messageOf } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import { checkAccess, checkAddress } from './access.ts'
+import { asRefusal } from './as-refusal.ts'
 import { refusalAnswer, send, type Answer } from './answer.ts'
-import { ClientGone, discardRest, type BodyLimits } from './body.ts'
+import { ClientGone, discardRest } from './body.ts'
 import type { CommandDeps, Contents } from './call.ts'
 import { parseQuery, readCommand, splitTarget, type Command } from './command.ts'
 import { documentCommands } from './commands/index.ts'
 import { serverInfo, type ServerInfo } from './commands/server-info.ts'
 import { Refusal } from './refusal.ts'
+import { createTurns } from './turns.ts'
 
 export interface ReceiverDeps {
   db: Database
@@ -26,7 +28,7 @@ export interface ReceiverDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
+  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
   log: Log
 }
 
@@ -37,7 +39,16 @@ const newestProtocol = '0047'
 /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
 export const createReceiver = ({ db, sources, receipts, contents, launch, config, log }: ReceiverDeps): Middleware => {
   const workspaces = createWorkspaces(db)
-  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db), receipts, contents, launch, limits: config }
+  const deps: CommandDeps = {
+    appends: createAppends(db, config),
+    turns: createTurns(config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS),
+    archiveDocuments: createArchiveDocuments(db, config),
+    receipts,
+    contents,
+    launch,
+    log,
+    limits: config,
+  }
 
   const carryOut = async (ctx: Context, userSlug: string, workspaceSlug: string, query: string): Promise<Answer> => {
     const receivedAt = new Date()
@@ -111,11 +122,3 @@ interface Described {
 }
 
 const unknownRepository = () => new Refusal('repository_not_found', 'there is no such repository')
-
-const asRefusal = (thrown: unknown): Refusal => {
-  if (thrown instanceof Refusal) return thrown
-  const isAway = isOutage(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')
-  return isAway
-    ? new Refusal('unavailable', 'try again later', { cause: messageOf(thrown) })
-    : new Refusal('internal_error', 'something went wrong on our side', { cause: thrown })
-}

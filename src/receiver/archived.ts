@@ -6,9 +6,12 @@ import { Refusal } from './refusal.ts'
 /** @throws Refusal where there is no such document */
 export const findDocument = async ({ source, command }: Call, { archiveDocuments }: CommandDeps): Promise<ArchiveDocument> => {
   const document = await archiveDocuments.find(source.repository.id, command.get('docId'))
-  if (!document) throw new Refusal('document_not_found', 'there is no such document')
+  if (!document) throw missingDocument()
   return document
 }
+
+export const missingDocument = () => new Refusal('document_not_found', 'there is no such document')
+export const missingComponent = () => new Refusal('component_not_found', 'the document has no such component')
 
 /**
  * The component of that name, failing that one that differs in case only; without a name the document proper.
@@ -20,7 +23,7 @@ export const findComponent = ({ components }: ArchiveDocument, compId: string | 
     compId === undefined
       ? (exactly('data') ?? exactly('data1'))
       : (exactly(compId) ?? components.find((candidate) => candidate.compId.toLowerCase() === compId.toLowerCase()))
-  if (!component) throw new Refusal('component_not_found', 'the document has no such component')
+  if (!component) throw missingComponent()
   return component
 }
 

@@ -1,13 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config.ts'
 import type { ContentStore } from '../content/store.ts'
+import type { Appends } from '../db/appends.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Source } from '../db/sources.ts'
+import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import type { Answer } from './answer.ts'
 import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
+import type { Turns } from './turns.ts'
 
 /** A document command that may be carried out. */
 export interface Call {
@@ -24,11 +27,15 @@ export interface Contents {
 }
 
 export interface CommandDeps {
+  appends: Appends
+  /** Lets the appends to one component follow each other. */
+  turns: Turns
   archiveDocuments: ArchiveDocuments
   receipts: Receipts
   contents: Contents
   launch: Launcher['launch']
-  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS'>
+  log: Log
+  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_SEARCH_MAX_RESULTS'>
 }
 
 export type CommandHandler = (call: Call, deps: CommandDeps) => Promise<Answer>

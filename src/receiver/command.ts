@@ -1,4 +1,4 @@
-import { decodeText, printableAscii } from './bytes.ts'
+import { decodeBytes, decodeText, printableAscii } from './bytes.ts'
 import { commandRules, formats, type CommandRule, type ParameterName } from './parameters.ts'
 import { Refusal } from './refusal.ts'
 
@@ -23,6 +23,8 @@ export interface Command {
   find(name: ParameterName): string | undefined
   /** For parameters that the command's rule makes mandatory. */
   get(name: ParameterName): string
+  /** The same, as it stands on the wire. */
+  getRaw(name: ParameterName): string
 }
 
 /** Path and query string of a request target, untouched: whoever decodes them first loses what was signed. */
@@ -33,19 +35,6 @@ export const splitTarget = (target: string): { path: string; query: string } => 
   return mark < 0 ? { path: local, query: '' } : { path: local.slice(0, mark), query: local.slice(mark + 1) }
 }
 
-const percentEncoded = /%([0-9a-f]{2})/gi
-
-/** `+` is a plus. A percent sign that begins no byte stands for itself. */
-const decodeValue = (raw: string): string =>
-  raw.includes('%')
-    ? decodeText(
-        Buffer.from(
-          raw.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))),
-          'latin1',
-        ),
-      )
-    : decodeText(Buffer.from(raw, 'latin1'))
-
 export const parseQuery = (query: string): Query => {
   const [command = '', ...tokens] = query.split('&')
   const parameters = new Map<string, Parameter>()
@@ -54,7 +43,7 @@ export const parseQuery = (query: string): Query => {
     const name = equals < 0 ? token : token.slice(0, equals)
     const raw = equals < 0 ? '' : token.slice(equals + 1)
     const key = name.toLowerCase()
-    if (!parameters.has(key)) parameters.set(key, { name, raw, value: decodeValue(raw) })
+    if (!parameters.has(key)) parameters.set(key, { name, raw, value: decodeText(decodeBytes(raw)) })
   }
   return { command, parameters: [...parameters.values()] }
 }
@@ -66,7 +55,13 @@ export const readCommand = (method: string, query: Query): Command => {
   const rule = named.find(({ methods }) => methods.includes(method))
   if (!rule) throw new Refusal('invalid_parameter', `${named[0]!.command} is not called by ${method}`)
 
-  const find = (name: ParameterName) => query.parameters.find((parameter) => parameter.name.toLowerCase() === name.toLowerCase())?.value
+  const parameterOf = (name: ParameterName) => query.parameters.find((parameter) => parameter.name.toLowerCase() === name.toLowerCase())
+  const find = (name: ParameterName) => parameterOf(name)?.value
+  const demand = (name: ParameterName) => {
+    const parameter = parameterOf(name)
+    if (!parameter) throw new TypeError(`${rule.command} does not demand ${name}`)
+    return parameter
+  }
   for (const { name, mandatory } of rule.parameters) {
     const value = find(name)
     if (value === undefined) {
@@ -79,11 +74,8 @@ export const readCommand = (method: string, query: Query): Command => {
     rule,
     query,
     find,
-    get: (name) => {
-      const value = find(name)
-      if (value === undefined) throw new TypeError(`${rule.command} does not demand ${name}`)
-      return value
-    },
+    get: (name) => demand(name).value,
+    getRaw: (name) => demand(name).raw,
   }
 }
 

@@ -1,45 +1,77 @@
 import { measure } from '../content/measure.ts'
 import type { ContentStore } from '../content/store.ts'
-import type { ReceivedComponent } from '../db/receipts.ts'
+import type { ReceivedComponent } from '../db/planned-documents.ts'
 import { readBody } from './body.ts'
 import { decodeHeader, hasControlCharacter } from './bytes.ts'
 import type { Call, CommandDeps } from './call.ts'
 import { boundaryOf, readParts, type Part } from './multipart.ts'
-import { isCompId } from './parameters.ts'
+import { formats, isCompId } from './parameters.ts'
 import { Refusal } from './refusal.ts'
+
+export interface ReceivedDocument {
+  docId: string
+  components: ReceivedComponent[]
+}
 
 /** A component on its way in. */
 interface Arriving {
+  docId: string
   compId: string
-  contentType: string
+  /** Null where none was sent. */
+  contentType: string | null
   announcedBytes: number | undefined
   body: AsyncIterable<Uint8Array>
 }
 
 const contentTypeMaxCharacters = 1_024
 
+/** Takes in one document's components, and otherwise like `withDocuments`. */
+export const withComponents = (
+  call: Call,
+  deps: CommandDeps,
+  store: ContentStore | undefined,
+  commit: (components: ReceivedComponent[]) => Promise<void>,
+): Promise<void> => withDocuments(call, deps, store, ([document]) => commit(document?.components ?? []))
+
 /**
- * Takes in what a create brings, one component after the other. Without a store the bytes are read and thrown away.
- * @throws after giving up whatever it had stored
+ * Takes in what a request brings and hands it to `commit`. Without a store the bytes are read and thrown away.
+ * @throws what reading or `commit` throws, after giving up whatever was stored and is not committed
  */
-export const takeComponents = async (call: Call, deps: CommandDeps, store: ContentStore | undefined): Promise<ReceivedComponent[]> => {
-  const arriving = call.request.method === 'POST' ? componentsOfParts(call, deps) : componentOfBody(call, deps)
-  const taken: ReceivedComponent[] = []
+export const withDocuments = async (
+  call: Call,
+  deps: CommandDeps,
+  store: ContentStore | undefined,
+  commit: (documents: ReceivedDocument[]) => Promise<void>,
+): Promise<void> => {
+  const documents: ReceivedDocument[] = []
   try {
-    for await (const component of arriving) {
-      if (taken.some(({ compId }) => compId === component.compId)) {
-        throw new Refusal('invalid_parameter', 'two parts bring the same component')
-      }
-      taken.push(await takeComponent(call, component, store))
-      if (component.announcedBytes !== undefined && component.announcedBytes !== taken.at(-1)!.sizeBytes) {
+    for await (const arriving of call.request.method === 'POST' ? componentsOfParts(call, deps) : componentOfBody(call, deps)) {
+      const { components } = documentOf(documents, arriving)
+      const component = await takeComponent(call, arriving, store)
+      components.push(component)
+      if (arriving.announcedBytes !== undefined && arriving.announcedBytes !== component.sizeBytes) {
         throw new Refusal('invalid_parameter', 'a part is not as long as its Content-Length says')
       }
     }
+    await commit(documents)
   } catch (thrown) {
-    await discardComponents(taken)
+    await discardComponents(documents.flatMap(({ components }) => components))
     throw thrown
   }
-  return taken
+}
+
+/** The document that a component belongs to: the one of the component before it, or a new one. */
+const documentOf = (documents: ReceivedDocument[], { docId, compId }: Arriving): ReceivedDocument => {
+  const document = documents.find((earlier) => earlier.docId === docId)
+  if (!document) {
+    documents.push({ docId, components: [] })
+    return documents.at(-1)!
+  }
+  if (document !== documents.at(-1)) throw new Refusal('invalid_parameter', 'the parts of a document must follow each other')
+  if (document.components.some((earlier) => earlier.compId === compId)) {
+    throw new Refusal('invalid_parameter', 'two parts bring the same component')
+  }
+  return document
 }
 
 /** Gives stored bytes up. Never throws: what cannot be removed now, the sweep will. */
@@ -69,6 +101,7 @@ async function* componentOfBody({ command, request }: Call, { limits }: CommandD
     throw new Refusal('invalid_parameter', 'Content-Length is missing')
   }
   yield {
+    docId: command.get('docId'),
     compId: command.get('compId'),
     contentType: contentTypeOf(request.headers['content-type']),
     announcedBytes: undefined,
@@ -76,7 +109,8 @@ async function* componentOfBody({ command, request }: Call, { limits }: CommandD
   }
 }
 
-async function* componentsOfParts({ request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
+async function* componentsOfParts(call: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
+  const { request } = call
   const boundary = boundaryOf(request.headers['content-type'])
   for await (const part of readParts(readBody(request, limits), { boundary, maxParts: limits.RELAY_DOCUMENT_MAX_PARTS })) {
     const compId = compIdOf(part)
@@ -86,6 +120,7 @@ async function* componentsOfParts({ request }: Call, { limits }: CommandDeps): A
     }
     if (!isCompId(compId)) throw new Refusal('invalid_parameter', 'a part names a component by something that is no compId')
     yield {
+      docId: docIdOf(call, part),
       compId,
       contentType: contentTypeOf(part.header('content-type')),
       announcedBytes: announcedBytesOf(part),
@@ -101,6 +136,15 @@ const compIdOf = (part: Part): string | undefined => {
   return name ? decodeHeader(name) : undefined
 }
 
+/** Only where a request brings many documents do the parts say which one they belong to. */
+const docIdOf = ({ command }: Call, part: Part): string => {
+  if (command.rule.command !== 'mCreate') return command.get('docId')
+  const docId = part.header('x-docid')?.trim()
+  if (docId === undefined || !formats.docId.accepts(docId))
+    throw new Refusal('invalid_parameter', 'a part has no X-docId, or not a good one')
+  return docId
+}
+
 const announcedBytesOf = (part: Part): number | undefined => {
   const text = part.header('content-length')?.trim()
   if (!text) return undefined
@@ -109,8 +153,9 @@ const announcedBytesOf = (part: Part): number | undefined => {
 }
 
 /** Kept as it is, parameters with no value included: what comes back on reading must be what was sent. */
-const contentTypeOf = (header: string | undefined): string => {
-  const contentType = header?.trim() || 'application/octet-stream'
+const contentTypeOf = (header: string | undefined): string | null => {
+  const contentType = header?.trim()
+  if (!contentType) return null
   if (contentType.length > contentTypeMaxCharacters || hasControlCharacter(contentType)) {
     throw new Refusal('invalid_parameter', 'a Content-Type is too long or has control characters')
   }

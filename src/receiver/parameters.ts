@@ -13,11 +13,22 @@ export interface CommandRule {
   command: CommandName
   methods: string[]
   /** The letter that accessMode must contain; null where the command is never signed. */
-  access: 'r' | 'c' | null
+  access: 'r' | 'c' | 'u' | 'd' | null
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'get' | 'info'
+export type CommandName =
+  | 'serverInfo'
+  | 'append'
+  | 'attrSearch'
+  | 'create'
+  | 'delete'
+  | 'docGet'
+  | 'get'
+  | 'info'
+  | 'mCreate'
+  | 'search'
+  | 'update'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -46,6 +57,10 @@ export const formats = {
   resultAs: matching(/^(ascii|html)$/, 'ascii or html'),
   fromOffset: matching(/^\d{1,15}$/, 'a byte offset'),
   toOffset: matching(/^(-1|\d{1,15})$/, 'a byte offset, or -1 for the end'),
+  // judged by its bytes
+  pattern: undefined,
+  caseSensitive: matching(/^[ny]$/, 'n or y'),
+  numResults: matching(/^\d{1,15}$/, 'a number'),
   accessMode: undefined,
   authId: undefined,
   expiration: undefined,
@@ -58,6 +73,13 @@ const contRep: ParameterRule = { name: 'contRep', mandatory: true, signed: true 
 const docId: ParameterRule = { name: 'docId', mandatory: true, signed: true }
 const pVersion: ParameterRule = { name: 'pVersion', mandatory: true }
 const docProt: ParameterRule = { name: 'docProt', signed: true }
+const searched: ParameterRule[] = [
+  { name: 'pattern', mandatory: true },
+  { name: 'caseSensitive' },
+  { name: 'fromOffset' },
+  { name: 'toOffset' },
+  { name: 'numResults' },
+]
 const signature: ParameterRule[] = [
   { name: 'accessMode', signed: true },
   { name: 'authId', signed: true },
@@ -85,6 +107,7 @@ export const commandRules: CommandRule[] = [
     access: 'r',
     parameters: [contRep, docId, { name: 'compId' }, pVersion, { name: 'fromOffset' }, { name: 'toOffset' }, ...signature],
   },
+  { command: 'docGet', methods: ['GET'], access: 'r', parameters: [contRep, docId, pVersion, ...signature] },
   {
     command: 'create',
     methods: ['PUT'],
@@ -98,4 +121,31 @@ export const commandRules: CommandRule[] = [
     access: 'c',
     parameters: [contRep, docId, pVersion, docProt, ...signature],
   },
+  { command: 'mCreate', methods: ['POST'], access: 'c', parameters: [contRep, docId, pVersion, docProt, ...signature] },
+  {
+    command: 'update',
+    methods: ['PUT'],
+    access: 'u',
+    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],
+  },
+  {
+    command: 'append',
+    methods: ['PUT'],
+    access: 'u',
+    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],
+  },
+  { command: 'update', methods: ['POST'], access: 'u', parameters: [contRep, docId, pVersion, ...signature] },
+  {
+    command: 'delete',
+    methods: ['GET', 'DELETE'],
+    access: 'd',
+    parameters: [contRep, docId, { name: 'compId', signed: true }, pVersion, ...signature],
+  },
+  {
+    command: 'search',
+    methods: ['GET'],
+    access: 'r',
+    parameters: [contRep, docId, { name: 'compId', mandatory: true }, pVersion, ...searched, ...signature],
+  },
+  { command: 'attrSearch', methods: ['GET'], access: 'r', parameters: [contRep, docId, pVersion, ...searched, ...signature] },
 ]

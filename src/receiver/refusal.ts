@@ -13,6 +13,8 @@ export const refusalStatus = {
   repository_not_found: 404,
   document_not_found: 404,
   component_not_found: 404,
+  component_offline: 409,
+  document_locked: 409,
   internal_error: 500,
   unavailable: 503,
 } as const

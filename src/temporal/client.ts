@@ -2,7 +2,7 @@ import { Client, Connection, WorkflowExecutionAlreadyStartedError } from '@tempo
 import { WorkflowIdReusePolicy } from '@temporalio/common'
 import { documentOptions, searchAttributes } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
-import type { DocumentMessage } from '../db/receipts.ts'
+import type { DocumentMessage } from '../db/planned-documents.ts'
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 

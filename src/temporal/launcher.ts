@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
 import type { Config } from '../config.ts'
 import type { Outbox } from '../db/outbox.ts'
-import type { DocumentMessage } from '../db/receipts.ts'
+import type { DocumentMessage } from '../db/planned-documents.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'
@@ -34,7 +34,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
     }
   }
 
-  const started: string[] = []
+  const started: DocumentMessage[] = []
   let removing: Promise<void> | undefined
 
   // while one removal is under way, the next ones gather for it
@@ -49,7 +49,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
 
   const launchOne = async (message: DocumentMessage) => {
     if (!(await start(message))) return
-    started.push(message.documentId)
+    started.push(message)
     removing ??= removeStarted()
   }
 
@@ -70,11 +70,11 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
     let total = 0
     for (;;) {
       const due = await outbox.findDue(config.OUTBOX_SWEEP_AGE_MS, sweepPage)
-      const swept: string[] = []
+      const swept: DocumentMessage[] = []
       for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
         const batch = due.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS)
         const outcomes = await Promise.all(batch.map(start))
-        swept.push(...batch.filter((_, index) => outcomes[index]).map((message) => message.documentId))
+        swept.push(...batch.filter((_, index) => outcomes[index]))
         // Temporal is away: the rest would fail the same way
         if (!outcomes.includes(true)) break
       }

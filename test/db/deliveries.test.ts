@@ -19,9 +19,11 @@ const received = async (...names: string[]) => {
   const receipt = await createReceipts(db, testConfig()).receive(await receiptOf(wiring, { data: 'hello' }))
   if (!receipt.created) throw new Error('not created')
   const { documentId } = receipt.messages[0]!
+  const contentId = (await db('documents').where({ id: documentId }).first('content_id'))!.content_id as string
   const attempt = (name: string, status: AttemptRecord['status'], more: Partial<AttemptRecord> = {}): AttemptRecord => ({
     documentId,
     destinationId: wiring.destinations[name]!,
+    contentId,
     status,
     startedAt: new Date(),
     durationMs: 5,
@@ -79,6 +81,15 @@ describe('recording an attempt', () => {
       { number: 1, outcome: 'retryable', error_code: 'http_503', answer: { status: 503, body: 'busy' } },
       { number: 2, outcome: 'delivered', error_code: null, bytes_sent: 5 },
     ])
+  })
+
+  it('asks for another one where the document was appended to while it was sent', async () => {
+    const { db, attempt, deliveries, documentId } = await received('a')
+    expect(await deliveries.record(attempt('a', 'delivered', { contentId: 'what it was before' }))).toBe('retrying')
+    expect(await db('deliveries').where({ document_id: documentId })).toMatchObject([
+      { status: 'retrying', attempts: 1, delivered_at: null },
+    ])
+    expect(await deliveries.record(attempt('a', 'delivered'))).toBe('delivered')
   })
 
   it('changes nothing once the document is delivered', async () => {

@@ -141,4 +141,16 @@ describe('a repository that is wired to nothing', () => {
     ])
     expect(await scene.leftovers(unwired.workspaceId)).toEqual({ archiveDocuments: 0, documents: 3, contents: 0 })
   })
+
+  it('answers 403 for a docId that it kept while something was wired, however short the body', async () => {
+    const unwired = await scene.workspace()
+    await unwired.source.create('D1', 'before')
+    await scene.db('connection_repositories').where({ repository_id: unwired.repositoryId }).delete()
+    for (const body of ['x', 'x'.repeat(300_000)]) {
+      const answer = await unwired.source.create('D1', body)
+      expect(answer).toMatchObject({ status: 403, headers: { 'x-errordescription': expect.stringMatching(/^document_exists/) } })
+    }
+    expect(String((await unwired.source.get('D1')).body)).toBe('before')
+    expect(await scene.leftovers(unwired.workspaceId)).toEqual({ archiveDocuments: 1, documents: 1, contents: 1 })
+  })
 })

@@ -151,14 +151,17 @@ describe('get', () => {
     expect(String((await workspace.source.get(docId, '&compId=NOTE')).body)).toBe('abc')
   })
 
-  it('answers 404 where there is no such document, and where its bytes are no longer kept', async () => {
+  it('answers 404 where there is no such document, and 409 where its bytes are no longer kept', async () => {
     expect(await workspace.source.get('NOWHERE')).toMatchObject({
       status: 404,
       headers: { 'x-errordescription': expect.stringMatching(/^document_not_found/) },
     })
     await workspace.source.create('GONE', 'x')
     await scene.db('documents').where({ doc_id: 'GONE' }).update({ content_id: null })
-    expect((await workspace.source.get('GONE')).headers['x-errordescription']).toMatch(/^component_not_found/)
+    expect(await workspace.source.get('GONE')).toMatchObject({
+      status: 409,
+      headers: { 'x-errordescription': expect.stringMatching(/^component_offline/) },
+    })
     expect(String((await workspace.source.info('GONE')).body)).toContain('X-compStatus: offline')
   })
 

@@ -76,9 +76,34 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
         body: multipartBody('KoZbnd01', parts),
       }),
 
+    /** Parts with an X-docId each; the first one's stands in the URL. */
+    append: (docId: string, body: string | Buffer | Readable, compId = 'data') =>
+      call(on('append', docId, `&compId=${compId}`), { method: 'PUT', body }),
+
+    mCreate: (docId: string, parts: PartToSend[], more = '') =>
+      call(on('mCreate', docId, more), {
+        method: 'POST',
+        headers: { 'content-type': 'multipart/form-data; boundary=MB7' },
+        body: multipartBody('MB7', parts),
+      }),
+
+    update: (docId: string, body: string | Buffer | Readable, options: { compId?: string; headers?: Record<string, string> } = {}) =>
+      call(on('update', docId, `&compId=${options.compId ?? 'data'}`), { method: 'PUT', headers: options.headers ?? {}, body }),
+
+    updateParts: (docId: string, parts: PartToSend[]) =>
+      call(on('update', docId), {
+        method: 'POST',
+        headers: { 'content-type': 'multipart/form-data; boundary=KoZbnd01' },
+        body: multipartBody('KoZbnd01', parts),
+      }),
+
+    delete: (docId: string, more = '', method: 'GET' | 'DELETE' = 'GET') => call(on('delete', docId, more), { method }),
+
     get: (docId: string, more = '') => call(on('get', docId, more)),
     head: (docId: string, more = '') => call(on('get', docId, more), { method: 'HEAD' }),
     info: (docId: string, more = '') => call(on('info', docId, more)),
+    docGet: (docId: string, more = '') => call(on('docGet', docId, more)),
+    search: (docId: string, more: string) => call(on('search', docId, more)),
     serverInfo: (more = '') => call(`serverInfo&pVersion=${pVersion}${more}`),
 
     close: () => agent.close(),

@@ -1,6 +1,7 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createOutbox } from '../../src/db/outbox.ts'
-import { createReceipts, type DocumentMessage } from '../../src/db/receipts.ts'
+import type { DocumentMessage } from '../../src/db/planned-documents.ts'
+import { createReceipts } from '../../src/db/receipts.ts'
 import { createLog } from '../../src/log.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'

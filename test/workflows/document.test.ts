@@ -131,6 +131,18 @@ describe('a document on its way', () => {
     expect(of('bad')).toHaveLength(12)
   })
 
+  it('goes again, by a workflow of its own, where it was appended to', async () => {
+    const input = documentTo('archive')
+    const { activities, attempts } = scripted(() => 'delivered')
+    await withWorker(env, activities, async (taskQueue) => {
+      await (await start(input, taskQueue)).result()
+      const again = await start({ ...input, revision: 2 }, taskQueue)
+      expect(again.workflowId).toBe(`document/${input.documentId}@2`)
+      expect(await again.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    })
+    expect(attempts).toHaveLength(2)
+  })
+
   it('gives up after the first try and maxRetries more', async () => {
     const input = { ...documentTo('archive'), retryWindowMs: hour }
     input.policy = { ...input.policy, maxRetries: 2 }

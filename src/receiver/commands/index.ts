@@ -1,8 +1,26 @@
 import type { CommandHandler } from '../call.ts'
 import type { CommandName } from '../parameters.ts'
+import { append } from './append.ts'
+import { attrSearch } from './attr-search.ts'
 import { create } from './create.ts'
+import { deleteCommand } from './delete.ts'
+import { docGet } from './doc-get.ts'
 import { get } from './get.ts'
 import { info } from './info.ts'
+import { mCreate } from './m-create.ts'
+import { search } from './search.ts'
+import { update } from './update.ts'
 
 /** What carries out the commands that name a document. */
-export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = { create, get, info }
+export const documentCommands: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
+  append,
+  attrSearch,
+  create,
+  delete: deleteCommand,
+  docGet,
+  get,
+  info,
+  mCreate,
+  search,
+  update,
+}

@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import type { ArchivedComponent, ArchiveDocument } from '../../db/archive-documents.ts'
 import type { Answer } from '../answer.ts'
-import { componentHeaders, documentHeaders, findComponent, findDocument } from '../archived.ts'
+import { documentHeaders, findComponent, findDocument } from '../archived.ts'
 import type { CommandHandler } from '../call.ts'
+import { createDocumentParts } from '../document-parts.ts'
 import { escapeHtml, page } from '../html.ts'
 
 /** What a document consists of: one part a component, without their bytes. */
@@ -16,20 +16,12 @@ export const info: CommandHandler = async (call, deps): Promise<Answer> => {
   if (command.find('resultAs') === 'html') {
     return { status: 200, headers: { 'Content-Type': 'text/html; charset=utf-8', ...headers }, body: asPage(document, components) }
   }
-  const boundary = `relay${randomBytes(12).toString('hex')}`
-  const body = components.map((component) => asPart(component, pVersion, boundary)).join('') || `--${boundary}\r\n`
+  const parts = createDocumentParts(pVersion)
   return {
     status: 200,
-    headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}`, ...headers },
-    // header values hold one character a byte
-    body: Buffer.from(`${body}--${boundary}--\r\n`, 'latin1'),
+    headers: { 'Content-Type': parts.contentType, ...headers },
+    body: Buffer.concat([...components.flatMap((component) => [parts.head(component, 0), parts.foot]), parts.end(components.length)]),
   }
-}
-
-const asPart = (component: ArchivedComponent, pVersion: string, boundary: string): string => {
-  const headers = { 'Content-Type': component.contentType, 'Content-Length': 0, ...componentHeaders(component, pVersion) }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `--${boundary}\r\n${lines.join('')}\r\n\r\n`
 }
 
 const asPage = (document: ArchiveDocument, components: ArchivedComponent[]): string => {

@@ -1,0 +1,127 @@
+import type { Config } from '../config.ts'
+import type { UnownedContent } from '../content/store.ts'
+import { retryPolicyOf } from '../domain/settings.ts'
+import type { DestinationRef } from '../../workflows/messages.ts'
+import { lockArchiveDocument, type LockLimit } from './archive-locks.ts'
+import type { Database, Transaction } from './database.ts'
+import type { DocumentMessage, Workflow } from './planned-documents.ts'
+import type { Source } from './sources.ts'
+
+/** A component with more bytes than before. */
+export interface Append {
+  source: Source
+  docId: string
+  compId: string
+  /** The bytes that `content` begins with: what was there when it was put together. */
+  basedOn: string
+  content: UnownedContent
+  receivedAt: Date
+}
+
+export type AppendConfig = Workflow & LockLimit & Pick<Config, 'RELAY_APPEND_QUIET_MS'>
+
+export const createAppends = (db: Database, config: AppendConfig) => ({
+  /**
+   * Puts the longer content in the place of the one before. Every destination that has the document gets it again, once no append
+   * has come for a while; one that it is still on its way to gets the newest bytes anyway, as every attempt reads them anew.
+   * @returns `changed` where somebody else was faster; the content is then still unowned
+   */
+  append: (append: Append): Promise<'appended' | 'changed'> =>
+    db
+      .transaction(async (trx) => {
+        const { source, docId, compId, basedOn, content, receivedAt } = append
+        const archiveId = await lockArchiveDocument(trx, { repositoryId: source.repository.id, docId }, config)
+        if (archiveId === undefined) return 'changed'
+        await content.own(trx)
+        const { rows } = await trx.raw<{ rows: { id: string; revision: number }[] }>(
+          `
+        update documents
+        set content_id = :contentId, size_bytes = :sizeBytes, modified_at = greatest(modified_at, :receivedAt::timestamptz)
+        where archive_document_id = :archiveId
+          and comp_id = :compId
+          and superseded_at is null
+          and content_id = :basedOn
+        returning id, revision
+        `,
+          { contentId: content.id, sizeBytes: content.sizeBytes, receivedAt, archiveId, compId, basedOn },
+        )
+        const document = rows[0]
+        if (!document) throw new Changed()
+        await trx('archive_documents')
+          .where({ id: archiveId })
+          .update({ modified_at: trx.raw('greatest(modified_at, ?::timestamptz)', [receivedAt]) })
+        // whoever still reads them may finish; the sweep removes them after that
+        await trx('contents').where({ id: basedOn }).update({ owned_at: null, created_at: trx.fn.now() })
+        await planRelay(trx, append, document, await reopenDeliveries(trx, document.id), config)
+        return 'appended' as const
+      })
+      .catch((thrown: unknown) => {
+        if (thrown instanceof Changed) return 'changed' as const
+        throw thrown
+      }),
+})
+
+export type Appends = ReturnType<typeof createAppends>
+
+class Changed extends Error {}
+
+/** What has been delivered is to be delivered again. */
+const reopenDeliveries = async (trx: Transaction, documentId: string): Promise<DestinationRef[]> => {
+  const { rows } = await trx.raw<{ rows: DestinationRef[] }>(
+    `
+    update deliveries
+    set status = 'pending', delivered_at = null
+    from destinations
+    where document_id = ?
+      and deliveries.status = 'delivered'
+      and destinations.id = deliveries.destination_id
+      and deleted_at is null
+    returning destinations.id, name, connector_type as connector
+    `,
+    [documentId],
+  )
+  return rows
+}
+
+/** One message for all appends that follow each other: each moves it further away. */
+const planRelay = async (
+  trx: Transaction,
+  { source, docId, compId }: Append,
+  document: { id: string; revision: number },
+  reopened: DestinationRef[],
+  config: AppendConfig,
+) => {
+  const dueAt = trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [config.RELAY_APPEND_QUIET_MS])
+  const waiting = await trx('outbox')
+    .where({ document_id: document.id, revision: document.revision })
+    .where('revision', '>', 1)
+    // one that is due may be being sent at this moment
+    .where('due_at', '>', trx.raw('clock_timestamp()'))
+    .forUpdate()
+    .first<{ workflow_input: DocumentMessage } | undefined>('workflow_input')
+  if (waiting) {
+    const message = { ...waiting.workflow_input, destinations: [...waiting.workflow_input.destinations, ...reopened] }
+    await trx('outbox')
+      .where({ document_id: document.id, revision: document.revision })
+      .update({ due_at: dueAt, workflow_input: JSON.stringify(message) })
+    return
+  }
+  if (reopened.length === 0) return
+
+  const revision = document.revision + 1
+  const message: DocumentMessage = {
+    documentId: document.id,
+    revision,
+    workspace: `${source.workspace.userSlug}/${source.workspace.workspaceSlug}`,
+    repoId: source.repository.repoId,
+    docId,
+    compId,
+    destinations: reopened,
+    policy: retryPolicyOf(source.workspace.settings),
+    retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
+    attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
+    heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+  }
+  await trx('documents').where({ id: document.id }).update({ revision })
+  await trx('outbox').insert({ document_id: document.id, revision, workflow_input: JSON.stringify(message), due_at: dueAt })
+}

@@ -1,0 +1,49 @@
+import type { UnownedContent } from '../../content/store.ts'
+import type { Answer } from '../answer.ts'
+import { findComponent, findDocument } from '../archived.ts'
+import { readBody } from '../body.ts'
+import type { Call, CommandDeps, CommandHandler } from '../call.ts'
+import { Refusal } from '../refusal.ts'
+import { findStored } from '../stored.ts'
+
+/**
+ * Adds bytes to a component, in its place. Old and new bytes go through the content store once more, so that the whole of them is
+ * hashed; no row is locked while a client is waited for.
+ */
+export const append: CommandHandler = async (call, deps): Promise<Answer> => {
+  const { source, command } = call
+  const turn = await deps.turns(`${source.repository.id} ${command.get('docId')}`, () => appendNow(call, deps))
+  if (!turn) throw locked()
+  return { status: 200, headers: {}, body: '' }
+}
+
+const locked = () => new Refusal('document_locked', 'somebody else is changing the document')
+
+const appendNow = async (call: Call, deps: CommandDeps): Promise<void> => {
+  const { source, command, receivedAt } = call
+  const { compId, ...component } = findComponent(await findDocument(call, deps), command.get('compId'))
+  const stored = findStored({ compId, ...component }, deps.contents)
+  // what is there counts, too
+  const left = Math.max(deps.limits.RELAY_DOCUMENT_MAX_BYTES - component.sizeBytes, 0)
+  const added = readBody(call.request, { ...deps.limits, RELAY_DOCUMENT_MAX_BYTES: left })
+
+  const content = await deps.contents.writeTo.write(source.workspace.id, oneAfterTheOther(stored.store.read(stored.content), added))
+  await orDiscard(content, async () => {
+    const docId = command.get('docId')
+    const appended = await deps.appends.append({ source, docId, compId, basedOn: stored.content.id, content, receivedAt })
+    if (appended === 'changed') throw locked()
+  })
+}
+
+async function* oneAfterTheOther(...sources: AsyncIterable<Uint8Array>[]): AsyncGenerator<Uint8Array, void, undefined> {
+  for (const source of sources) yield* source
+}
+
+const orDiscard = async (content: UnownedContent, commit: () => Promise<void>): Promise<void> => {
+  try {
+    await commit()
+  } catch (thrown) {
+    await content.discard()
+    throw thrown
+  }
+}

@@ -1,0 +1,66 @@
+import { plainText, type Answer } from '../answer.ts'
+import { asRefusal } from '../as-refusal.ts'
+import { printableAscii } from '../bytes.ts'
+import type { CommandHandler } from '../call.ts'
+import { discardComponents, withDocuments, type ReceivedDocument } from '../components.ts'
+import { noMetadata } from '../metadata.ts'
+import { Refusal } from '../refusal.ts'
+
+interface Outcome {
+  docId: string
+  retCode: 201 | 403 | 500
+  errorDescription?: string
+}
+
+/**
+ * Many documents in one request, each of them whole or not at all, and each by itself. The body is taken in and found well-formed before
+ * the first one is committed.
+ */
+export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
+  const { source, command, receivedAt } = call
+  const docProt = command.find('docProt') ?? null
+
+  const createOne = async ({ docId, components }: ReceivedDocument): Promise<Outcome> => {
+    try {
+      const received = await deps.receipts.receive({ source, docId, docProt, metadata: noMetadata, components, receivedAt })
+      deps.launch(received.messages)
+      if (received.created) return { docId, retCode: 201 }
+      await discardComponents(components)
+      return { docId, retCode: 403, errorDescription: 'document already exists' }
+    } catch (thrown) {
+      await discardComponents(components)
+      const { code, message, cause } = asRefusal(thrown)
+      deps.log[code === 'internal_error' ? 'error' : 'warn']({ docId, code, err: cause }, 'one of many documents was not created')
+      return { docId, retCode: 500, errorDescription: `${code}: ${message}` }
+    }
+  }
+
+  const outcomes: Outcome[] = []
+  const store = source.wires.length > 0 ? deps.contents.writeTo : undefined
+  await withDocuments(call, deps, store, async (documents) => {
+    // the one docId that a signature covers
+    if (documents[0]?.docId !== command.get('docId')) {
+      throw new Refusal('invalid_parameter', 'the docId of the URL must be that of the first part')
+    }
+    for (const document of documents) outcomes.push(await createOne(document))
+  })
+  return answerOf(outcomes)
+}
+
+const answerOf = (outcomes: Outcome[]): Answer => {
+  const body = outcomes.map(asLine).join('')
+  const headers = { 'Content-Type': plainText }
+  const failed = outcomes.filter(({ retCode }) => retCode === 500).length
+  if (failed > 0) {
+    const description = `internal_error: ${failed} of ${outcomes.length} documents could not be created`
+    return { status: 500, headers: { 'X-ErrorDescription': description, ...headers }, body }
+  }
+  return outcomes.some(({ retCode }) => retCode === 403)
+    ? { status: 250, reason: 'missing documents created', headers, body }
+    : { status: 201, reason: 'created', headers, body }
+}
+
+const asLine = (outcome: Outcome): string => {
+  const pairs = Object.entries(outcome).map(([key, value]) => `${key}="${printableAscii(String(value)).replaceAll('"', '""')}";`)
+  return `${pairs.join('')}\r\n`
+}

@@ -1,0 +1,22 @@
+import type { Answer } from '../answer.ts'
+import { missingDocument } from '../archived.ts'
+import type { CommandHandler } from '../call.ts'
+import { withComponents } from '../components.ts'
+import { metadataOf } from '../metadata.ts'
+
+/** By PUT, one component of an existing document, new or anew; by POST, the whole document: what is not sent again ends. */
+export const update: CommandHandler = async (call, deps): Promise<Answer> => {
+  const { source, command, request, receivedAt } = call
+  const docId = command.get('docId')
+  const metadata = metadataOf(request)
+  // spares the client its body; whether it is there in the end is decided under the lock
+  if (!(await deps.archiveDocuments.exists(source.repository.id, docId))) throw missingDocument()
+
+  await withComponents(call, deps, deps.contents.writeTo, async (components) => {
+    const whole = request.method === 'POST'
+    const updated = await deps.receipts.update({ source, docId, metadata, components, receivedAt, whole })
+    if (!updated.found) throw missingDocument()
+    deps.launch(updated.messages)
+  })
+  return { status: 200, headers: {}, body: '' }
+}

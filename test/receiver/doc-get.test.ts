@@ -1,0 +1,128 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { openSocket, part } from '../support/source-system.ts'
+import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+
+let scene: Scene
+let workspace: SceneWorkspace
+const docId = '005056B5A3F21EEFA9C1D04F7B6E8C11'
+
+beforeAll(async () => {
+  scene = await startScene()
+  workspace = await scene.workspace()
+})
+afterAll(() => scene.stop())
+
+const componentLines = (compId: string, contentType: string, text: string) => [
+  '--A1LINKaf93',
+  `Content-Type: ${contentType}`,
+  `Content-Length: ${text.length}`,
+  `X-compId: ${compId}`,
+  `X-Content-Length: ${text.length}`,
+  'X-compDateC: 2026-03-02',
+  'X-compTimeC: 10:15:30',
+  'X-compDateM: 2026-03-02',
+  'X-compTimeM: 10:15:30',
+  'X-compStatus: online',
+  'X-pVersion: 0045',
+  '',
+  text,
+]
+
+const boundaryOf = (contentType: string | undefined) => /^multipart\/form-data; boundary=(\w+)$/.exec(contentType ?? '')![1]!
+
+describe('docGet', () => {
+  it('answers byte for byte as the interface has it', async () => {
+    const components = [part('data', 'HELLO', 'text/plain; charset=ISO-8859-1'), part('note', 'abc', 'application/x-note')]
+    await workspace.source.createParts(docId, components)
+    const time = '2026-03-02T10:15:30Z'
+    await scene.db('archive_documents').where({ doc_id: docId }).update({ created_at: time, modified_at: time })
+    await scene.db('documents').where({ doc_id: docId }).update({ received_at: time, modified_at: time })
+
+    const answer = await workspace.source.docGet(docId)
+    expect(answer.status).toBe(200)
+    expect(answer.headers).toMatchObject({
+      'x-datec': '2026-03-02',
+      'x-timec': '10:15:30',
+      'x-datem': '2026-03-02',
+      'x-timem': '10:15:30',
+      'x-numbercomps': '2',
+      'x-numcomps': '2',
+      'x-contentrep': 'Z1',
+      'x-contrep': 'Z1',
+      'x-docid': docId,
+      'x-docstatus': 'online',
+      'x-pversion': '0045',
+      'cache-control': 'no-store',
+      'content-length': String(answer.body.length),
+    })
+    const example = [
+      ...componentLines('data', 'text/plain; charset=ISO-8859-1', 'HELLO'),
+      ...componentLines('note', 'application/x-note', 'abc'),
+      '--A1LINKaf93--',
+      '',
+    ].join('\r\n')
+    expect(example).toHaveLength(524)
+    const boundary = boundaryOf(answer.headers['content-type'])
+    expect(answer.body.toString('latin1').replaceAll(boundary, 'A1LINKaf93')).toBe(example)
+  })
+
+  it('gives many megabytes back unchanged, with empty components among them', async () => {
+    const [one, other] = [randomBytes(5_000_001), randomBytes(1_048_576)]
+    const components = [part('empty', ''), part('data1', one), part('B\u00fcro.bin', other), part('last', '')]
+    await workspace.source.createParts('HEAVY', components)
+    const answer = await workspace.source.docGet('HEAVY')
+    expect(answer.headers['content-length']).toBe(String(answer.body.length))
+    const boundary = boundaryOf(answer.headers['content-type'])
+    const pieces = answer.body.toString('latin1').split(`--${boundary}`)
+    expect(pieces).toHaveLength(6)
+    expect(pieces.at(-1)).toBe('--\r\n')
+    const bodies = pieces.slice(1, -1).map((piece) => Buffer.from(piece.slice(piece.indexOf('\r\n\r\n') + 4, -2), 'latin1'))
+    const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+    expect(bodies.map(sha256)).toEqual([Buffer.alloc(0), one, other, Buffer.alloc(0)].map(sha256))
+    expect(pieces[3]).toContain(`X-compId: ${Buffer.from('B\u00fcro.bin').toString('latin1')}\r\n`)
+  })
+
+  it('is an empty multipart for an empty document', async () => {
+    await workspace.source.createParts('EMPTY', [])
+    const answer = await workspace.source.docGet('EMPTY')
+    const boundary = boundaryOf(answer.headers['content-type'])
+    expect(answer.headers).toMatchObject({ 'x-numbercomps': '0', 'content-length': String(answer.body.length) })
+    expect(String(answer.body)).toBe(`--${boundary}\r\n--${boundary}--\r\n`)
+  })
+
+  it('answers 404 where there is no such document, and 409 where bytes of it are no longer kept', async () => {
+    expect(await workspace.source.docGet('NOWHERE')).toMatchObject({
+      status: 404,
+      headers: { 'x-errordescription': expect.stringMatching(/^document_not_found: /) },
+    })
+    await workspace.source.createParts('HALF', [part('data', 'x'), part('note', 'y')])
+    await scene.db('documents').where({ doc_id: 'HALF', comp_id: 'note' }).update({ content_id: null })
+    expect(await workspace.source.docGet('HALF')).toMatchObject({
+      status: 409,
+      headers: { 'x-errordescription': expect.stringMatching(/^component_offline: [ -~]+$/) },
+    })
+  })
+
+  it('breaks the connection off rather than end early where bytes turn out to be missing', async () => {
+    await workspace.source.createParts('TORN', [part('data', Buffer.alloc(4 * 1024 * 1024, 'x')), part('note', 'n')])
+    const { content_id } = await scene.db('documents').where({ doc_id: 'TORN', comp_id: 'data' }).first()
+    await scene.db('content_chunks').where({ content_id, seq: 15 }).delete()
+    await expect(workspace.source.docGet('TORN')).rejects.toThrow('other side closed')
+  })
+
+  it('goes on serving others when a client leaves in the middle', async () => {
+    await workspace.source.create('LEFT', Buffer.alloc(20 * 1024 * 1024, 'x'))
+    for (let round = 0; round < 30; round += 1) {
+      const { send, socket } = await openSocket(scene.receiver.port)
+      await send(`GET ${workspace.path}?docGet&pVersion=0045&contRep=Z1&docId=LEFT HTTP/1.1\r\nHost: cs\r\n\r\n`)
+      if (round % 2 === 0) await new Promise((resolve) => socket.once('readable', resolve))
+      socket.destroy()
+    }
+    expect((await workspace.source.docGet('LEFT')).body.length).toBeGreaterThan(20 * 1024 * 1024)
+  })
+
+  it('is called by GET', async () => {
+    const answer = await workspace.source.call('docGet&pVersion=0045&contRep=Z1&docId=D1', { method: 'PUT', body: 'x' })
+    expect(answer.status).toBe(400)
+  })
+})

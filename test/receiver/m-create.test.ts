@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto'
+import { multipartBody, openSocket, part, type PartToSend } from '../support/source-system.ts'
+import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+
+let scene: Scene
+let workspace: SceneWorkspace
+
+beforeAll(async () => {
+  scene = await startScene({ RELAY_DOCUMENT_MAX_PARTS: '50' })
+})
+beforeEach(async () => {
+  workspace = await scene.workspace()
+})
+afterAll(() => scene.stop())
+
+const partOf = (docId: string, compId: string, body: string | Buffer, contentType = 'text/plain'): PartToSend => {
+  const plain = part(compId, body, contentType)
+  return { ...plain, headers: { 'X-docId': docId, ...plain.headers } }
+}
+const lines = (...outcomes: [docId: string, retCode: number][]) =>
+  outcomes
+    .map(
+      ([docId, retCode]) =>
+        `docId="${docId}";retCode="${retCode}";${retCode === 403 ? 'errorDescription="document already exists";' : ''}\r\n`,
+    )
+    .join('')
+const bare = (text: string) => text.replaceAll(/(Date|Connection|Keep-Alive|x-relay-request-id): .*\r\n/g, '')
+
+describe('mCreate', () => {
+  it('answers byte for byte as the interface has it where some documents exist', async () => {
+    const [one, two] = ['D0000000000000000000000000000001', 'D0000000000000000000000000000002'] as const
+    await workspace.source.create(two, 'bb')
+    const body = multipartBody('MB7', [partOf(one, 'data', 'aa'), partOf(two, 'data', 'cc')])
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(
+      `POST ${workspace.path}?mCreate&pVersion=0045&contRep=Z1&docId=${one} HTTP/1.1\r\nHost: cs\r\n` +
+        `Content-Type: multipart/form-data; boundary=MB7\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${String(body)}`,
+    )
+    const answer = bare(await untilClosed())
+    const [head, text] = answer.split('\r\n\r\n')
+    expect(head!.split('\r\n').toSorted()).toEqual([
+      'Cache-Control: no-store',
+      'Content-Length: 157',
+      'Content-Type: text/plain; charset=us-ascii',
+      'HTTP/1.1 250 missing documents created',
+    ])
+    expect(text).toBe(lines([one, 201], [two, 403]))
+    expect(String((await workspace.source.get(one)).body)).toBe('aa')
+    expect(String((await workspace.source.get(two)).body)).toBe('bb')
+  })
+
+  it('answers 201 where all of them are new, one line a document, in the order in which they came', async () => {
+    const answer = await workspace.source.mCreate(
+      'M2',
+      [partOf('M2', 'data', 'x'), partOf('M2', 'note', 'y', 'application/x-note'), partOf('M1', 'data', 'z')],
+      '&docProt=rud',
+    )
+    expect(answer).toMatchObject({ status: 201, reason: 'created' })
+    expect(String(answer.body)).toBe(lines(['M2', 201], ['M1', 201]))
+    expect((await workspace.source.info('M2')).headers['x-numbercomps']).toBe('2')
+    expect((await workspace.source.get('M2', '&compId=note')).headers['content-type']).toBe('application/x-note')
+    expect(await scene.db('archive_documents').where({ workspace_id: workspace.workspaceId }).pluck('doc_prot')).toEqual(['rud', 'rud'])
+    const launched = scene.receiver.launched.filter(({ workspace: name }) => name.endsWith(workspace.workspaceSlug))
+    expect(launched.map(({ docId, compId }) => `${docId}/${compId}`)).toEqual(['M2/data', 'M2/note', 'M1/data'])
+  })
+
+  it('goes on after a document that exists, and keeps nothing of that one', async () => {
+    const large = randomBytes(600_000)
+    await workspace.source.create('M2', 'old')
+    const before = await scene.leftovers(workspace.workspaceId)
+    const parts = [partOf('M1', 'data', 'a'), partOf('M1', 'note', 'n'), partOf('M2', 'data', large), partOf('M3', 'data', large)]
+    const answer = await workspace.source.mCreate('M1', parts)
+    expect(answer.status).toBe(250)
+    expect(String(answer.body)).toBe(lines(['M1', 201], ['M2', 403], ['M3', 201]))
+    expect((await workspace.source.get('M3')).body.equals(large)).toBe(true)
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual({
+      archiveDocuments: before.archiveDocuments + 2,
+      documents: before.documents + 3,
+      contents: before.contents + 3,
+    })
+  })
+
+  it('answers 500 where a document cannot be created, creates the others, and tells which', async () => {
+    await scene.db.raw(`alter table documents add constraint no_failing check (doc_id <> 'FAIL')`)
+    try {
+      const answer = await workspace.source.mCreate('M1', [
+        partOf('M1', 'data', 'a'),
+        partOf('FAIL', 'data', 'b'.repeat(600_000)),
+        partOf('M3', 'data', 'c'),
+      ])
+      expect(answer).toMatchObject({
+        status: 500,
+        headers: { 'x-errordescription': 'internal_error: 1 of 3 documents could not be created' },
+      })
+      expect(String(answer.body).split('\r\n')).toEqual([
+        'docId="M1";retCode="201";',
+        'docId="FAIL";retCode="500";errorDescription="internal_error: something went wrong on our side";',
+        'docId="M3";retCode="201";',
+        '',
+      ])
+    } finally {
+      await scene.db.raw('alter table documents drop constraint no_failing')
+    }
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual({ archiveDocuments: 2, documents: 2, contents: 2 })
+  })
+
+  it('is acknowledged, and not kept, where nothing is wired', async () => {
+    const unwired = await scene.workspace([])
+    const answer = await unwired.source.mCreate('M1', [partOf('M1', 'data', 'a'), partOf('M2', 'data', 'b')])
+    expect(answer.status).toBe(201)
+    expect(String(answer.body)).toBe(lines(['M1', 201], ['M2', 201]))
+    expect(await scene.leftovers(unwired.workspaceId)).toEqual({ archiveDocuments: 0, documents: 2, contents: 0 })
+  })
+
+  it.each<[string, PartToSend[]]>([
+    ['no part', []],
+    ['a part without X-docId', [partOf('M1', 'data', 'a'), part('data', 'b')]],
+    ['a docId with a slash', [partOf('M1', 'data', 'a'), partOf('../M2', 'data', 'b')]],
+    ['the same component twice', [partOf('M1', 'data', 'a'), partOf('M1', 'data', 'b')]],
+    ['parts of a document that are not together', [partOf('M1', 'data', 'a'), partOf('M2', 'data', 'b'), partOf('M1', 'note', 'c')]],
+    ['another docId in the URL', [partOf('M2', 'data', 'a'), partOf('M1', 'data', 'b')]],
+    ['a malformed part at the end', [partOf('M1', 'data', 'a'.repeat(600_000)), { headers: { 'X-docId': 'M2' }, body: 'x' }]],
+  ])('does nothing at all, and answers 400, with %s', async (_, parts) => {
+    const answer = await workspace.source.mCreate('M1', parts)
+    expect(answer).toMatchObject({ status: 400, headers: { 'x-errordescription': expect.stringMatching(/^invalid_parameter: /) } })
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+  })
+
+  it('takes so many parts and no more', async () => {
+    const parts = Array.from({ length: 51 }, (_, index) => partOf(`M${index}`, 'data', 'x'))
+    expect((await workspace.source.mCreate('M0', parts.slice(0, 50))).status).toBe(201)
+    expect((await workspace.source.mCreate('M0', parts)).headers['x-errordescription']).toMatch(/^too_large/)
+  })
+
+  it('lets each document be created once, however many requests bring it at the same time', async () => {
+    const parts = Array.from({ length: 20 }, (_, index) => partOf(`M${index}`, 'data', 'x'))
+    const answers = await Promise.all(Array.from({ length: 4 }, () => workspace.source.mCreate('M0', parts)))
+    const created = answers.flatMap(({ body }) => String(body).match(/docId="\w+";retCode="201"/g) ?? [])
+    expect(new Set(created).size).toBe(20)
+    expect(created).toHaveLength(20)
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual({ archiveDocuments: 20, documents: 20, contents: 20 })
+  })
+})

@@ -1,0 +1,168 @@
+import { randomBytes } from 'node:crypto'
+import { part } from '../support/source-system.ts'
+import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+
+let scene: Scene
+let workspace: SceneWorkspace
+
+beforeAll(async () => {
+  scene = await startScene()
+  workspace = await scene.workspace()
+})
+afterAll(() => scene.stop())
+
+const launchedFor = (docId: string) => scene.receiver.launched.filter((message) => message.docId === docId)
+const rowsOf = (docId: string) => scene.db('documents').where({ doc_id: docId }).orderBy('id')
+const age = async (docId: string) => {
+  const time = '2026-03-02T10:15:30Z'
+  await scene.db('archive_documents').where({ doc_id: docId }).update({ created_at: time, modified_at: time })
+  await scene.db('documents').where({ doc_id: docId }).update({ received_at: time, modified_at: time })
+}
+const description = (pattern: RegExp) => ({ 'x-errordescription': expect.stringMatching(pattern) })
+
+describe('update by PUT', () => {
+  it('replaces a component for reading, and relays both', async () => {
+    await workspace.source.create('D1', 'before', { headers: { 'x-relay-ar-object': 'FIIINVOICE', 'content-type': 'text/plain' } })
+    const answer = await workspace.source.update('D1', 'after', { headers: { 'content-type': 'application/pdf' } })
+    expect(answer).toMatchObject({ status: 200, reason: 'OK', headers: { 'content-length': '0' } })
+    expect(await workspace.source.get('D1')).toMatchObject({ body: Buffer.from('after'), headers: { 'content-type': 'application/pdf' } })
+    expect(launchedFor('D1')).toHaveLength(2)
+
+    const rows = await rowsOf('D1')
+    expect(rows).toMatchObject([
+      { status: 'pending', superseded_at: expect.any(Date), size_bytes: 6, ar_object: 'FIIINVOICE' },
+      { status: 'pending', superseded_at: null, size_bytes: 5, ar_object: 'FIIINVOICE' },
+    ])
+    const ids = rows.map(({ id }) => id)
+    expect(await scene.db('deliveries').whereIn('document_id', ids)).toMatchObject([{ status: 'pending' }, { status: 'pending' }])
+    expect(await scene.db('outbox').whereIn('document_id', ids)).toHaveLength(2)
+    expect(await scene.db('repository_counts').where({ repository_id: workspace.repositoryId }).sum({ total: 'documents' })).toEqual([
+      { total: '2' },
+    ])
+  })
+
+  it('adds a component that was not there, at the end, and leaves the others as they are', async () => {
+    await workspace.source.createParts('D2', [part('data', 'one'), part('descr', 'two')])
+    await age('D2')
+    expect((await workspace.source.update('D2', 'three', { compId: 'note' })).status).toBe(200)
+    expect((await workspace.source.update('D2', 'ONE', { compId: 'data' })).status).toBe(200)
+    const info = await workspace.source.info('D2')
+    expect(String(info.body).match(/(?<=X-compId: )\w+/g)).toEqual(['data', 'descr', 'note'])
+    expect(String((await workspace.source.get('D2', '&compId=descr')).body)).toBe('two')
+    expect((await workspace.source.get('D2', '&compId=note')).headers['content-type']).toBe('application/octet-stream')
+  })
+
+  it('keeps the day a component was created, and moves the day it was changed, however often', async () => {
+    await workspace.source.createParts('D3', [part('data', 'one'), part('note', 'n')])
+    await age('D3')
+    for (const text of ['two', 'three']) await workspace.source.update('D3', text)
+    const today = new Date().toISOString().slice(0, 10)
+    const old = '2026-03-02'
+    expect((await workspace.source.get('D3')).headers).toMatchObject({
+      'x-compdatec': old,
+      'x-comptimec': '10:15:30',
+      'x-compdatem': today,
+    })
+    expect((await workspace.source.get('D3', '&compId=note')).headers).toMatchObject({ 'x-compdatec': old, 'x-compdatem': old })
+    expect((await workspace.source.info('D3')).headers).toMatchObject({ 'x-datec': old, 'x-datem': today })
+    expect((await rowsOf('D3')).filter(({ superseded_at }) => superseded_at === null)).toHaveLength(2)
+  })
+
+  it('keeps the content type where none is sent, and the protection in any case', async () => {
+    const query = 'create&pVersion=0045&contRep=Z1&docId=D4&compId=data&docProt=rud'
+    await workspace.source.call(query, { method: 'PUT', headers: { 'content-type': 'text/plain; charset=' }, body: 'x' })
+    expect((await workspace.source.update('D4', 'y')).status).toBe(200)
+    expect((await workspace.source.update('D4', 'z', { headers: { 'content-type': '' } })).status).toBe(200)
+    expect(await workspace.source.get('D4')).toMatchObject({ headers: { 'content-type': 'text/plain; charset=' }, body: Buffer.from('z') })
+    expect(await scene.db('archive_documents').where({ doc_id: 'D4' })).toMatchObject([{ doc_prot: 'rud' }])
+  })
+
+  it('streams many megabytes', async () => {
+    await workspace.source.create('D5', 'small')
+    const large = randomBytes(6_000_000)
+    expect((await workspace.source.update('D5', large)).status).toBe(200)
+    expect((await workspace.source.get('D5')).body.equals(large)).toBe(true)
+  })
+
+  it('answers 404 where there is no such document, and keeps nothing of what came', async () => {
+    const before = await scene.leftovers(workspace.workspaceId)
+    expect(await workspace.source.update('NOWHERE', randomBytes(600_000))).toMatchObject({
+      status: 404,
+      headers: description(/^document_not_found: /),
+    })
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual(before)
+  })
+
+  it('needs a compId', async () => {
+    const answer = await workspace.source.call('update&pVersion=0045&contRep=Z1&docId=D1', { method: 'PUT', body: 'x' })
+    expect(answer).toMatchObject({ status: 400, headers: description(/^invalid_parameter: compId is missing/) })
+  })
+})
+
+describe('update by POST', () => {
+  it('replaces the whole document: what is not sent again ends', async () => {
+    await workspace.source.createParts('P1', [part('data', 'one', 'text/plain'), part('descr', 'two'), part('note', 'three')])
+    await age('P1')
+    expect((await workspace.source.updateParts('P1', [part('new', 'four'), part('data', 'ONE', 'text/csv')])).status).toBe(200)
+    const info = await workspace.source.info('P1')
+    expect(info.headers['x-numbercomps']).toBe('2')
+    expect(String(info.body).match(/(?<=X-compId: )\w+/g)).toEqual(['new', 'data'])
+    expect(await workspace.source.get('P1')).toMatchObject({
+      body: Buffer.from('ONE'),
+      headers: { 'content-type': 'text/csv', 'x-compdatec': '2026-03-02' },
+    })
+    expect((await workspace.source.get('P1', '&compId=note')).headers).toMatchObject(description(/^component_not_found/))
+    expect(launchedFor('P1')).toHaveLength(5)
+  })
+
+  it('empties a document where it brings no part, and fills it again', async () => {
+    await workspace.source.create('P2', 'x')
+    expect((await workspace.source.updateParts('P2', [])).status).toBe(200)
+    expect((await workspace.source.info('P2')).headers['x-numbercomps']).toBe('0')
+    expect((await workspace.source.update('P2', 'again')).status).toBe(200)
+    expect(String((await workspace.source.get('P2')).body)).toBe('again')
+  })
+
+  it('changes nothing where its transaction fails, and keeps nothing of what came', async () => {
+    await workspace.source.createParts('P4', [part('data', 'one'), part('note', 'two')])
+    const before = await scene.leftovers(workspace.workspaceId)
+    const launchedBefore = launchedFor('P4').length
+    await scene.db.raw(`alter table documents add constraint no_failing check (comp_id <> 'FAIL')`)
+    try {
+      expect((await workspace.source.updateParts('P4', [part('data', 'x'.repeat(600_000)), part('FAIL', 'y')])).status).toBe(500)
+    } finally {
+      await scene.db.raw('alter table documents drop constraint no_failing')
+    }
+    expect(String((await workspace.source.get('P4')).body)).toBe('one')
+    expect((await workspace.source.info('P4')).headers['x-numbercomps']).toBe('2')
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual(before)
+    expect(launchedFor('P4')).toHaveLength(launchedBefore)
+  })
+
+  it('changes nothing where a part is malformed', async () => {
+    await workspace.source.createParts('P3', [part('data', 'one'), part('note', 'two')])
+    const before = await scene.leftovers(workspace.workspaceId)
+    const malformed = { headers: { 'X-compId': 'note', 'Content-Length': 9 }, body: 'x' }
+    expect((await workspace.source.updateParts('P3', [part('data', 'x'.repeat(600_000)), malformed])).status).toBe(400)
+    expect(String((await workspace.source.get('P3')).body)).toBe('one')
+    expect(await scene.leftovers(workspace.workspaceId)).toEqual(before)
+  })
+})
+
+describe('a repository that is wired to nothing', () => {
+  it('has nothing to update of what it discarded', async () => {
+    const unwired = await scene.workspace([])
+    await unwired.source.create('D1', 'x')
+    expect((await unwired.source.update('D1', 'y')).headers).toMatchObject(description(/^document_not_found/))
+  })
+
+  it('keeps an update of what it had kept: reading must not go back in time', async () => {
+    const unwired = await scene.workspace()
+    await unwired.source.create('D1', 'before')
+    await scene.db('connection_repositories').where({ repository_id: unwired.repositoryId }).delete()
+    expect((await unwired.source.update('D1', 'after')).status).toBe(200)
+    expect(String((await unwired.source.get('D1')).body)).toBe('after')
+    const current = scene.db('documents').where({ workspace_id: unwired.workspaceId }).whereNull('superseded_at')
+    expect(await current).toMatchObject([{ status: 'delivered' }])
+  })
+})
