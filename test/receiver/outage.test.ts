@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 import { createWiring } from '../support/factories.ts'
-import { createSourceSystem, type SourceAnswer, type SourceSystem } from '../support/source-system.ts'
+import { createSourceSystem, multipartBody, part, type SourceAnswer, type SourceSystem } from '../support/source-system.ts'
 import { startReceiver } from './receiver.ts'
 
 /** The way to the database, which can be cut and mended. */
@@ -110,6 +110,44 @@ describe('while the database is away', () => {
     expect(await database.db('documents').where({ doc_id: 'D3' })).toEqual([])
     expect((await untilServed(() => source.info('D3'))).status).toBe(404)
     expect((await source.create('D3', 'again')).status).toBe(201)
+  })
+
+  it('an update leaves what was there before', async () => {
+    await source.create('U1', 'before')
+    async function* body() {
+      yield Buffer.from('af')
+      await delay(50)
+      line.cut()
+      yield Buffer.from('ter')
+    }
+    expect(await source.update('U1', Readable.from(body()))).toMatchObject(unavailable)
+    line.mend()
+    expect(String((await untilServed(() => source.get('U1'))).body)).toBe('before')
+    expect((await source.update('U1', 'after')).status).toBe(200)
+    expect(String((await source.get('U1')).body)).toBe('after')
+  })
+
+  it('many documents are given up at the first one, and not each after a wait of its own', async () => {
+    const parts = Array.from({ length: 100 }, (_, index) => {
+      const plain = part('data', 'x')
+      return { ...plain, headers: { 'X-docId': `M${index}`, ...plain.headers } }
+    })
+    const bytes = multipartBody('MB7', parts)
+    async function* body() {
+      yield bytes.subarray(0, -5)
+      await delay(50)
+      line.cut()
+      yield bytes.subarray(-5)
+    }
+    const headers = { 'content-type': 'multipart/form-data; boundary=MB7' }
+    const query = 'mCreate&pVersion=0045&contRep=Z1&docId=M0'
+    const began = performance.now()
+    expect(await source.call(query, { method: 'POST', headers, body: Readable.from(body()) })).toMatchObject(unavailable)
+    expect(performance.now() - began).toBeLessThan(10_000)
+    line.mend()
+    expect(await database.db('archive_documents').where('doc_id', 'like', 'M%')).toEqual([])
+    const again = await untilServed(() => source.call(query, { method: 'POST', headers, body: bytes }))
+    expect(again.status).toBe(201)
   })
 
   it('a document whose commit fails is not half there either', async () => {

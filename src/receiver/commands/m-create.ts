@@ -20,6 +20,8 @@ export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
   const { source, command, receivedAt } = call
   const docProt = command.find('docProt') ?? null
 
+  let away: Refusal | undefined
+
   const createOne = async ({ docId, components }: ReceivedDocument): Promise<Outcome> => {
     try {
       const received = await deps.receipts.receive({ source, docId, docProt, metadata: noMetadata, components, receivedAt })
@@ -29,30 +31,48 @@ export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
       return { docId, retCode: 403, errorDescription: 'document already exists' }
     } catch (thrown) {
       await discardComponents(components)
-      const { code, message, cause } = asRefusal(thrown)
+      const refusal = asRefusal(thrown)
+      const { code, cause } = refusal
       deps.log[code === 'internal_error' ? 'error' : 'warn']({ docId, code, err: cause }, 'one of many documents was not created')
-      return { docId, retCode: 500, errorDescription: `${code}: ${message}` }
+      if (code === 'unavailable') away = refusal
+      return failed(docId, refusal)
     }
   }
 
-  const outcomes: Outcome[] = []
+  const createAll = async (documents: ReceivedDocument[]): Promise<Outcome[]> => {
+    const outcomes: Outcome[] = []
+    for (const document of documents) {
+      outcomes.push(await createOne(document))
+      if (!away) continue
+      // the next one would wait just as long and in vain
+      const left = documents.slice(outcomes.length)
+      await discardComponents(left.flatMap(({ components }) => components))
+      return [...outcomes, ...left.map(({ docId }) => failed(docId, away!))]
+    }
+    return outcomes
+  }
+
+  let outcomes: Outcome[] = []
   const store = source.wires.length > 0 ? deps.contents.writeTo : undefined
   await withDocuments(call, deps, store, async (documents) => {
     // the one docId that a signature covers
     if (documents[0]?.docId !== command.get('docId')) {
       throw new Refusal('invalid_parameter', 'the docId of the URL must be that of the first part')
     }
-    for (const document of documents) outcomes.push(await createOne(document))
+    outcomes = await createAll(documents)
+    if (away && !outcomes.some(({ retCode }) => retCode === 201)) throw away
   })
   return answerOf(outcomes)
 }
 
+const failed = (docId: string, { code, message }: Refusal): Outcome => ({ docId, retCode: 500, errorDescription: `${code}: ${message}` })
+
 const answerOf = (outcomes: Outcome[]): Answer => {
   const body = outcomes.map(asLine).join('')
   const headers = { 'Content-Type': plainText }
-  const failed = outcomes.filter(({ retCode }) => retCode === 500).length
-  if (failed > 0) {
-    const description = `internal_error: ${failed} of ${outcomes.length} documents could not be created`
+  const failures = outcomes.filter(({ retCode }) => retCode === 500).length
+  if (failures > 0) {
+    const description = `internal_error: ${failures} of ${outcomes.length} documents could not be created`
     return { status: 500, headers: { 'X-ErrorDescription': description, ...headers }, body }
   }
   return outcomes.some(({ retCode }) => retCode === 403)
