@@ -19,3 +19,12 @@ export const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').
 export const printableAscii = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?')
 
 export const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)
+
+const percentEncoded = /%([0-9a-f]{2})/gi
+
+/** The bytes that a value on the wire stands for. `+` is a plus; a percent sign that begins no byte stands for itself. */
+export const percentDecode = (raw: string): Buffer =>
+  Buffer.from(
+    raw.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))),
+    'latin1',
+  )

@@ -1,4 +1,4 @@
-import { decodeText, printableAscii } from './bytes.ts'
+import { decodeText, percentDecode, printableAscii } from './bytes.ts'
 import { commandRules, formats, type CommandRule, type ParameterName } from './parameters.ts'
 import { Refusal } from './refusal.ts'
 
@@ -33,19 +33,6 @@ export const splitTarget = (target: string): { path: string; query: string } => 
   return mark < 0 ? { path: local, query: '' } : { path: local.slice(0, mark), query: local.slice(mark + 1) }
 }
 
-const percentEncoded = /%([0-9a-f]{2})/gi
-
-/** `+` is a plus. A percent sign that begins no byte stands for itself. */
-const decodeValue = (raw: string): string =>
-  raw.includes('%')
-    ? decodeText(
-        Buffer.from(
-          raw.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))),
-          'latin1',
-        ),
-      )
-    : decodeText(Buffer.from(raw, 'latin1'))
-
 export const parseQuery = (query: string): Query => {
   const [command = '', ...tokens] = query.split('&')
   const parameters = new Map<string, Parameter>()
@@ -54,7 +41,7 @@ export const parseQuery = (query: string): Query => {
     const name = equals < 0 ? token : token.slice(0, equals)
     const raw = equals < 0 ? '' : token.slice(equals + 1)
     const key = name.toLowerCase()
-    if (!parameters.has(key)) parameters.set(key, { name, raw, value: decodeValue(raw) })
+    if (!parameters.has(key)) parameters.set(key, { name, raw, value: decodeText(percentDecode(raw)) })
   }
   return { command, parameters: [...parameters.values()] }
 }

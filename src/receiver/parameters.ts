@@ -13,7 +13,7 @@ export interface CommandRule {
   command: CommandName
   methods: string[]
   /** The letter that accessMode must contain; null where the command is never signed. */
-  access: 'r' | 'c' | null
+  access: 'r' | 'c' | 'u' | 'd' | null
   parameters: ParameterRule[]
 }
 
