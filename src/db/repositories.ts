@@ -115,7 +115,7 @@ export const createRepositories = (db: Database | Transaction) => {
     },
 
     /**
-     * Stops receipts: the links go, and the active connections that have no other repository with them. An inactive one stays,
+     * Stops receipts: the links and certificates go, and the active connections that have no other repository with them. An inactive one stays,
      * because it may hold documents that its activation shall release. The row stays, for the documents that name it.
      * @returns false where there is none
      */
@@ -127,6 +127,7 @@ export const createRepositories = (db: Database | Transaction) => {
           .whereNull('deleted_at')
           .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         if (deleted === 0) return false
+        await trx('certificates').where({ repository_id: id }).delete()
         await trx.raw(
           `
           with unlinked as (

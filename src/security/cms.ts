@@ -14,7 +14,7 @@ export interface CmsSignature {
   attributes: { encoded: Buffer; messageDigest: Buffer } | undefined
   isPss: boolean
   value: Buffer
-  /** As the signer's certificate must have them; undefined where the signer is named by a key identifier. */
+  /** Encoded as the signer's certificate has them; undefined where the signer is named by a key identifier. */
   signer: { issuer: Buffer; serialNumber: Buffer } | undefined
 }
 
@@ -42,17 +42,13 @@ export const readSignature = (encoded: Buffer): CmsSignature | undefined => {
     const [signer, ...others] = signerInfos
     const digest = signer && digests[signer.digestAlgorithm.algorithm]
     if (!digest || others.length > 0) return undefined
-    const { issuerAndSerialNumber } = signer.sid
     return {
       digest,
       content: encapContentInfo.eContent && contentOf(encoded),
       attributes: attributesOf(encoded, signer),
       isPss: signer.signatureAlgorithm.algorithm === rsaPss,
       value: Buffer.from(signer.signature.buffer),
-      signer: issuerAndSerialNumber && {
-        issuer: issuerOf(encoded),
-        serialNumber: Buffer.from(issuerAndSerialNumber.serialNumber),
-      },
+      signer: signer.sid.issuerAndSerialNumber && signerOf(encoded),
     }
   } catch {
     // the parser throws errors of many kinds at bytes that are something else
@@ -68,10 +64,10 @@ const signedAttributesField = 3
 const signerFields = (message: Buffer) => childrenOf(childrenOf(signedDataFields(message).at(-1))[0])
 
 /** @throws Error where it is not there */
-const issuerOf = (message: Buffer): Buffer => {
-  const [issuer] = childrenOf(signerFields(message)[signerIdentifierField])
-  if (!issuer) throw new Error('no issuer')
-  return bytesOf(issuer)
+const signerOf = (message: Buffer): CmsSignature['signer'] => {
+  const [issuer, serialNumber] = childrenOf(signerFields(message)[signerIdentifierField])
+  if (!issuer || !serialNumber) throw new Error('no issuer')
+  return { issuer: bytesOf(issuer), serialNumber: bytesOf(serialNumber) }
 }
 
 /** What a message brings along, which a writer that streams has cut into pieces. @throws Error where it is not in octets */
