@@ -21,6 +21,8 @@ export const up = (knex: Knex) =>
       key_bits integer,
       fingerprint_sha1 text not null,
       fingerprint_sha256 text not null,
+      -- SHA-256 of issuer and serial number: by these a signature names its signer
+      signer_id text not null,
       is_active boolean not null default false,
       received_at timestamptz not null default now(),
       updated_at timestamptz not null default now(),

@@ -66,6 +66,9 @@ export const environment = z.object({
   RELAY_PROBE_TIMEOUT_MS: integer(30_000, 100, 'The longest a test of a destination may take'),
   RELAY_DOCUMENT_MAX_BYTES: integer(4 * GiB, 1, 'One request of the source system'),
   RELAY_DOCUMENT_MAX_PARTS: integer(1_000, 1, 'Components in one multipart request'),
+  RELAY_SIGNATURE_SKEW_MS: integer(120_000, 0, 'How long after its expiration a signed URL is still taken, for clocks that differ'),
+  RELAY_CERTIFICATE_MAX_BYTES: integer(256 * KiB, 1 * KiB, 'A certificate, as a source system sends it'),
+  RELAY_REPOSITORY_MAX_CERTIFICATES: integer(100, 1, 'Certificates one repository holds, inactive ones included'),
   RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),
 
   CONTENT_S3_BUCKET: z.string().optional().describe('Keeps document bytes in this bucket instead of PostgreSQL'),

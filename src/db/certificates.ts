@@ -7,7 +7,7 @@ import { pageOf, type Page, type PageRequest } from './page.ts'
 export type CertificateStatus = 'active' | 'inactive'
 
 /** A certificate as operators see it. */
-export interface Certificate extends Omit<CertificateFacts, 'der'> {
+export interface Certificate extends Omit<CertificateFacts, 'der' | 'signerId'> {
   id: string
   authId: string
   status: CertificateStatus
@@ -27,6 +27,12 @@ interface NewCertificate {
 }
 
 type Received = { certificate: Certificate; isNew: boolean } | 'repository_gone' | 'too_many'
+
+interface CertificateKey {
+  /** Null while it is inactive. */
+  der: Buffer | null
+  signerId: string
+}
 
 const columns = [
   'id',
@@ -105,6 +111,7 @@ export const createCertificates = (db: Database) => {
             key_algorithm: facts.keyAlgorithm,
             key_bits: facts.keyBits,
             fingerprint_sha1: facts.fingerprintSha1,
+            signer_id: facts.signerId,
             is_active: status === 'active',
           })
           .returning(shown)
@@ -127,10 +134,10 @@ export const createCertificates = (db: Database) => {
         .where({ repository_id: repositoryId, is_active: true })
         .orderBy('id'),
 
-    /** What has been sent under an authId, compared literally. */
-    listKeys: (repositoryId: string, authId: string): Promise<{ der: Buffer; isActive: boolean }[]> =>
+    /** What has been sent under an authId, compared literally. Of the inactive ones, of any size and number, only who they are. */
+    listKeys: (repositoryId: string, authId: string): Promise<CertificateKey[]> =>
       db('certificates')
-        .select(['der', 'is_active as isActive'])
+        .select(['signer_id as signerId', db.raw('case when is_active then der end as der')])
         .where({ repository_id: repositoryId, auth_id: authId })
         .orderBy('id', 'desc'),
 
@@ -166,3 +173,5 @@ export const createCertificates = (db: Database) => {
       }),
   }
 }
+
+export type Certificates = ReturnType<typeof createCertificates>

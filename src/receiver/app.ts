@@ -1,6 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
+import { createCertificates } from '../db/certificates.ts'
 import { isOutage, type Database } from '../db/database.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
@@ -12,7 +13,7 @@ import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import { checkAccess, checkAddress } from './access.ts'
 import { refusalAnswer, send, type Answer } from './answer.ts'
-import { ClientGone, discardRest, type BodyLimits } from './body.ts'
+import { ClientGone, discardRest } from './body.ts'
 import type { CommandDeps, Contents } from './call.ts'
 import { parseQuery, readCommand, splitTarget, type Command } from './command.ts'
 import { documentCommands } from './commands/index.ts'
@@ -26,7 +27,7 @@ export interface ReceiverDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
+  config: CommandDeps['limits'] & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS' | 'RELAY_SIGNATURE_SKEW_MS'>
   log: Log
 }
 
@@ -37,7 +38,8 @@ const newestProtocol = '0047'
 /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
 export const createReceiver = ({ db, sources, receipts, contents, launch, config, log }: ReceiverDeps): Middleware => {
   const workspaces = createWorkspaces(db)
-  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db), receipts, contents, launch, limits: config }
+  const certificates = createCertificates(db)
+  const deps: CommandDeps = { archiveDocuments: createArchiveDocuments(db), certificates, receipts, contents, launch, limits: config }
 
   const carryOut = async (ctx: Context, userSlug: string, workspaceSlug: string, query: string): Promise<Answer> => {
     const receivedAt = new Date()
@@ -47,7 +49,7 @@ export const createReceiver = ({ db, sources, receipts, contents, launch, config
 
     const source = await sources.find(userSlug, workspaceSlug, command.get('contRep'))
     if (!source) throw unknownRepository()
-    checkAccess(source, command, ctx.ip)
+    await checkAccess(source, command, { sourceIp: ctx.ip, receivedAt }, { listKeys: certificates.listKeys, config })
     return documentCommands[name]({ source, command, request: ctx.req, receivedAt }, deps)
   }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
+import type { Certificates } from '../db/certificates.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Source } from '../db/sources.ts'
 import type { Launcher } from '../temporal/launcher.ts'
@@ -9,7 +10,7 @@ import type { Answer } from './answer.ts'
 import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
 
-/** A document command that may be carried out. */
+/** A command on a repository that may be carried out. */
 export interface Call {
   source: Source
   command: Command
@@ -25,10 +26,11 @@ export interface Contents {
 
 export interface CommandDeps {
   archiveDocuments: ArchiveDocuments
+  certificates: Certificates
   receipts: Receipts
   contents: Contents
   launch: Launcher['launch']
-  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS'>
+  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_CERTIFICATE_MAX_BYTES' | 'RELAY_REPOSITORY_MAX_CERTIFICATES'>
 }
 
 export type CommandHandler = (call: Call, deps: CommandDeps) => Promise<Answer>

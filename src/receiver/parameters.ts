@@ -17,7 +17,7 @@ export interface CommandRule {
   parameters: ParameterRule[]
 }
 
-export type CommandName = 'serverInfo' | 'create' | 'get' | 'info'
+export type CommandName = 'serverInfo' | 'putCert' | 'getCert' | 'create' | 'get' | 'info'
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
@@ -72,6 +72,19 @@ export const commandRules: CommandRule[] = [
     access: null,
     // administrators call it from a browser, without any of them
     parameters: [{ name: 'contRep' }, { name: 'pVersion' }, { name: 'resultAs' }],
+  },
+  {
+    // by design anybody may send a certificate: it is inert until an operator activates it
+    command: 'putCert',
+    methods: ['PUT'],
+    access: null,
+    parameters: [{ name: 'contRep', mandatory: true }, { name: 'authId', mandatory: true }, pVersion],
+  },
+  {
+    command: 'getCert',
+    methods: ['GET'],
+    access: null,
+    parameters: [{ name: 'contRep', mandatory: true }, pVersion],
   },
   {
     command: 'info',

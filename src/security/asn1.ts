@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Constructed, fromBER, type AsnType } from 'asn1js'
 
 /** What is inside a SEQUENCE, SET or explicit tag. */
@@ -16,4 +17,10 @@ export const isTagged = (block: AsnType | undefined, number: number): block is A
 export const signedDataFields = (encoded: Buffer): AsnType[] => {
   const { offset, result } = fromBER(encoded)
   return offset < 0 ? [] : childrenOf(childrenOf(childrenOf(result)[1])[0])
+}
+
+/** What a signature names its signer by, made short: hexadecimal SHA-256 of the issuer and the serial number, as they are encoded. */
+export const signerIdOf = (issuer: AsnType | undefined, serialNumber: AsnType | undefined): string => {
+  if (!issuer || !serialNumber) throw new Error('no issuer')
+  return createHash('sha256').update(bytesOf(issuer)).update(bytesOf(serialNumber)).digest('hex')
 }

@@ -1,6 +1,6 @@
 import { createHash, X509Certificate, type KeyObject } from 'node:crypto'
 import { fromBER } from 'asn1js'
-import { bytesOf, childrenOf, isTagged, signedDataFields } from './asn1.ts'
+import { bytesOf, childrenOf, isTagged, signedDataFields, signerIdOf } from './asn1.ts'
 
 /** What an operator is shown of a certificate, and what finds it again. */
 export interface CertificateFacts {
@@ -18,6 +18,8 @@ export interface CertificateFacts {
   /** Lower-case hexadecimal, both. */
   fingerprintSha1: string
   fingerprintSha256: string
+  /** What a signature names this certificate by. */
+  signerId: string
 }
 
 const pem = /-----BEGIN (?:X509 |TRUSTED )?(?:CERTIFICATE|PKCS7|PKCS #7 SIGNED DATA)-----([A-Za-z0-9+/=\s]+)-----END/
@@ -49,6 +51,7 @@ export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
       keyBits: bitsOf(publicKey),
       fingerprintSha1: createHash('sha1').update(der).digest('hex'),
       fingerprintSha256: createHash('sha256').update(der).digest('hex'),
+      signerId: signerIdIn(der),
     }
   } catch {
     // the parsers throw errors of many kinds at bytes that are something else
@@ -81,10 +84,9 @@ const inOneLine = (name: string | undefined) => (name ?? '').replaceAll('\n', ',
 const bitsOf = ({ asymmetricKeyDetails: details }: KeyObject): number | null =>
   details?.modulusLength ?? curveBits[details?.namedCurve ?? ''] ?? null
 
-/** Whether a signer that is named by issuer and serial number is the owner of this certificate. */
-export const isOwner = (der: Buffer, signer: { issuer: Buffer; serialNumber: Buffer }): boolean => {
+const signerIdIn = (der: Buffer): string => {
   const fields = childrenOf(childrenOf(fromBER(der).result)[0])
   // a version stands first, except in certificates of the first one
   const [serialNumber, , issuer] = isTagged(fields[0], 0) ? fields.slice(1) : fields
-  return Boolean(serialNumber && issuer && bytesOf(serialNumber).equals(signer.serialNumber) && bytesOf(issuer).equals(signer.issuer))
+  return signerIdOf(issuer, serialNumber)
 }

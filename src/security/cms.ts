@@ -2,7 +2,7 @@ import { constants, createHash, verify, type KeyObject } from 'node:crypto'
 import { ContentInfo, id_signedData, SignedData, type SignerInfo } from '@peculiar/asn1-cms'
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
 import { OctetString as OctetStringBlock } from 'asn1js'
-import { bytesOf, childrenOf, isTagged, signedDataFields } from './asn1.ts'
+import { bytesOf, childrenOf, isTagged, signedDataFields, signerIdOf } from './asn1.ts'
 
 // CMS SignedData (RFC 5652) with one signer: structure by @peculiar/asn1-cms, mathematics by node:crypto. Whom to trust is the caller's.
 
@@ -14,8 +14,8 @@ export interface CmsSignature {
   attributes: { encoded: Buffer; messageDigest: Buffer } | undefined
   isPss: boolean
   value: Buffer
-  /** Encoded as the signer's certificate has them; undefined where the signer is named by a key identifier. */
-  signer: { issuer: Buffer; serialNumber: Buffer } | undefined
+  /** As `signerId` of the signer's certificate; undefined where a key identifier names it. */
+  signerId: string | undefined
 }
 
 // md5, ripemd160 and sha1 are what source systems of the last decades sign with, and some still do. What is signed is put together
@@ -48,7 +48,7 @@ export const readSignature = (encoded: Buffer): CmsSignature | undefined => {
       attributes: attributesOf(encoded, signer),
       isPss: signer.signatureAlgorithm.algorithm === rsaPss,
       value: Buffer.from(signer.signature.buffer),
-      signer: signer.sid.issuerAndSerialNumber && signerOf(encoded),
+      signerId: signer.sid.issuerAndSerialNumber && signerOf(encoded),
     }
   } catch {
     // the parser throws errors of many kinds at bytes that are something else
@@ -63,11 +63,9 @@ const signedAttributesField = 3
 /** Of the one signer's fields, as they came. */
 const signerFields = (message: Buffer) => childrenOf(childrenOf(signedDataFields(message).at(-1))[0])
 
-/** @throws Error where it is not there */
-const signerOf = (message: Buffer): CmsSignature['signer'] => {
+const signerOf = (message: Buffer): string => {
   const [issuer, serialNumber] = childrenOf(signerFields(message)[signerIdentifierField])
-  if (!issuer || !serialNumber) throw new Error('no issuer')
-  return { issuer: bytesOf(issuer), serialNumber: bytesOf(serialNumber) }
+  return signerIdOf(issuer, serialNumber)
 }
 
 /** What a message brings along, which a writer that streams has cut into pieces. @throws Error where it is not in octets */

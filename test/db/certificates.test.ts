@@ -42,7 +42,7 @@ describe('certificates', () => {
     expect(await receive(signers[0]!)).toMatchObject({ isNew: false, certificate: { id: first.certificate.id, status: 'active' } })
     expect(await receive(signers[1]!)).toMatchObject({ isNew: true, certificate: { status: 'inactive' } })
     expect(await receive(signers[0]!, 'CN=tst')).toMatchObject({ isNew: true, certificate: { status: 'inactive' } })
-    expect((await certificates.listKeys(repositoryId, 'CN=TST')).map(({ isActive }) => isActive)).toEqual([false, true])
+    expect((await certificates.listKeys(repositoryId, 'CN=TST')).map(({ der }) => der)).toEqual([null, signers[0]!.der])
     expect(await certificates.listKeys(repositoryId, 'cn=tst')).toEqual([])
     expect(await certificates.listActive(repositoryId)).toMatchObject([{ subject: 'CN=A', received: signers[0]!.pkcs7 }])
     expect((await auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'cert.activated', 'cert.received', 'cert.received'])

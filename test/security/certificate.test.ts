@@ -44,6 +44,7 @@ describe('a certificate', () => {
       keyBits: 1024,
       fingerprintSha1: createHash('sha1').update(dsa.der).digest('hex'),
       fingerprintSha256: fingerprint256.replaceAll(':', '').toLowerCase(),
+      signerId: expect.stringMatching(/^[0-9a-f]{64}$/),
     })
     expect(facts.fingerprintSha1).toBe(fingerprint.replaceAll(':', '').toLowerCase())
     expect(validTo.getTime() - validFrom.getTime()).toBe(30 * 86_400_000)
