@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { createCertificates } from '../db/certificates.ts'
 import type { Database } from '../db/database.ts'
 import { createRepositories } from '../db/repositories.ts'
 import { AppError } from '../errors.ts'
@@ -32,6 +33,7 @@ const present = resourceOf('repository')
 
 export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
   const repositories = createRepositories(db)
+  const certificates = createCertificates(db)
   return [
     endpoint({
       method: 'GET',
@@ -55,7 +57,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       handle: async ({ params }, { workspaceId }) => {
         const found = await repositories.find(workspaceId, params.id)
         if (!found) throw notFound()
-        return { data: present({ ...found, certificates: [], connections: await repositories.listConnections(params.id) }) }
+        const [listed, connections] = await Promise.all([certificates.listAll(params.id), repositories.listConnections(params.id)])
+        return { data: present({ ...found, certificates: listed, connections }) }
       },
     }),
 

@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import type { Config } from '../config.ts'
 import type { Certificates } from '../db/certificates.ts'
+import { isAuthId } from '../security/certificate.ts'
 import { readSignature, verifies } from '../security/cms.ts'
-import { hasControlCharacter } from './bytes.ts'
 import type { Command } from './command.ts'
 import { Refusal } from './refusal.ts'
 import { decodeSecKey, signedMessages } from './signed-message.ts'
@@ -44,11 +44,6 @@ export const checkSignature = async (
     signer ? 'the signature is not one of this URL' : 'the signature is by none of the active certificates',
   )
 }
-
-const authIdMaxCharacters = 1_024
-
-/** What may name a signer: anything of sensible length that can be stored. */
-export const isAuthId = (authId: string) => authId.length > 0 && authId.length <= authIdMaxCharacters && !hasControlCharacter(authId)
 
 const needed = (command: Command, name: 'accessMode' | 'authId' | 'expiration'): string => {
   const value = command.find(name)

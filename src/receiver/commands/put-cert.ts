@@ -1,9 +1,8 @@
-import { readCertificate } from '../../security/certificate.ts'
+import { isAuthId, readCertificate } from '../../security/certificate.ts'
 import type { Answer } from '../answer.ts'
 import { readBody } from '../body.ts'
 import type { Call, CommandDeps, CommandHandler } from '../call.ts'
 import { Refusal } from '../refusal.ts'
-import { isAuthId } from '../signature.ts'
 
 /** A source system shows the certificate that it signs with. It signs nothing here until an operator has activated it. */
 export const putCert: CommandHandler = async (call, deps): Promise<Answer> => {
