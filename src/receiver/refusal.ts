@@ -1,6 +1,6 @@
 /**
  * Every refusal of the content-server protocol, with its status: the code begins X-ErrorDescription. The protocol knows neither
- * 405 nor 413, hence the 400s. docs/errors.md says what an operator does about each.
+ * 405 nor 413, hence the 400s. docs/source-system.md says what an operator does about each.
  */
 export const refusalStatus = {
   invalid_parameter: 400,
