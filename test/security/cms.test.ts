@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { readSignature, verifies } from '../../src/security/cms.ts'
+import { signWithShortDsa } from '../support/short-dsa.ts'
 import { createSigner, keyKinds, type KeyKind, type Signer, type SigningOptions } from '../support/signer.ts'
 
 const message = 'Z1005056B5A3F21EEFA9C1D04F7B6E8C11rCN%3DTST20301231235959'
@@ -36,6 +37,8 @@ const cases: [string, KeyKind, SigningOptions][] = [
     [digest, 'P-256', { digest, options: bare }],
     [digest, 'P-521', { digest, options: bare }],
   ]),
+  ['md5', 'RSA 1024', { digest: 'md5', options: bare }],
+  ['sha256', 'RSA-PSS 2048', { digest: 'sha256', options: bare }],
   ['no attributes and md5', 'RSA 2048', { digest: 'md5', options: [...bare, '-noattr'] }],
   ['no attributes and sha256', 'RSA 2048', { digest: 'sha256', options: [...bare, '-noattr'] }],
   ['no attributes and sha1', 'DSA 1024', { options: [...bare, '-noattr'] }],
@@ -95,6 +98,31 @@ describe('a signature', () => {
     const renamed = Buffer.from(signature)
     Buffer.from('06072b0e0302860f0f', 'hex').copy(renamed, signature.indexOf(dsaWithSha1))
     expect(check(renamed, 'DSA 1024')).toBe(true)
+  })
+
+  it('by a key of 512 bits, which OpenSSL reads and no longer makes, is verified', async () => {
+    const { key, signature: value } = await signWithShortDsa(message)
+    const signature = { digest: 'sha1', content: undefined, attributes: undefined, isPss: false, value, signerId: undefined }
+    expect(key.asymmetricKeyDetails).toMatchObject({ modulusLength: 512 })
+    expect(verifies(signature, Buffer.from(message), key)).toBe(true)
+    expect(verifies(signature, Buffer.from(`${message}0`), key)).toBe(false)
+  })
+
+  it('is broken by any change of a byte that it covers, and no change makes the reader fall over', async () => {
+    const signature = await signers['DSA 1024'].sign(message, { options: bare })
+    const { attributes, value } = readSignature(signature)!
+    const covered = [attributes!.encoded.subarray(1), value].flatMap((bytes) => {
+      const start = signature.indexOf(bytes)
+      return Array.from(bytes, (_, index) => start + index)
+    })
+    expect(covered.length).toBeGreaterThan(100)
+    const changed = (index: number) => {
+      const copy = Buffer.from(signature)
+      copy[index]! ^= 0xff
+      return copy
+    }
+    for (const index of covered) expect([index, check(changed(index), 'DSA 1024')]).not.toEqual([index, true])
+    for (const index of signature.keys()) expect(() => check(changed(index), 'DSA 1024')).not.toThrow()
   })
 
   it('is told from whatever else may come', async () => {

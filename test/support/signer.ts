@@ -10,7 +10,9 @@ const run = promisify(execFile)
 export const keyKinds = {
   'DSA 1024': { parameters: ['-algorithm', 'DSA', '-pkeyopt', 'dsa_paramgen_bits:1024', '-pkeyopt', 'dsa_paramgen_q_bits:160'] },
   'DSA 2048': { parameters: ['-algorithm', 'DSA', '-pkeyopt', 'dsa_paramgen_bits:2048', '-pkeyopt', 'dsa_paramgen_q_bits:256'] },
+  'RSA 1024': { key: ['-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:1024'] },
   'RSA 2048': { key: ['-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048'] },
+  'RSA-PSS 2048': { key: ['-algorithm', 'RSA-PSS', '-pkeyopt', 'rsa_keygen_bits:2048'] },
   'P-256': { key: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256'] },
   'P-521': { key: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-521'] },
 } as const satisfies Record<string, { key: string[] } | { parameters: string[] }>
