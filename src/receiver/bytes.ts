@@ -9,6 +9,15 @@ export const decodeText = (bytes: Buffer): string => {
   }
 }
 
+const percentEncoded = /%([0-9a-f]{2})/gi
+
+/** The bytes of a value in a query string. `+` is a plus. A percent sign that begins no byte stands for itself. */
+export const decodeBytes = (raw: string): Buffer =>
+  Buffer.from(
+    raw.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))),
+    'latin1',
+  )
+
 /** A header's value as Node and Dicer give it, one character a byte, read as text. */
 export const decodeHeader = (value: string): string => decodeText(Buffer.from(value, 'latin1'))
 
@@ -19,12 +28,3 @@ export const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').
 export const printableAscii = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?')
 
 export const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)
-
-const percentEncoded = /%([0-9a-f]{2})/gi
-
-/** The bytes that a value on the wire stands for. `+` is a plus; a percent sign that begins no byte stands for itself. */
-export const percentDecode = (raw: string): Buffer =>
-  Buffer.from(
-    raw.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))),
-    'latin1',
-  )

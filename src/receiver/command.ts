@@ -1,4 +1,4 @@
-import { decodeText, percentDecode, printableAscii } from './bytes.ts'
+import { decodeBytes, decodeText, printableAscii } from './bytes.ts'
 import { commandRules, formats, type CommandRule, type ParameterName } from './parameters.ts'
 import { Refusal } from './refusal.ts'
 
@@ -41,7 +41,7 @@ export const parseQuery = (query: string): Query => {
     const name = equals < 0 ? token : token.slice(0, equals)
     const raw = equals < 0 ? '' : token.slice(equals + 1)
     const key = name.toLowerCase()
-    if (!parameters.has(key)) parameters.set(key, { name, raw, value: decodeText(percentDecode(raw)) })
+    if (!parameters.has(key)) parameters.set(key, { name, raw, value: decodeText(decodeBytes(raw)) })
   }
   return { command, parameters: [...parameters.values()] }
 }

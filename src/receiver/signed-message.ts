@@ -1,4 +1,4 @@
-import { percentDecode } from './bytes.ts'
+import { decodeBytes } from './bytes.ts'
 import type { Query } from './command.ts'
 import type { CommandRule } from './parameters.ts'
 
@@ -17,7 +17,7 @@ export const signedMessages = ({ parameters }: Query, rule: Pick<CommandRule, 'a
   const candidates = [
     ...(rule.access === 'u' && scanned.length > plain.length ? [Buffer.from(scanned.map(({ raw }) => raw).join(''), 'latin1')] : []),
     Buffer.from(plain.map(({ raw }) => raw).join(''), 'latin1'),
-    Buffer.concat(plain.map(({ raw }) => percentDecode(raw))),
+    Buffer.concat(plain.map(({ raw }) => decodeBytes(raw))),
   ]
   return candidates.filter((candidate, index) => candidates.findIndex((other) => other.equals(candidate)) === index)
 }
