@@ -57,20 +57,31 @@ const events = {
   'cert.deleted': 'was deleted',
 } as const
 
+const shown = (db: Database | Transaction) => [...columns, db.raw("case when is_active then 'active' else 'inactive' end as status")]
+
+const audit = (trx: Transaction, workspaceId: string, event: keyof typeof events, certificate: Certificate, actor: AuditActor) =>
+  record(trx, {
+    workspaceId,
+    event,
+    subjectType: 'Certificate',
+    subjectId: certificate.id,
+    description: `The certificate ${certificate.subject || certificate.serialNumber} of ${certificate.authId} ${events[event]}.`,
+    metadata: { fingerprint_sha256: certificate.fingerprintSha256, valid_to: certificate.validTo.toISOString() },
+    actor,
+  })
+
+/** With their repository. */
+export const removeCertificatesOf = async (
+  trx: Transaction,
+  workspaceId: string,
+  repositoryId: string,
+  actor: AuditActor,
+): Promise<void> => {
+  const deleted: Certificate[] = await trx('certificates').where({ repository_id: repositoryId }).delete().returning(shown(trx))
+  for (const certificate of deleted) await audit(trx, workspaceId, 'cert.deleted', certificate, actor)
+}
+
 export const createCertificates = (db: Database) => {
-  const shown = () => [...columns, db.raw("case when is_active then 'active' else 'inactive' end as status")]
-
-  const audit = (trx: Transaction, workspaceId: string, event: keyof typeof events, certificate: Certificate, actor: AuditActor) =>
-    record(trx, {
-      workspaceId,
-      event,
-      subjectType: 'Certificate',
-      subjectId: certificate.id,
-      description: `The certificate ${certificate.subject || certificate.serialNumber} of ${certificate.authId} ${events[event]}.`,
-      metadata: { fingerprint_sha256: certificate.fingerprintSha256, valid_to: certificate.validTo.toISOString() },
-      actor,
-    })
-
   /** Changes to one repository's certificates take turns. @returns false where there is no such repository */
   const lock = async (trx: Transaction, workspaceId: string, repositoryId: string): Promise<boolean> => {
     const found = await trx('repositories')
@@ -91,7 +102,7 @@ export const createCertificates = (db: Database) => {
       db.transaction(async (trx) => {
         if (!(await lock(trx, workspaceId, repositoryId))) return 'repository_gone'
         const same = { repository_id: repositoryId, auth_id: authId, fingerprint_sha256: facts.fingerprintSha256 }
-        const known: Certificate | undefined = await trx('certificates').select(shown()).where(same).first()
+        const known: Certificate | undefined = await trx('certificates').select(shown(db)).where(same).first()
         if (known) return { certificate: known, isNew: false }
         const counted = await trx('certificates').where({ repository_id: repositoryId }).count({ total: '*' }).first()
         if (Number(counted?.total) >= maxCertificates) return 'too_many'
@@ -114,7 +125,7 @@ export const createCertificates = (db: Database) => {
             signer_id: facts.signerId,
             is_active: status === 'active',
           })
-          .returning(shown())
+          .returning(shown(db))
         await audit(trx, workspaceId, 'cert.received', certificate!, actor)
         if (status === 'active') await audit(trx, workspaceId, 'cert.activated', certificate!, actor)
         return { certificate: certificate!, isNew: true }
@@ -122,15 +133,15 @@ export const createCertificates = (db: Database) => {
 
     /** In order of receipt. */
     list: (workspaceId: string, repositoryId: string, page: PageRequest): Promise<Page<Certificate>> =>
-      pageOf(db('certificates').where({ workspace_id: workspaceId, repository_id: repositoryId }).orderBy('id'), shown(), page),
+      pageOf(db('certificates').where({ workspace_id: workspaceId, repository_id: repositoryId }).orderBy('id'), shown(db), page),
 
     listAll: (repositoryId: string): Promise<Certificate[]> =>
-      db('certificates').select(shown()).where({ repository_id: repositoryId }).orderBy('id'),
+      db('certificates').select(shown(db)).where({ repository_id: repositoryId }).orderBy('id'),
 
     /** The certificates that may sign for a repository, with the bytes in which they came. */
     listActive: (repositoryId: string): Promise<(Certificate & { received: Buffer })[]> =>
       db('certificates')
-        .select([...shown(), 'received'])
+        .select([...shown(db), 'received'])
         .where({ repository_id: repositoryId, is_active: true })
         .orderBy('id'),
 
@@ -156,8 +167,8 @@ export const createCertificates = (db: Database) => {
         const [changed]: Certificate[] = await trx('certificates')
           .where({ ...of, is_active: !isActive })
           .update({ is_active: isActive, updated_at: trx.fn.now() })
-          .returning(shown())
-        if (!changed) return trx('certificates').select(shown()).where(of).first()
+          .returning(shown(db))
+        if (!changed) return trx('certificates').select(shown(db)).where(of).first()
         await audit(trx, workspaceId, isActive ? 'cert.activated' : 'cert.deactivated', changed, actor)
         return changed
       }),
@@ -166,7 +177,7 @@ export const createCertificates = (db: Database) => {
     remove: (workspaceId: string, repositoryId: string, id: string, actor: AuditActor): Promise<boolean> =>
       db.transaction(async (trx) => {
         if (!(await lock(trx, workspaceId, repositoryId))) return false
-        const [deleted]: Certificate[] = await trx('certificates').where({ repository_id: repositoryId, id }).delete().returning(shown())
+        const [deleted]: Certificate[] = await trx('certificates').where({ repository_id: repositoryId, id }).delete().returning(shown(db))
         if (!deleted) return false
         await audit(trx, workspaceId, 'cert.deleted', deleted, actor)
         return true

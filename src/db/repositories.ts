@@ -1,4 +1,6 @@
 import { newId } from '../ids.ts'
+import type { AuditActor } from './audit.ts'
+import { removeCertificatesOf } from './certificates.ts'
 import { isDuplicate, type Database, type Transaction } from './database.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 import { lockWiring } from './workspaces.ts'
@@ -119,7 +121,7 @@ export const createRepositories = (db: Database | Transaction) => {
      * because it may hold documents that its activation shall release. The row stays, for the documents that name it.
      * @returns false where there is none
      */
-    remove: (workspaceId: string, id: string): Promise<boolean> =>
+    remove: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
       db.transaction(async (trx) => {
         await lockWiring(trx, workspaceId)
         const deleted = await trx('repositories')
@@ -127,7 +129,7 @@ export const createRepositories = (db: Database | Transaction) => {
           .whereNull('deleted_at')
           .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         if (deleted === 0) return false
-        await trx('certificates').where({ repository_id: id }).delete()
+        await removeCertificatesOf(trx, workspaceId, id, actor)
         await trx.raw(
           `
           with unlinked as (

@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import type { Config } from '../config.ts'
-import type { AuditActor } from '../db/audit.ts'
 import { createCertificates } from '../db/certificates.ts'
 import type { Database } from '../db/database.ts'
 import { createRepositories } from '../db/repositories.ts'
 import { AppError } from '../errors.ts'
 import { isId } from '../ids.ts'
-import type { Actor } from '../security/api-keys.ts'
 import { isAuthId, readCertificate } from '../security/certificate.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound, validationFailed } from './faults.ts'
 import { idParams, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
@@ -40,7 +39,6 @@ const certificate = resource(
 
 const certificateParams = idParams.extend({ certificateId: z.string().refine(isId) })
 const present = resourceOf('certificate')
-const actorOf = ({ userId }: Actor): AuditActor => ({ type: 'api_key', userId })
 
 export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[] => {
   const certificates = createCertificates(db)
@@ -77,13 +75,13 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       status: 201,
       handle: async ({ params, body }, { workspaceId, actor }) => {
         if (!(await repositories.find(workspaceId, params.id))) throw notFound()
-        const received = Buffer.from(body.certificate)
-        const facts = received.length <= config.RELAY_CERTIFICATE_MAX_BYTES ? readCertificate(received) : undefined
+        const given = Buffer.from(body.certificate)
+        const facts = given.length <= config.RELAY_CERTIFICATE_MAX_BYTES ? readCertificate(given) : undefined
         if (!facts) {
           throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
         }
         const outcome = await certificates.receive(
-          { ...body, workspaceId, repositoryId: params.id, received, facts, actor: actorOf(actor) },
+          { ...body, workspaceId, repositoryId: params.id, received: facts.der, facts, actor: actorOf(actor) },
           config.RELAY_REPOSITORY_MAX_CERTIFICATES,
         )
         if (outcome === 'repository_gone') throw notFound()

@@ -3,6 +3,7 @@ import { createCertificates } from '../db/certificates.ts'
 import type { Database } from '../db/database.ts'
 import { createRepositories } from '../db/repositories.ts'
 import { AppError } from '../errors.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
 import { idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
@@ -111,8 +112,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       params: idParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await repositories.remove(workspaceId, params.id))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await repositories.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
       },
     }),
   ]

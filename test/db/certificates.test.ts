@@ -101,8 +101,9 @@ describe('certificates', () => {
     expect(await mine.certificates.setStatus(other.workspaceId, other.repositoryId, id, 'active', actor)).toBeUndefined()
     expect(await mine.certificates.remove(other.workspaceId, other.repositoryId, id, actor)).toBe(false)
 
-    await createRepositories(database.db).remove(mine.workspaceId, mine.repositoryId)
+    await createRepositories(database.db).remove(mine.workspaceId, mine.repositoryId, actor)
     expect(await mine.certificates.listAll(mine.repositoryId)).toEqual([])
     expect(await mine.receive(signers[0]!)).toBe('repository_gone')
+    expect((await mine.auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'cert.deleted'])
   })
 })

@@ -2,7 +2,7 @@ import { createCertificates } from '../../src/db/certificates.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type KeyKind, type Signer } from '../support/signer.ts'
-import type { CallOptions, SourceAnswer } from '../support/source-system.ts'
+import { multipartBody, part, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -169,6 +169,20 @@ describe.each<[KeyKind, string]>([
     const query = await signed.getQuery({ mode: 'rd' })
     expect((await signed.source.call(query.replace('get&', 'info&'))).status).toBe(200)
     expect((await signed.source.call(query, { method: 'HEAD' })).status).toBe(200)
+  })
+
+  it('creates by POST without signing what the parts say', async () => {
+    const query = await signed.sign('create', [...beginOf({ docId: 'P1' }), ...endOf('c', {})], base)
+    const post = (text: string) =>
+      signed.source.call(text, {
+        method: 'POST',
+        headers: { 'content-type': 'multipart/form-data; boundary=B' },
+        body: multipartBody('B', [part('data', 'hello'), part('note', 'a note')]),
+      })
+    expect(outcome(await post(query.replace('docId=P1', 'docId=P2')))).toEqual([401, 'signature_invalid'])
+    expect(outcome(await post(query))).toEqual([201, undefined])
+    const info = await signed.source.call(await signed.sign('info', [...beginOf({ docId: 'P1' }), ...endOf('r', {})], base))
+    expect([info.status, info.headers['x-numbercomps']]).toEqual([200, '2'])
   })
 
   it('need not sign what the interface leaves unsigned', async () => {
