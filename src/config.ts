@@ -74,6 +74,9 @@ export const environment = z.object({
     'How long a command waits for another one that is changing the same document, before it answers 409',
   ),
   RELAY_SEARCH_MAX_RESULTS: integer(10_000, 1, 'Hits that one search answers with, however many are asked for'),
+  RELAY_SIGNATURE_SKEW_MS: integer(120_000, 0, 'How long after its expiration a signed URL is still taken, for clocks that differ'),
+  RELAY_CERTIFICATE_MAX_BYTES: integer(256 * KiB, 1 * KiB, 'A certificate, as a source system sends it'),
+  RELAY_REPOSITORY_MAX_CERTIFICATES: integer(100, 1, 'Certificates one repository holds, inactive ones included'),
   RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),
 
   CONTENT_S3_BUCKET: z.string().optional().describe('Keeps document bytes in this bucket instead of PostgreSQL'),

@@ -1,4 +1,6 @@
 import { newId } from '../ids.ts'
+import type { AuditActor } from './audit.ts'
+import { removeCertificatesOf } from './certificates.ts'
 import { isDuplicate, type Database, type Transaction } from './database.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 import { lockWiring } from './workspaces.ts'
@@ -115,11 +117,11 @@ export const createRepositories = (db: Database | Transaction) => {
     },
 
     /**
-     * Stops receipts: the links go, and the active connections that have no other repository with them. An inactive one stays,
+     * Stops receipts: the links and certificates go, and the active connections that have no other repository with them. An inactive one stays,
      * because it may hold documents that its activation shall release. The row stays, for the documents that name it.
      * @returns false where there is none
      */
-    remove: (workspaceId: string, id: string): Promise<boolean> =>
+    remove: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
       db.transaction(async (trx) => {
         await lockWiring(trx, workspaceId)
         const deleted = await trx('repositories')
@@ -127,6 +129,7 @@ export const createRepositories = (db: Database | Transaction) => {
           .whereNull('deleted_at')
           .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         if (deleted === 0) return false
+        await removeCertificatesOf(trx, workspaceId, id, actor)
         await trx.raw(
           `
           with unlinked as (

@@ -5,6 +5,7 @@ import type { Log } from '../log.ts'
 import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
+import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
 import { documentEndpoints, type DocumentDeps } from './documents.ts'
@@ -13,7 +14,7 @@ import { answerErrors } from './errors.ts'
 import { repositoryEndpoints } from './repositories.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] &
@@ -25,6 +26,7 @@ export interface ApiDeps extends EndpointDeps {
 export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...destinationEndpoints(deps),
   ...repositoryEndpoints(deps),
+  ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
   ...documentEndpoints(deps),
   ...apiKeyEndpoints(deps),

@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { createCertificates } from '../db/certificates.ts'
 import type { Database } from '../db/database.ts'
 import { createRepositories } from '../db/repositories.ts'
 import { AppError } from '../errors.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
 import { idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
@@ -32,6 +34,7 @@ const present = resourceOf('repository')
 
 export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
   const repositories = createRepositories(db)
+  const certificates = createCertificates(db)
   return [
     endpoint({
       method: 'GET',
@@ -55,7 +58,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       handle: async ({ params }, { workspaceId }) => {
         const found = await repositories.find(workspaceId, params.id)
         if (!found) throw notFound()
-        return { data: present({ ...found, certificates: [], connections: await repositories.listConnections(params.id) }) }
+        const [listed, connections] = await Promise.all([certificates.listAll(params.id), repositories.listConnections(params.id)])
+        return { data: present({ ...found, certificates: listed, connections }) }
       },
     }),
 
@@ -108,8 +112,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       params: idParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await repositories.remove(workspaceId, params.id))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await repositories.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
       },
     }),
   ]

@@ -2,6 +2,12 @@ import ipaddr from 'ipaddr.js'
 import type { Source } from '../db/sources.ts'
 import type { Command } from './command.ts'
 import { Refusal } from './refusal.ts'
+import { checkSignature, type SignatureDeps } from './signature.ts'
+
+interface Caller {
+  sourceIp: string
+  receivedAt: Date
+}
 
 /** @throws Refusal where the workspace names the addresses it is sent to from, and this is none of them */
 export const checkAddress = (allowedCidrs: string[], sourceIp: string): void => {
@@ -16,11 +22,15 @@ export const checkAddress = (allowedCidrs: string[], sourceIp: string): void => 
 }
 
 /** @throws Refusal where this command may not be carried out on this repository, whatever it says */
-export const checkAccess = ({ workspace, repository }: Source, command: Command, sourceIp: string): void => {
-  checkAddress(workspace.settings.receiverAllowedCidrs, sourceIp)
-  if (repository.status !== 'active') throw new Refusal('repository_inactive', 'the repository is switched off')
-  if (!repository.signatureVerification) return
-  // what cannot be verified is never let through
-  if (!command.find('secKey')) throw new Refusal('signature_missing', 'the repository takes signed requests only')
-  throw new Refusal('signature_invalid', 'verification of signatures is not available in this version; switch it off for this repository')
+export const checkAccess = async (
+  source: Source,
+  command: Command,
+  { sourceIp, receivedAt }: Caller,
+  deps: SignatureDeps,
+): Promise<void> => {
+  checkAddress(source.workspace.settings.receiverAllowedCidrs, sourceIp)
+  if (source.repository.status !== 'active') throw new Refusal('repository_inactive', 'the repository is switched off')
+  // what a source system may not do unsigned is the repository's decision: its flag off, a secKey is not even looked at
+  const { access } = command.rule
+  if (source.repository.signatureVerification && access) await checkSignature(source.repository.id, command, access, receivedAt, deps)
 }

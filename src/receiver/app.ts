@@ -2,6 +2,7 @@ import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import { createAppends, type AppendConfig } from '../db/appends.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
+import { createCertificates } from '../db/certificates.ts'
 import type { Database } from '../db/database.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
@@ -28,7 +29,7 @@ export interface ReceiverDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
+  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS' | 'RELAY_SIGNATURE_SKEW_MS'>
   log: Log
 }
 
@@ -39,10 +40,12 @@ const newestProtocol = '0047'
 /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
 export const createReceiver = ({ db, sources, receipts, contents, launch, config, log }: ReceiverDeps): Middleware => {
   const workspaces = createWorkspaces(db)
+  const certificates = createCertificates(db)
   const deps: CommandDeps = {
     appends: createAppends(db, config),
     turns: createTurns(config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS),
     archiveDocuments: createArchiveDocuments(db, config),
+    certificates,
     receipts,
     contents,
     launch,
@@ -58,7 +61,7 @@ export const createReceiver = ({ db, sources, receipts, contents, launch, config
 
     const source = await sources.find(userSlug, workspaceSlug, command.get('contRep'))
     if (!source) throw unknownRepository()
-    checkAccess(source, command, ctx.ip)
+    await checkAccess(source, command, { sourceIp: ctx.ip, receivedAt }, { listKeys: certificates.listKeys, config })
     return documentCommands[name]({ source, command, request: ctx.req, receivedAt }, deps)
   }
 

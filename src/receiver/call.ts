@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Appends } from '../db/appends.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
+import type { Certificates } from '../db/certificates.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Source } from '../db/sources.ts'
 import type { Log } from '../log.ts'
@@ -12,7 +13,7 @@ import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
 import type { Turns } from './turns.ts'
 
-/** A document command that may be carried out. */
+/** A command on a repository that may be carried out. */
 export interface Call {
   source: Source
   command: Command
@@ -31,11 +32,16 @@ export interface CommandDeps {
   /** Lets the appends to one component follow each other. */
   turns: Turns
   archiveDocuments: ArchiveDocuments
+  certificates: Certificates
   receipts: Receipts
   contents: Contents
   launch: Launcher['launch']
   log: Log
-  limits: BodyLimits & Pick<Config, 'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_SEARCH_MAX_RESULTS'>
+  limits: BodyLimits &
+    Pick<
+      Config,
+      'RELAY_DOCUMENT_MAX_PARTS' | 'RELAY_SEARCH_MAX_RESULTS' | 'RELAY_CERTIFICATE_MAX_BYTES' | 'RELAY_REPOSITORY_MAX_CERTIFICATES'
+    >
 }
 
 export type CommandHandler = (call: Call, deps: CommandDeps) => Promise<Answer>

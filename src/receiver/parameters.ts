@@ -25,8 +25,10 @@ export type CommandName =
   | 'delete'
   | 'docGet'
   | 'get'
+  | 'getCert'
   | 'info'
   | 'mCreate'
+  | 'putCert'
   | 'search'
   | 'update'
 
@@ -94,6 +96,19 @@ export const commandRules: CommandRule[] = [
     access: null,
     // administrators call it from a browser, without any of them
     parameters: [{ name: 'contRep' }, { name: 'pVersion' }, { name: 'resultAs' }],
+  },
+  {
+    // by design anybody may send a certificate: it is inert until an operator activates it
+    command: 'putCert',
+    methods: ['PUT'],
+    access: null,
+    parameters: [{ name: 'contRep', mandatory: true }, { name: 'authId', mandatory: true }, pVersion],
+  },
+  {
+    command: 'getCert',
+    methods: ['GET'],
+    access: null,
+    parameters: [{ name: 'contRep', mandatory: true }, pVersion],
   },
   {
     command: 'info',

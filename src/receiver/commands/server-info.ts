@@ -1,7 +1,7 @@
 import { plainText, type Answer } from '../answer.ts'
 import { dateOf, timeOf } from '../archived.ts'
-import { printableAscii } from '../bytes.ts'
 import { escapeHtml, page } from '../html.ts'
+import { asLine } from '../lines.ts'
 
 export interface ServerInfo {
   repositories: { repoId: string; name: string; status: 'active' | 'inactive'; signatureVerification?: boolean }[]
@@ -42,11 +42,6 @@ export const serverInfo = ({ repositories, pVersion, asHtml, now }: ServerInfo):
 }
 
 type Line = Record<string, string>
-
-const asLine = (line: Line): string => {
-  const pairs = Object.entries(line).map(([key, value]) => `${key}="${printableAscii(value).replaceAll('"', '""')}";`)
-  return `${pairs.join('')}\r\n`
-}
 
 const asPage = (lines: Line[]): string => {
   const tables = lines.map((line) => {

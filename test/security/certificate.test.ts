@@ -1,0 +1,72 @@
+import { createHash, X509Certificate } from 'node:crypto'
+import { readCertificate } from '../../src/security/certificate.ts'
+import { createSigner, type Signer } from '../support/signer.ts'
+
+let dsa: Signer
+let rsa: Signer
+let curve: Signer
+
+beforeAll(async () => {
+  ;[dsa, rsa, curve] = await Promise.all([createSigner('DSA 1024'), createSigner('RSA 2048', '/CN=ABC'), createSigner('P-256', '/CN=EC')])
+}, 60_000)
+afterAll(() => Promise.all([dsa, rsa, curve].map((signer) => signer.remove())))
+
+const base64 = (bytes: Buffer, lineCharacters = 76) =>
+  bytes.toString('base64').replaceAll(new RegExp(`.{${lineCharacters}}`, 'g'), '$&\r\n')
+const inPem = (label: string, bytes: Buffer) => `-----BEGIN ${label}-----\r\n${base64(bytes, 64)}\r\n-----END ${label}-----\r\n`
+
+describe('a certificate', () => {
+  it.each<[string, () => string | Buffer]>([
+    ['DER', () => dsa.der],
+    ['DER with something behind it', () => Buffer.concat([dsa.der, Buffer.from('\r\n')])],
+    ['PEM', () => dsa.pem],
+    ['PEM after a preface', () => `Bag Attributes\n    friendlyName: TST\n${dsa.pem}`],
+    ['PEM with another one behind it', () => dsa.pem + rsa.pem],
+    ['PKCS#7', () => dsa.pkcs7],
+    ['PKCS#7 in PEM', () => inPem('PKCS7', dsa.pkcs7)],
+    ['PKCS#7 in PEM under the name of a certificate', () => inPem('CERTIFICATE', dsa.pkcs7)],
+    ['base64 of DER', () => dsa.der.toString('base64')],
+    ['base64 of DER in lines', () => `${base64(dsa.der)}\r\n`],
+    ['base64 of PKCS#7', () => base64(dsa.pkcs7)],
+    ['base64 of PEM', () => base64(Buffer.from(dsa.pem))],
+  ])('is read as %s', (_, body) => {
+    expect(readCertificate(Buffer.from(body()))?.der).toEqual(dsa.der)
+  })
+
+  it('tells what an operator compares', () => {
+    const { der: _, validFrom, validTo, ...facts } = readCertificate(dsa.pkcs7)!
+    const { fingerprint, fingerprint256, serialNumber } = new X509Certificate(dsa.der)
+    expect(facts).toEqual({
+      subject: 'C=DE, O=SAP Trust Community, OU=SAP Web AS, CN=TST',
+      issuer: 'C=DE, O=SAP Trust Community, OU=SAP Web AS, CN=TST',
+      serialNumber: serialNumber.toLowerCase(),
+      keyAlgorithm: 'dsa',
+      keyBits: 1024,
+      fingerprintSha1: createHash('sha1').update(dsa.der).digest('hex'),
+      fingerprintSha256: fingerprint256.replaceAll(':', '').toLowerCase(),
+      signerId: expect.stringMatching(/^[0-9a-f]{64}$/),
+    })
+    expect(facts.fingerprintSha1).toBe(fingerprint.replaceAll(':', '').toLowerCase())
+    expect(validTo.getTime() - validFrom.getTime()).toBe(30 * 86_400_000)
+    expect(readCertificate(rsa.der)).toMatchObject({ subject: 'CN=ABC', keyAlgorithm: 'rsa', keyBits: 2048 })
+    expect(readCertificate(curve.der)).toMatchObject({ subject: 'CN=EC', keyAlgorithm: 'ec', keyBits: 256 })
+  })
+
+  it.each<[string, () => string | Buffer]>([
+    ['nothing', () => ''],
+    ['words', () => 'hello, this is a certificate'],
+    ['zeros', () => Buffer.alloc(1_000)],
+    ['half of one', () => dsa.der.subarray(0, 300)],
+    ['a PEM of nonsense', () => inPem('CERTIFICATE', Buffer.from('nonsense'))],
+    ['a PEM without an end', () => dsa.pem.slice(0, 200)],
+    ['base64 of base64', () => base64(Buffer.from(base64(dsa.der)))],
+    ['base64 of nonsense', () => base64(Buffer.from('nonsense'))],
+    ['nested beyond reason', () => Buffer.from('3080'.repeat(100_000), 'hex')],
+    ['a long text that nearly is one', () => '-----BEGIN CERTIFICATE-----'.repeat(9_000)],
+    ['a megabyte of base64', () => 'A'.repeat(250_000)],
+  ])('is told from %s', (_, body) => {
+    const began = performance.now()
+    expect(readCertificate(Buffer.from(body()))).toBeUndefined()
+    expect(performance.now() - began).toBeLessThan(1_000)
+  })
+})
