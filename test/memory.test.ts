@@ -13,7 +13,7 @@ const sizeBytes = 1024 * MiB
 const growthMaxBytes = 96 * MiB
 
 describe('a document of 1 GiB', () => {
-  it('arrives whole, while api and worker each grow by less than 96 MiB', async () => {
+  it('arrives whole while api and worker each grow by less than 96 MiB, and the api by no more when it is read and searched', async () => {
     const database = await createTestDatabase()
     const env = await startTemporalDevServer()
     const sink = await startWebhookSink()
@@ -42,6 +42,18 @@ describe('a document of 1 GiB', () => {
         expect(await answered).toBe(201)
         return hash.digest('hex')
       }
+      const read = async (command: string, more = ''): Promise<{ sizeBytes: number; end: string }> => {
+        const query = `${command}&pVersion=0045&contRep=Z1&docId=LARGE${more}`
+        const answer = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?${query}`)
+        expect(answer.status).toBe(200)
+        let received = 0
+        let last: Uint8Array = new Uint8Array()
+        for await (const piece of answer.body!) {
+          received += piece.length
+          last = piece
+        }
+        return { sizeBytes: received, end: Buffer.from(last).toString('latin1') }
+      }
       const untilDelivered = async (count: number) => {
         for (const deadline = Date.now() + 180_000; sink.calls.length < count; await delay(100)) {
           if (Date.now() > deadline) throw new Error('not delivered in time')
@@ -60,6 +72,14 @@ describe('a document of 1 GiB', () => {
       expect(growth.api).toBeLessThan(growthMaxBytes)
       expect(growth.worker).toBeLessThan(growthMaxBytes)
       expect(await database.db('documents').where({ workspace_id: workspaceId, size_bytes: sizeBytes })).toHaveLength(1)
+
+      const peakBefore = (await api.memory()).peak
+      expect((await read('docGet')).sizeBytes).toBeGreaterThan(sizeBytes)
+      // what random bytes do not hold, so that all of them are looked at
+      const nowhere = '&compId=data&caseSensitive=y&pattern=none%20of%20these%20bytes'
+      expect((await read('search', nowhere)).end).toBe('0;')
+      expect((await read('search', `${nowhere}&fromOffset=${sizeBytes}&toOffset=0`)).end).toBe('0;')
+      expect((await api.memory()).peak - peakBefore).toBeLessThan(growthMaxBytes)
     } finally {
       await Promise.all([api.kill(), worker.kill()])
       await sink.stop()

@@ -1,4 +1,3 @@
-import { buffer } from 'node:stream/consumers'
 import type { Content, ContentStore } from './store.ts'
 
 /** What is looked for: matches that begin at `from` to `to`, both inclusive; may overlap. */
@@ -19,20 +18,18 @@ interface Options {
   goOn?: () => void
 }
 
-// what the PostgreSQL store reads in one go; a search holds a few of them
+// what the PostgreSQL store reads in one go
 const defaultWindowBytes = 2 * 1024 * 1024
 
 const upperA = 0x41
 const upperZ = 0x5a
 const caseDistance = 0x20
 
-/** Changes the bytes in place. */
-const toLowerCase = (bytes: Buffer): Buffer => {
+const toLowerCaseInPlace = (bytes: Buffer): void => {
   for (let index = 0; index < bytes.length; index += 1) {
     const byte = bytes[index]!
     if (byte >= upperA && byte <= upperZ) bytes[index] = byte + caseDistance
   }
-  return bytes
 }
 
 /**
@@ -46,41 +43,48 @@ export const searchContent = async (
   { windowBytes = defaultWindowBytes, goOn = () => {} }: Options = {},
 ): Promise<number[]> => {
   const { isBackward, isCaseSensitive, maxResults } = search
-  const pattern = isCaseSensitive ? search.pattern : toLowerCase(Buffer.from(search.pattern))
+  const pattern = Buffer.from(search.pattern)
+  if (!isCaseSensitive) toLowerCaseInPlace(pattern)
   const carryBytes = pattern.length - 1
   const first = search.from
   const last = Math.min(search.to + carryBytes, content.sizeBytes - 1)
+  // one for all windows: a new one each would be garbage faster than it is collected
+  const bytes = Buffer.alloc(Math.min(windowBytes, Math.max(last - first + 1, 0)) + carryBytes)
+  let carried = 0
   const found: number[] = []
 
-  const read = async (start: number, end: number): Promise<Buffer> => {
+  const readInto = async (at: number, start: number, end: number): Promise<void> => {
     goOn()
-    const bytes = await buffer(store.read(content, { start, end }))
-    if (bytes.length !== end - start + 1) throw new Error(`content ${content.id} lacks bytes between ${start} and ${end}`)
-    return isCaseSensitive ? bytes : toLowerCase(bytes)
+    let filled = 0
+    for await (const piece of store.read(content, { start, end })) filled += (piece as Buffer).copy(bytes, at + filled)
+    if (filled !== end - start + 1) throw new Error(`content ${content.id} lacks bytes between ${start} and ${end}`)
+    if (!isCaseSensitive) toLowerCaseInPlace(bytes.subarray(at, at + filled))
   }
 
-  let carry: Buffer = Buffer.alloc(0)
   if (isBackward) {
     for (let end = last; end >= first && found.length < maxResults; end -= windowBytes) {
       const start = Math.max(end - windowBytes + 1, first)
-      const bytes = Buffer.concat([await read(start, end), carry])
-      for (
-        let at = bytes.lastIndexOf(pattern);
-        at >= 0 && found.length < maxResults;
-        at = at > 0 ? bytes.lastIndexOf(pattern, at - 1) : -1
-      ) {
+      const length = end - start + 1
+      bytes.copyWithin(length, 0, carried)
+      await readInto(0, start, end)
+      const window = bytes.subarray(0, length + carried)
+      for (let at = window.lastIndexOf(pattern); at >= 0 && found.length < maxResults;) {
         found.push(start + at)
+        at = at > 0 ? window.lastIndexOf(pattern, at - 1) : -1
       }
-      carry = Buffer.from(bytes.subarray(0, carryBytes))
+      carried = Math.min(window.length, carryBytes)
     }
   } else {
     for (let start = first; start <= last && found.length < maxResults; start += windowBytes) {
-      const bytes = Buffer.concat([carry, await read(start, Math.min(start + windowBytes - 1, last))])
-      const offset = start - carry.length
-      for (let at = bytes.indexOf(pattern); at >= 0 && found.length < maxResults; at = bytes.indexOf(pattern, at + 1)) {
+      const end = Math.min(start + windowBytes - 1, last)
+      await readInto(carried, start, end)
+      const window = bytes.subarray(0, carried + end - start + 1)
+      const offset = start - carried
+      for (let at = window.indexOf(pattern); at >= 0 && found.length < maxResults; at = window.indexOf(pattern, at + 1)) {
         found.push(offset + at)
       }
-      carry = Buffer.from(bytes.subarray(Math.max(bytes.length - carryBytes, 0)))
+      carried = Math.min(window.length, carryBytes)
+      bytes.copyWithin(0, window.length - carried, window.length)
     }
   }
   return found
