@@ -87,6 +87,8 @@ export const messagesOf = (plans: Plan[]): DocumentMessage[] =>
 
 /** The archive document that the planned ones belong to, as a statement that returns its id, or no row where it cannot be had. */
 export interface Archive {
+  /** Of the prepared statement that it becomes a part of: another one for another `sql`. */
+  name: string
   sql: string
   bindings: Record<string, string | number | Date | null>
 }
@@ -119,8 +121,9 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
   )
   const messages = messagesOf(plans).map((message) => ({ document_id: message.documentId, workflow_input: message }))
 
-  const { rows } = await db.raw<{ rows: { inserted: boolean }[] }>(
-    `
+  const { rows } = await db
+    .raw<{ rows: { inserted: boolean }[] }>(
+      `
     with archive_document as (
       ${archive.sql}
     ), document as (
@@ -152,20 +155,21 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
     )
     select count(*) > 0 as inserted from archive_document
     `,
-    {
-      ...archive.bindings,
-      workspaceId: source.workspace.id,
-      repositoryId: source.repository.id,
-      repoId: source.repository.repoId,
-      docId,
-      ...metadata,
-      receivedAt,
-      documents: JSON.stringify(documents),
-      deliveries: JSON.stringify(deliveries),
-      messages: JSON.stringify(messages),
-      shard: randomInt(countShards),
-      kept: documents.filter(({ status }) => status !== 'discarded').length,
-    },
-  )
+      {
+        ...archive.bindings,
+        workspaceId: source.workspace.id,
+        repositoryId: source.repository.id,
+        repoId: source.repository.repoId,
+        docId,
+        ...metadata,
+        receivedAt,
+        documents: JSON.stringify(documents),
+        deliveries: JSON.stringify(deliveries),
+        messages: JSON.stringify(messages),
+        shard: randomInt(countShards),
+        kept: documents.filter(({ status }) => status !== 'discarded').length,
+      },
+    )
+    .options({ name: `insert-documents-${archive.name}` })
   return rows[0]!.inserted
 }

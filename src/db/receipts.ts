@@ -25,6 +25,7 @@ export interface Update extends Arrival {
 
 // of two at the same time, the second one waits here for the first one's commit
 const newArchiveDocument = ({ docProt }: Receipt, limit: LockLimit): Archive => ({
+  name: 'create',
   sql: `
       insert into archive_documents (id, workspace_id, repository_id, doc_id, doc_prot, created_at, modified_at)
       select :archiveDocumentId, :workspaceId, :repositoryId, :docId, :docProt, :receivedAt::timestamptz, :receivedAt::timestamptz
@@ -36,6 +37,7 @@ const newArchiveDocument = ({ docProt }: Receipt, limit: LockLimit): Archive => 
 
 // what is discarded has no archive document, and still must not be taken for one that was kept while something was wired
 const noArchiveDocument: Archive = {
+  name: 'discard',
   sql: `
       select null::text as id
       where not exists (
@@ -49,6 +51,7 @@ const noArchiveDocument: Archive = {
 
 // two updates may commit in the other order than they came in
 const changedArchiveDocument = (archiveDocumentId: string): Archive => ({
+  name: 'update',
   sql: `
       update archive_documents
       set modified_at = greatest(modified_at, :receivedAt::timestamptz)
