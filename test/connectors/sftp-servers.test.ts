@@ -129,7 +129,7 @@ describe('the settings of sftp', () => {
   })
 
   test('refuse credentials that cannot work, before anything is sent', () => {
-    const key = ssh2.utils.generateKeyPairSync('ed25519', { passphrase: 'right', cipher: 'aes256-cbc', rounds: 16 }).private
+    const key = ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256, passphrase: 'right', cipher: 'aes256-cbc', rounds: 16 }).private
     const fits = (credentials: object) => sftp.credentials.safeParse({ username: 'relay', ...credentials }).success
     expect(fits({ private_key: key, passphrase: 'right' })).toBe(true)
     expect(fits({ private_key: key, passphrase: 'wrong' })).toBe(false)

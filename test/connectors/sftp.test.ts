@@ -8,7 +8,7 @@ import { describeConnector } from './conformance.ts'
 
 describeConnector('sftp', async () => {
   const server = await startSshd()
-  const stranger = ssh2.utils.generateKeyPairSync('ed25519')
+  const stranger = ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 })
   const target = (port = server.port, config: object = {}, credentials: object = {}) => ({
     config: sftp.config.parse({ host: '127.0.0.1', port, host_key_sha256: server.hostKeyFingerprint, ...config }),
     credentials: sftp.credentials.parse({ username: server.username, private_key: server.privateKey, ...credentials }),

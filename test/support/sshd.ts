@@ -29,8 +29,8 @@ export const startSshd = async (): Promise<Sshd> => {
   // the folder it gives up its privileges in
   if (process.getuid?.() === 0) await mkdir('/run/sshd', { recursive: true })
 
-  const host = ssh2.utils.generateKeyPairSync('ed25519')
-  const user = ssh2.utils.generateKeyPairSync('ed25519')
+  const host = ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 })
+  const user = ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 })
   await writeFile(join(root, 'host_key'), host.private, { mode: 0o600 })
   await writeFile(join(root, 'host_key.pub'), host.public)
   await writeFile(join(root, 'authorized_keys'), user.public)
