@@ -1,0 +1,171 @@
+import { part } from '../../support/source-system.ts'
+import { alphabet, alphabetType } from './administration.ts'
+import { compIdsOf, partsOf, post } from './answers.ts'
+import { outcomeOf, put, type Step, type Story } from './story.ts'
+
+const longAgo = '2026-03-02T10:15:30Z'
+
+/** As if all that was received so far had been on another day. */
+const age = async ({ scene, workspaceId }: Story, docId: string) => {
+  const of = { workspace_id: workspaceId, doc_id: docId }
+  await scene.db('archive_documents').where(of).update({ created_at: longAgo, modified_at: longAgo })
+  await scene.db('documents').where(of).update({ received_at: longAgo, modified_at: longAgo })
+}
+
+// two records of an index: where a line of data begins, how long it is, what it is about
+const index = [
+  `0 46 DKEY${'Customer'.padEnd(40)}${'0'.padStart(3)}${'10'.padStart(3)}`,
+  '73 138 DAINLH        ',
+  '211 120 DAINLH-400    ',
+  '',
+].join('\n')
+
+export const documents: Step[] = [
+  [
+    '7: info tells of the document and its component, without the bytes',
+    async ({ ask }) => {
+      const answer = await ask('info')
+      const [date, time] = [expect.stringMatching(/^\d{4}-\d\d-\d\d$/), expect.stringMatching(/^\d\d:\d\d:\d\d$/)]
+      expect(answer).toMatchObject({
+        status: 200,
+        headers: { 'x-numbercomps': '1', 'x-contentrep': 'Z1', 'x-docid': 'D1', 'x-datec': date, 'x-timec': time },
+      })
+      expect(answer.headers).toMatchObject({ 'x-datem': date, 'x-timem': time, 'x-docstatus': 'online', 'x-pversion': '0045' })
+      expect(partsOf(answer)).toMatchObject([
+        {
+          headers: {
+            'content-type': alphabetType,
+            'content-length': '0',
+            'x-content-length': String(alphabet.length),
+            'x-compid': 'data',
+            'x-compdatec': date,
+            'x-comptimec': time,
+            'x-compdatem': date,
+            'x-comptimem': time,
+            'x-compstatus': 'online',
+          },
+          body: '',
+        },
+      ])
+    },
+  ],
+  [
+    '8: get gives the same bytes back, under the same content type',
+    async ({ ask }) => {
+      const headers = { 'content-type': alphabetType, 'content-length': String(alphabet.length) }
+      expect(await ask('get')).toMatchObject({ status: 200, headers, body: Buffer.from(alphabet) })
+      expect(await ask('get', { compId: 'data' })).toMatchObject({ status: 200, headers, body: Buffer.from(alphabet) })
+      expect(await ask('get', { method: 'HEAD' })).toMatchObject({ status: 200, headers, body: Buffer.alloc(0) })
+    },
+  ],
+  [
+    '9: get of a range gives exactly these bytes',
+    async ({ ask }) => {
+      const answer = await ask('get', { more: { fromOffset: '10', toOffset: '19' } })
+      expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '10' }, body: Buffer.from('klmnopqrst') })
+    },
+  ],
+  [
+    '10: get of a range that goes beyond the end gives what there is',
+    async ({ ask }) => {
+      const beyond = await ask('get', { more: { fromOffset: '20', toOffset: '1000' } })
+      expect(beyond).toMatchObject({ status: 200, headers: { 'content-length': '6' }, body: Buffer.from('uvwxyz') })
+      const behind = await ask('get', { more: { fromOffset: '1000' } })
+      expect(behind).toMatchObject({ status: 200, headers: { 'content-length': '0' }, body: Buffer.alloc(0) })
+    },
+  ],
+  [
+    '11: docGet gives the component as a part of its size',
+    async ({ ask }) => {
+      const answer = await ask('docGet')
+      const size = String(alphabet.length)
+      expect([answer.status, answer.headers['x-numbercomps']]).toEqual([200, '1'])
+      expect(partsOf(answer)).toMatchObject([{ headers: { 'content-length': size, 'x-content-length': size }, body: alphabet }])
+    },
+  ],
+  [
+    '12: create by POST keeps its components in their order',
+    async ({ ask }) => {
+      const bytes = Buffer.from([0, 13, 10, 45, 45, 255])
+      const parts = [part('data', bytes), part('descr', index, 'application/x-alf-descr'), part('note', 'n', 'application/x-note')]
+      expect(await outcomeOf(ask('create', { docId: 'D2', ...post(parts) }))).toEqual([201])
+      const info = await ask('info', { docId: 'D2' })
+      expect(info.headers['x-numbercomps']).toBe('3')
+      expect(compIdsOf(info)).toEqual(['data', 'descr', 'note'])
+      expect(partsOf(await ask('docGet', { docId: 'D2' }))).toMatchObject([
+        { headers: { 'x-compid': 'data', 'content-length': '6' }, body: bytes.toString('latin1') },
+        { headers: { 'x-compid': 'descr', 'content-type': 'application/x-alf-descr' }, body: index },
+        { headers: { 'x-compid': 'note', 'content-type': 'application/x-note' }, body: 'n' },
+      ])
+    },
+  ],
+  [
+    '13: create by POST without parts makes an empty document',
+    async ({ ask }) => {
+      expect(await outcomeOf(ask('create', { docId: 'D3', ...post([]) }))).toEqual([201])
+      for (const answer of [await ask('info', { docId: 'D3' }), await ask('docGet', { docId: 'D3' })]) {
+        expect([answer.status, answer.headers['x-numbercomps'], partsOf(answer)]).toEqual([200, '0', []])
+      }
+    },
+  ],
+  [
+    '14: create by POST with a malformed part leaves nothing',
+    async ({ ask }) => {
+      const parts = [part('data', 'good'), { headers: { 'X-compId': 'note', 'Content-Length': 9 }, body: 'shorter' }]
+      expect(await outcomeOf(ask('create', { docId: 'D4', ...post(parts) }))).toEqual([400, 'invalid_parameter'])
+      expect(await outcomeOf(ask('info', { docId: 'D4' }))).toEqual([404, 'document_not_found'])
+    },
+  ],
+  [
+    '15: get without compId means data1 where there is no data',
+    async ({ ask }) => {
+      expect(await outcomeOf(ask('create', { docId: 'D5', ...post([part('data2', 'two'), part('data1', 'one')]) }))).toEqual([201])
+      expect(await ask('get', { docId: 'D5' })).toMatchObject({ status: 200, headers: { 'x-compid': 'data1' }, body: Buffer.from('one') })
+    },
+  ],
+  [
+    '16: update by PUT adds a component, and moves the day of the change only',
+    async (story) => {
+      await age(story, 'D1')
+      expect(await outcomeOf(story.ask('update', { compId: 'note', ...put('a hit, ', 'application/x-note') }))).toEqual([200])
+      expect(await story.ask('get', { compId: 'note' })).toMatchObject({ status: 200, body: Buffer.from('a hit, ') })
+      const { headers } = await story.ask('info')
+      expect(headers).toMatchObject({ 'x-datec': '2026-03-02', 'x-timec': '10:15:30', 'x-numbercomps': '2' })
+      expect(Date.parse(`${headers['x-datem']}T${headers['x-timem']}Z`)).toBeGreaterThan(Date.parse(longAgo))
+    },
+  ],
+  [
+    '17: update by PUT replaces a component, and leaves the others',
+    async ({ ask }) => {
+      expect(await outcomeOf(ask('update', { compId: 'data', ...put('replaced', 'text/csv') }))).toEqual([200])
+      expect(await ask('get')).toMatchObject({ headers: { 'content-type': 'text/csv' }, body: Buffer.from('replaced') })
+      expect(compIdsOf(await ask('info'))).toEqual(['data', 'note'])
+    },
+  ],
+  [
+    '18: update by PUT of a document that is not there is refused',
+    async ({ ask }) => {
+      expect(await outcomeOf(ask('update', { docId: 'NOWHERE', compId: 'data', ...put('x') }))).toEqual([404, 'document_not_found'])
+    },
+  ],
+  [
+    '19: append adds to a component, and moves the day of its change only',
+    async (story) => {
+      await age(story, 'D1')
+      for (const body of ['a Hit, ', 'a miss']) {
+        expect(await outcomeOf(story.ask('append', { compId: 'note', ...put(body) }))).toEqual([200])
+      }
+      const { body, headers } = await story.ask('get', { compId: 'note' })
+      expect(String(body)).toBe('a hit, a Hit, a miss')
+      expect(headers).toMatchObject({ 'content-type': 'application/x-note', 'x-compdatec': '2026-03-02', 'x-comptimec': '10:15:30' })
+      expect(Date.parse(`${headers['x-compdatem']}T${headers['x-comptimem']}Z`)).toBeGreaterThan(Date.parse(longAgo))
+    },
+  ],
+  [
+    '20: append to what is not there is refused',
+    async ({ ask }) => {
+      expect(await outcomeOf(ask('append', { compId: 'other', ...put('x') }))).toEqual([404, 'component_not_found'])
+      expect(await outcomeOf(ask('append', { docId: 'NOWHERE', compId: 'note', ...put('x') }))).toEqual([404, 'document_not_found'])
+    },
+  ],
+]
