@@ -67,7 +67,11 @@ export async function* readParts(
     open.add(part)
     // `bodyOf` and `found` report what matters, each to whom it concerns
     part.on('error', () => {})
-    part.once('close', () => open.delete(part))
+    part.once('close', () => {
+      open.delete(part)
+      // a part that was full as its boundary came is never read again: Dicer would wait for that for ever
+      part['_read'](0)
+    })
     part.once('header', (headers: object) => {
       headless = false
       found.push({ header: (name) => (headers as Headers)[name]?.[0], body: bodyOf(part) } satisfies Part)

@@ -88,6 +88,18 @@ describe('the parts of a multipart body', () => {
     }
   })
 
+  it('are read on after one that was just full as its boundary came', async () => {
+    // a cut before the boundary; what looks like the beginning of one fills the part's 64 KiB
+    const full = `${'x'.repeat(65_534)}\r\n`
+    const rest = multipartBody('KoZbnd01', [part('data', full), part('note', 'n')])
+    const read: string[] = []
+    for await (const { body: bytes } of readParts(split(rest, rest.indexOf('\r\n--KoZbnd01\r\nX-compId: note')), limits)) {
+      await delay(10)
+      read.push(String(await buffer(bytes)))
+    }
+    expect(read).toEqual([full, 'n'])
+  })
+
   it('wait in the network while nobody reads them', async () => {
     let sent = 0
     const piece = Buffer.alloc(64 * 1024, 'x')
