@@ -12,16 +12,15 @@ export interface Part {
 type Headers = Record<string, string[] | undefined>
 
 const maxHeaderPairs = 100
-const boundaryMaxCharacters = 200
+// Dicer searches for 256 bytes at most, and would send others than ASCII through UTF-8
+const usableBoundary = /^[\x20-\x7e]{1,200}$/
 
 /** @throws Refusal where the content type is not multipart or names no boundary */
 export const boundaryOf = (contentType: string | undefined): string => {
   if (!/^multipart\//i.test(contentType ?? '')) throw new Refusal('invalid_parameter', 'the body must be multipart/form-data')
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]*)"|([^;\s]+))/i.exec(contentType!) ?? []
   const boundary = quoted ?? plain ?? ''
-  if (boundary.length === 0 || boundary.length > boundaryMaxCharacters) {
-    throw new Refusal('invalid_parameter', 'the Content-Type names no usable boundary')
-  }
+  if (!usableBoundary.test(boundary)) throw new Refusal('invalid_parameter', 'the Content-Type names no usable boundary')
   return boundary
 }
 
@@ -70,7 +69,7 @@ export async function* readParts(
     part.once('close', () => {
       open.delete(part)
       // a part that was full as its boundary came is never read again: Dicer would wait for that for ever
-      part._read(0)
+      part['_read'](0)
     })
     part.once('header', (headers: object) => {
       headless = false

@@ -121,6 +121,7 @@ describe('the boundary', () => {
     ['multipart/form-data; boundary=KoZbnd01', 'KoZbnd01'],
     ['multipart/form-data; boundary="KoZ bnd;01"', 'KoZ bnd;01'],
     ['Multipart/Mixed; charset=utf-8; Boundary=a=b; x=y', 'a=b'],
+    [`multipart/form-data; boundary=${'x'.repeat(200)}`, 'x'.repeat(200)],
   ])('of %s is %s', (contentType, boundary) => {
     expect(boundaryOf(contentType)).toBe(boundary)
   })
@@ -131,6 +132,8 @@ describe('the boundary', () => {
     ['multipart/form-data'],
     ['multipart/form-data; boundary='],
     [`multipart/form-data; boundary=${'x'.repeat(201)}`],
+    [`multipart/form-data; boundary=${'\xe4'.repeat(150)}`],
+    ['multipart/form-data; boundary="B\t1"'],
   ])('is refused in %s', (contentType) => {
     expect(() => boundaryOf(contentType)).toThrow(expect.objectContaining({ code: 'invalid_parameter' }))
   })

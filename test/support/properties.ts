@@ -1,0 +1,72 @@
+import * as fc from 'fast-check'
+import { setTimeout as delay } from 'node:timers/promises'
+
+// few different things, so that what they mean to a parser meets by chance
+export const bytesOf = (tokens: string[], maxLength: number): fc.Arbitrary<Buffer> =>
+  fc
+    .array(
+      fc.oneof(
+        { weight: 4, arbitrary: fc.constantFrom(...tokens).map((token) => Buffer.from(token, 'latin1')) },
+        { weight: 1, arbitrary: fc.uint8Array({ maxLength: 4 }).map((bytes) => Buffer.from(bytes)) },
+      ),
+      { maxLength },
+    )
+    .map((pieces) => Buffer.concat(pieces))
+
+interface Mutation {
+  kind: 'flip' | 'drop' | 'duplicate' | 'insert' | 'truncate'
+  at: number
+  lengthBytes: number
+  inserted: Buffer
+}
+
+/** What a network, a proxy or a bad program does to bytes. The tokens are what it may put in. */
+export const mutationsOf = (tokens: string[]): fc.Arbitrary<Mutation[]> =>
+  fc.array(
+    fc.record({
+      kind: fc.constantFrom<Mutation['kind'][]>('flip', 'drop', 'duplicate', 'insert', 'truncate'),
+      at: fc.nat(),
+      lengthBytes: fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 40 })),
+      inserted: bytesOf(tokens, 4),
+    }),
+    { minLength: 1, maxLength: 3 },
+  )
+
+export const mutate = (bytes: Buffer, mutations: Mutation[]): Buffer =>
+  mutations.reduce((before, { kind, at, lengthBytes, inserted }) => {
+    const offset = at % (before.length + 1)
+    const [start, middle, rest] = [
+      before.subarray(0, offset),
+      before.subarray(offset, offset + lengthBytes),
+      before.subarray(offset + lengthBytes),
+    ]
+    const flipped = middle.map((byte) => byte ^ (1 << (lengthBytes % 8)))
+    const between = { flip: [flipped], drop: [], duplicate: [middle, middle], insert: [inserted, middle], truncate: [] }[kind]
+    return Buffer.concat(kind === 'truncate' ? [start] : [start, ...between, rest])
+  }, bytes)
+
+/** Fails where the work takes longer than a second, or for ever. */
+export const withinASecond = async <T>(work: () => T | Promise<T>): Promise<T> => {
+  const began = performance.now()
+  const abort = new AbortController()
+  const late = delay(1_000, undefined, { signal: abort.signal }).then(
+    () => Promise.reject(new Error('took more than a second')),
+    () => new Promise<never>(() => {}),
+  )
+  try {
+    const done = await Promise.race([work(), late])
+    expect(performance.now() - began).toBeLessThan(1_000)
+    return done
+  } finally {
+    abort.abort()
+  }
+}
+
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 2 ** 31)
+console.info(`TEST_SEED=${seed}`)
+
+/** Checks a property; the same TEST_SEED checks it with the same values again. */
+export const check = async <T>(property: fc.IAsyncPropertyWithHooks<T>, numRuns: number): Promise<void> => {
+  // before jest ends the test, and with it what is known of a failure
+  await fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: true })
+}
