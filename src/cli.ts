@@ -127,10 +127,10 @@ const addKeyCommands = (program: Command, config: () => Config, json: Option) =>
       else say(created.key)
     })
   key
-    .command('list <user/workspace>')
-    .description("a workspace's keys")
+    .command('list [user/workspace]')
+    .description('the keys of a workspace, or of all')
     .addOption(json)
-    .action(async (workspace: string, options: { json?: boolean }) => {
+    .action(async (workspace: string | undefined, options: { json?: boolean }) => {
       const keys = await withDatabase(config(), (db) => listKeys(db, workspace))
       if (options.json) answer(keys)
       else for (const { id, level } of keys) say(`${id}  ${level}`)
@@ -138,9 +138,11 @@ const addKeyCommands = (program: Command, config: () => Config, json: Option) =>
   key
     .command('revoke <id>')
     .description('end a key')
-    .action(async (id: string) => {
-      await withDatabase(config(), (db) => revokeKey(db, id))
-      say(`Key ${id} is revoked.`)
+    .addOption(json)
+    .action(async (id: string, options: { json?: boolean }) => {
+      const revoked = await withDatabase(config(), (db) => revokeKey(db, id))
+      if (options.json) answer(revoked)
+      else say(`Key ${id} is revoked.`)
     })
 }
 

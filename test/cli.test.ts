@@ -46,7 +46,8 @@ describe('relay on the command line', () => {
     expect(listed).toMatchObject([{ id: key.id, level: 'admin' }])
     expect(JSON.stringify(listed)).not.toContain(key.key)
 
-    expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 0 })
+    expect(await json(['key', 'list'])).toEqual(listed)
+    expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
     expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
   })
 
