@@ -26,7 +26,7 @@ const statusQuery = defineQuery<DeliveryState[]>(queries.status)
 // the first of these that any delivery shows is the document's, as the database derives it too
 const precedence: DeliveryStatus[] = ['failed', 'retrying', 'pending', 'delivered', 'cancelled']
 
-/** One document: a child per destination. Open as long as any of them runs or may be retried. */
+/** One document: a child per destination. Open while one of them runs or may be retried. */
 export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   const states = new Map<string, DeliveryState>(input.destinations.map(({ id }) => [id, { destinationId: id, status: 'pending' }]))
   const overall = () => precedence.find((status) => [...states.values()].some((state) => state.status === status)) ?? 'pending'

@@ -25,7 +25,7 @@ export const workspaceSettingsFields = z.strictObject({
 
 type WireSettings = z.output<typeof workspaceSettingsFields>
 export type WorkspaceSettings = InsideOf<typeof workspaceSettingsFields>
-/** A change: any of them. */
+/** A change names those it is about. */
 export const settingsPatchFields = workspaceSettingsFields.partial()
 
 const defaults: WireSettings = {

@@ -24,7 +24,7 @@ export interface CertificateFacts {
 
 const authIdMaxCharacters = 1_024
 
-/** What may name a signer: any text of sensible length that can be stored. It is only ever compared with itself. */
+/** What may name a signer: text of a sensible length that can be stored. It is only ever compared with itself. */
 export const isAuthId = (text: string) => text.length > 0 && text.length <= authIdMaxCharacters && !/\p{Cc}/u.test(text)
 
 const pem = /-----BEGIN (?:X509 |TRUSTED )?(?:CERTIFICATE|PKCS7|PKCS #7 SIGNED DATA)-----([A-Za-z0-9+/=\s]+)-----END/

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { DeliveryError, type Connector, type Parcel, type Receipt, type Target } from '../../src/connectors/connector.ts'
+import type { Connector, Parcel, Receipt, Target } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { contextOf, dying, largeParcel, MiB, parcelOf, slowly } from './parcels.ts'
+import { contextOf, dying, largeParcel, MiB, parcelOf, slowly, failure } from './parcels.ts'
 
 interface Stored {
   sha256: string
@@ -77,15 +77,6 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
 
     const deliver = (parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}, target = rig.target()) =>
       rig.connector.deliver(parcel, target, contextOf(outbound, overrides))
-
-    const failure = async (attempt: Promise<unknown>): Promise<DeliveryError> => {
-      const thrown: unknown = await attempt.then(
-        () => undefined,
-        (error: unknown) => error,
-      )
-      expect(thrown).toBeInstanceOf(DeliveryError)
-      return thrown as DeliveryError
-    }
 
     test.each([0, 1, 32 * 1024, 100_003])('delivers a document of %i bytes', async (sizeBytes) => {
       const parcel = parcelOf(randomBytes(sizeBytes))

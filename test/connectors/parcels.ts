@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { AttemptContext, Parcel } from '../../src/connectors/connector.ts'
+import { DeliveryError, type AttemptContext, type Parcel } from '../../src/connectors/connector.ts'
 import { newId } from '../../src/ids.ts'
 import type { OutboundGuard } from '../../src/security/outbound.ts'
 
@@ -82,3 +82,13 @@ export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptCon
   answerMaxBytes: 16 * 1024,
   ...overrides,
 })
+
+/** What an attempt that must fail fails with. */
+export const failure = async (attempt: Promise<unknown>): Promise<DeliveryError> => {
+  const thrown: unknown = await attempt.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(thrown).toBeInstanceOf(DeliveryError)
+  return thrown as DeliveryError
+}

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
-import { DeliveryError, type Parcel } from '../../src/connectors/connector.ts'
+import type { Parcel } from '../../src/connectors/connector.ts'
 import { webhook } from '../../src/connectors/webhook.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { contextOf, largeParcel, MiB, parcelOf } from './parcels.ts'
+import { contextOf, largeParcel, MiB, parcelOf, failure } from './parcels.ts'
 
 let server: HttpTarget
 let outbound: OutboundGuard
@@ -28,14 +28,6 @@ const target = (config: object = {}, credentials: object = {}) => ({
 })
 const deliver = (parcel: Parcel, config: object = {}, credentials: object = {}, overrides: Parameters<typeof contextOf>[1] = {}) =>
   webhook.deliver(parcel, target(config, credentials), contextOf(outbound, overrides))
-const failure = async (attempt: Promise<unknown>): Promise<DeliveryError> => {
-  const thrown: unknown = await attempt.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-  expect(thrown).toBeInstanceOf(DeliveryError)
-  return thrown as DeliveryError
-}
 describe('what a webhook makes of the answer', () => {
   const answer = (status: number, headers: Record<string, string> = {}, body = '') =>
     server.answerWith((_, response) => response.writeHead(status, headers).end(body))

@@ -1,9 +1,8 @@
-import { DeliveryError } from '../../src/connectors/connector.ts'
 import { webhook } from '../../src/connectors/webhook.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { contextOf, parcelOf } from './parcels.ts'
+import { contextOf, parcelOf, failure } from './parcels.ts'
 
 let outbound: OutboundGuard
 beforeAll(() => {
@@ -11,14 +10,6 @@ beforeAll(() => {
 })
 afterAll(() => outbound.close())
 
-const failure = async (attempt: Promise<unknown>): Promise<DeliveryError> => {
-  const thrown: unknown = await attempt.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-  expect(thrown).toBeInstanceOf(DeliveryError)
-  return thrown as DeliveryError
-}
 describe('a webhook over TLS', () => {
   let authority: Authority
   const servers: HttpTarget[] = []
