@@ -113,7 +113,7 @@ const runOurs = async (client: Client, db: Database, baseUrl: string, slugs: str
     if (response.statusCode !== 201) throw new Error(`create answered ${response.statusCode}`)
   })
   // every workflow is started: only then there is one whose end can be waited for
-  while ((await db('outbox').limit(1).select('document_id')).length > 0) await delay(20)
+  while ((await db('outbox').limit(1).select('key')).length > 0) await delay(20)
   const received = await db('documents').whereIn('doc_id', docIds).select<{ id: string }[]>('id')
   await Promise.all(received.map(({ id }) => client.workflow.getHandle(documentWorkflowId(id)).result()))
   const delivered = await db('documents').whereIn('doc_id', docIds).where({ status: 'delivered' }).count({ total: '*' })

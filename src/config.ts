@@ -101,8 +101,8 @@ export const environment = z.object({
   ),
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
 
-  OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for workflows that were never started'),
-  OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such an entry must be: younger ones are still being started'),
+  OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for messages that were never sent'),
+  OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such a message must be: younger ones are still being sent'),
 
   EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'How long an embedded server may take until it answers'),
   EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'How long an embedded server may take to stop before it is killed'),

@@ -21,8 +21,8 @@ export const createProbes = (dependencies: Dependency[], countOutbox: () => Prom
   collectDefaultMetrics({ register: registry })
   registry.registerMetric(
     new Gauge({
-      name: 'relay_outbox_documents',
-      help: 'Documents whose workflow has not been started yet',
+      name: 'relay_outbox_messages',
+      help: 'Messages that Temporal has not been sent yet',
       registers: [],
       async collect() {
         this.set(await countOutbox().catch(() => Number.NaN))

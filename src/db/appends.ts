@@ -1,10 +1,11 @@
 import type { Config } from '../config.ts'
 import type { UnownedContent } from '../content/store.ts'
 import { retryPolicyOf } from '../domain/settings.ts'
-import type { DestinationRef } from '../../workflows/messages.ts'
+import { documentWorkflowId, type DestinationRef } from '../../workflows/messages.ts'
 import { lockArchiveDocument, type LockLimit } from './archive-locks.ts'
 import type { Database, Transaction } from './database.ts'
-import type { DocumentMessage, Workflow } from './planned-documents.ts'
+import { keyOf, type DocumentMessage } from './outbox.ts'
+import type { Workflow } from './planned-documents.ts'
 import type { Source } from './sources.ts'
 
 /** A component with more bytes than before. */
@@ -92,24 +93,27 @@ const planRelay = async (
   config: AppendConfig,
 ) => {
   const dueAt = trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [config.RELAY_APPEND_QUIET_MS])
-  const waiting = await trx('outbox')
-    .where({ document_id: document.id, revision: document.revision })
-    .where('revision', '>', 1)
-    // one that is due may be being sent at this moment
-    .where('due_at', '>', trx.raw('clock_timestamp()'))
-    .forUpdate()
-    .first<{ workflow_input: DocumentMessage } | undefined>('workflow_input')
+  // the first relay, of the document as it was received, is none of an append's
+  const waiting =
+    document.revision > 1 &&
+    (await trx('outbox')
+      .where({ key: documentWorkflowId(document.id, document.revision) })
+      // one that is due may be being sent at this moment
+      .where('due_at', '>', trx.raw('clock_timestamp()'))
+      .forUpdate()
+      .first<{ message: DocumentMessage } | undefined>('message'))
   if (waiting) {
-    const message = { ...waiting.workflow_input, destinations: [...waiting.workflow_input.destinations, ...reopened] }
+    const message = { ...waiting.message, destinations: [...waiting.message.destinations, ...reopened] }
     await trx('outbox')
-      .where({ document_id: document.id, revision: document.revision })
-      .update({ due_at: dueAt, workflow_input: JSON.stringify(message) })
+      .where({ key: keyOf(message) })
+      .update({ due_at: dueAt, message: JSON.stringify(message) })
     return
   }
   if (reopened.length === 0) return
 
   const revision = document.revision + 1
   const message: DocumentMessage = {
+    kind: 'document',
     documentId: document.id,
     revision,
     workspace: `${source.workspace.userSlug}/${source.workspace.workspaceSlug}`,
@@ -123,5 +127,5 @@ const planRelay = async (
     heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
   }
   await trx('documents').where({ id: document.id }).update({ revision })
-  await trx('outbox').insert({ document_id: document.id, revision, workflow_input: JSON.stringify(message), due_at: dueAt })
+  await trx('outbox').insert({ key: keyOf(message), message: JSON.stringify(message), due_at: dueAt })
 }

@@ -1,25 +1,33 @@
+import { documentWorkflowId, type DocumentInput } from '../../workflows/messages.ts'
 import type { Database } from './database.ts'
-import type { DocumentMessage } from './planned-documents.ts'
+
+/** A document's workflow is to be started. Whether search attributes are registered is known only then. */
+export type DocumentMessage = { kind: 'document' } & Omit<DocumentInput, 'searchAttributes'>
+
+/** What Temporal is to be told, committed with the change that makes it so. Sending it twice must do no harm. */
+export type OutboxMessage = DocumentMessage
+
+/** What a message is stored and removed by. */
+export const keyOf = (message: OutboxMessage): string => documentWorkflowId(message.documentId, message.revision)
 
 export const createOutbox = (db: Database) => ({
   /** Messages that have been due for at least this long, the longest first: younger ones are still being sent by the process that wrote them. */
-  findDue: async (ageMs: number, limit: number): Promise<DocumentMessage[]> => {
+  findDue: async (ageMs: number, limit: number): Promise<OutboxMessage[]> => {
     const rows = await db('outbox')
-      .select<{ workflow_input: DocumentMessage }[]>('workflow_input')
+      .select<{ message: OutboxMessage }[]>('message')
       .where('due_at', '<=', db.raw(`now() - ? * interval '1 millisecond'`, [ageMs]))
       .orderBy('due_at')
       .limit(limit)
-    return rows.map((row) => row.workflow_input)
+    return rows.map((row) => row.message)
   },
 
-  /** How many workflows have not been started yet, though they are due. */
+  /** How many messages have not been sent yet, though they are due. */
   count: async (): Promise<number> =>
     Number((await db('outbox').where('due_at', '<=', db.fn.now()).count({ total: '*' }))[0]?.['total'] ?? 0),
 
-  /** The workflows of these messages are started: nothing is left to send. */
-  remove: async (messages: DocumentMessage[]): Promise<void> => {
-    const keys = messages.map(({ documentId, revision = 1 }) => [documentId, revision])
-    await db('outbox').whereIn(['document_id', 'revision'], keys).delete()
+  /** These have been sent. */
+  remove: async (messages: OutboxMessage[]): Promise<void> => {
+    await db('outbox').whereIn('key', messages.map(keyOf)).delete()
   },
 })
 

@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto'
-import type { DocumentInput } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
 import type { UnownedContent } from '../content/store.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
 import { retryPolicyOf } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
 import type { Database, Transaction } from './database.ts'
+import { keyOf, type DocumentMessage } from './outbox.ts'
 import type { Source } from './sources.ts'
 
 export interface ReceivedComponent {
@@ -39,9 +39,6 @@ export interface Heritage {
   createdAt?: Date | undefined
 }
 
-/** A document's workflow as the outbox keeps it. Whether search attributes are registered is known only when it is started. */
-export type DocumentMessage = Omit<DocumentInput, 'searchAttributes'>
-
 export type Workflow = Pick<Config, 'DELIVERY_RETRY_WINDOW_MS' | 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 
 // enough that writers seldom meet, few enough to add up on every read
@@ -65,6 +62,7 @@ export const planDocument = (arrival: Arrival, component: ReceivedComponent, her
   })
   const destinations = deliveries.filter((delivery) => delivery.status === 'pending').map((delivery) => delivery.destination)
   const message: DocumentMessage = {
+    kind: 'document',
     documentId: id,
     workspace: `${source.workspace.userSlug}/${source.workspace.workspaceSlug}`,
     repoId,
@@ -119,7 +117,7 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
       path,
     })),
   )
-  const messages = messagesOf(plans).map((message) => ({ document_id: message.documentId, workflow_input: message }))
+  const messages = messagesOf(plans).map((message) => ({ key: keyOf(message), message }))
 
   const { rows } = await db
     .raw<{ rows: { inserted: boolean }[] }>(
@@ -142,9 +140,9 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
       from archive_document, jsonb_to_recordset(:deliveries::jsonb) as planned (
         document_id text, destination_id text, connection_id text, status text, path text)
     ), message as (
-      insert into outbox (document_id, workflow_input)
-      select document_id, workflow_input
-      from archive_document, jsonb_to_recordset(:messages::jsonb) as planned (document_id text, workflow_input jsonb)
+      insert into outbox (key, message)
+      select key, message
+      from archive_document, jsonb_to_recordset(:messages::jsonb) as planned (key text, message jsonb)
     ), counted as (
       insert into repository_counts (repository_id, shard, documents)
       select :repositoryId, :shard::smallint, :kept::bigint

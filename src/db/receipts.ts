@@ -1,13 +1,13 @@
 import { newId } from '../ids.ts'
 import { limitedPatience, lockArchiveDocument, lockTimeoutOf, supersedeDocuments, type LockLimit } from './archive-locks.ts'
 import type { Database, Transaction } from './database.ts'
+import type { DocumentMessage } from './outbox.ts'
 import {
   insertPlanned,
   messagesOf,
   planDocument,
   type Archive,
   type Arrival,
-  type DocumentMessage,
   type Heritage,
   type Metadata,
   type Workflow,

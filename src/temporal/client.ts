@@ -2,7 +2,7 @@ import { Client, Connection, WorkflowExecutionAlreadyStartedError } from '@tempo
 import { WorkflowIdReusePolicy } from '@temporalio/common'
 import { documentOptions, searchAttributes } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
-import type { DocumentMessage } from '../db/planned-documents.ts'
+import type { DocumentMessage, OutboxMessage } from '../db/outbox.ts'
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
@@ -37,25 +37,29 @@ export const createTemporal = (
     return registered
   }
 
+  // the id is the document's: one that was started before stays as it is
+  const startDocument = async (message: DocumentMessage): Promise<void> => {
+    const { kind: _, ...document } = message
+    const input = { ...document, searchAttributes: await areRegistered() }
+    try {
+      await within(() =>
+        client.workflow.start('document', {
+          ...documentOptions(input),
+          taskQueue: config.TEMPORAL_TASK_QUEUE,
+          workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+        }),
+      )
+    } catch (thrown) {
+      if (!(thrown instanceof WorkflowExecutionAlreadyStartedError)) throw thrown
+    }
+  }
+
   return {
     client,
     /** Whether operators can filter by our search attributes on this server. */
     hasSearchAttributes: areRegistered,
-    /** Starts the document's workflow unless it was started before: the id is the document's, so a second start changes nothing. */
-    startDocument: async (message: DocumentMessage): Promise<void> => {
-      const input = { ...message, searchAttributes: await areRegistered() }
-      try {
-        await within(() =>
-          client.workflow.start('document', {
-            ...documentOptions(input),
-            taskQueue: config.TEMPORAL_TASK_QUEUE,
-            workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
-          }),
-        )
-      } catch (thrown) {
-        if (!(thrown instanceof WorkflowExecutionAlreadyStartedError)) throw thrown
-      }
-    },
+    /** Does what a message says. A second time changes nothing. */
+    send: (message: OutboxMessage): Promise<void> => startDocument(message),
     /** Answers within the start timeout, or throws. */
     ping: async (): Promise<void> => {
       await within(() => connection.workflowService.getSystemInfo({}))

@@ -1,7 +1,6 @@
 import pLimit from 'p-limit'
 import type { Config } from '../config.ts'
-import type { Outbox } from '../db/outbox.ts'
-import type { DocumentMessage } from '../db/planned-documents.ts'
+import { keyOf, type Outbox, type OutboxMessage } from '../db/outbox.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'
@@ -18,23 +17,23 @@ const sweepPage = 500
  * Sends what the outbox holds. `launch` is the quick way, straight after the commit; `sweep` finds what a crash, an outage of
  * Temporal or a full house left behind. Sending twice does no harm, so the two need not know of each other.
  */
-export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
+export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
   const oneOfMany = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
   const open = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined
   let sweeping: Promise<void> | undefined
 
-  const start = async (message: DocumentMessage): Promise<boolean> => {
+  const start = async (message: OutboxMessage): Promise<boolean> => {
     try {
-      await temporal.startDocument(message)
+      await temporal.send(message)
       return true
     } catch (thrown) {
-      log.warn({ documentId: message.documentId, reason: messageOf(thrown) }, 'workflow not started yet, the sweep will try again')
+      log.warn({ message: keyOf(message), reason: messageOf(thrown) }, 'not sent to Temporal yet, the sweep will try again')
       return false
     }
   }
 
-  const started: DocumentMessage[] = []
+  const started: OutboxMessage[] = []
   let removing: Promise<void> | undefined
 
   // while one removal is under way, the next ones gather for it
@@ -47,14 +46,14 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
     removing = undefined
   }
 
-  const launchOne = async (message: DocumentMessage) => {
+  const launchOne = async (message: OutboxMessage) => {
     if (!(await start(message))) return
     started.push(message)
     removing ??= removeStarted()
   }
 
   /** Starts the workflows of documents that have just been committed. Never throws; past the limit it leaves them to the sweep. */
-  const launch = (messages: DocumentMessage[]): void => {
+  const launch = (messages: OutboxMessage[]): void => {
     for (const message of messages) {
       if (open.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) return
       const launched = oneOfMany(launchOne, message)
@@ -70,7 +69,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'startDocument'>, outbox
     let total = 0
     for (;;) {
       const due = await outbox.findDue(config.OUTBOX_SWEEP_AGE_MS, sweepPage)
-      const swept: DocumentMessage[] = []
+      const swept: OutboxMessage[] = []
       for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
         const batch = due.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS)
         const outcomes = await Promise.all(batch.map(start))

@@ -1,4 +1,5 @@
 import { createReceipts } from '../../src/db/receipts.ts'
+import { documentWorkflowId } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
 
@@ -40,7 +41,7 @@ describe('a received document', () => {
       { status: 'pending', attempts: 0, path: 'Z1/D1/data' },
       { status: 'pending', attempts: 0, path: 'Z1/D1/data' },
     ])
-    expect(await db('outbox').where({ document_id: documentId })).toMatchObject([{ workflow_input: received.messages[0]! }])
+    expect(await db('outbox').where({ key: documentWorkflowId(documentId) })).toMatchObject([{ message: received.messages[0]! }])
     expect(await countOf(wiring.repositoryId)).toBe(1)
   })
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createDeliveries } from '../../src/db/deliveries.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
+import { documentWorkflowId } from '../../workflows/messages.ts'
 import { part } from '../support/source-system.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
@@ -24,8 +25,8 @@ const deliveriesOf = async (docId: string) =>
 const messagesOf = async (docId: string) =>
   scene
     .db('outbox')
-    .where({ document_id: (await documentOf(docId)).id })
-    .orderBy('revision')
+    .whereRaw(`message ->> 'documentId' = ?`, [(await documentOf(docId)).id])
+    .orderBy('key')
 
 /** As the worker does after a delivery. */
 const record = async (docId: string, ...names: string[]) => {
@@ -48,7 +49,7 @@ const deliver = async (docId: string, ...names: string[]) => {
   await record(docId, ...names)
   await scene
     .db('outbox')
-    .where({ document_id: (await documentOf(docId)).id })
+    .whereRaw(`message ->> 'documentId' = ?`, [(await documentOf(docId)).id])
     .delete()
 }
 
@@ -126,9 +127,9 @@ describe('what was appended to', () => {
       { status: 'pending', attempts: 1, delivered_at: null },
     ])
     const [message] = await messagesOf('R1')
-    expect(message).toMatchObject({ revision: 2, workflow_input: { revision: 2, destinations: [{ name: 'archive' }, { name: 'backup' }] } })
+    expect(message).toMatchObject({ message: { revision: 2, destinations: [{ name: 'archive' }, { name: 'backup' }] } })
     expect(message.due_at.getTime() - Date.now()).toBeGreaterThan(quietMs - 10_000)
-    expect(await createOutbox(scene.db).findDue(0, 10_000)).not.toContainEqual(message.workflow_input)
+    expect(await createOutbox(scene.db).findDue(0, 10_000)).not.toContainEqual(message.message)
   })
 
   it('goes once for appends that follow each other, as long after the last one', async () => {
@@ -141,7 +142,7 @@ describe('what was appended to', () => {
     const messages = await messagesOf('R2')
     expect(messages).toHaveLength(1)
     expect(messages[0].due_at.getTime()).toBeGreaterThan(first.due_at.getTime())
-    expect(messages[0].workflow_input.destinations.map(({ name }: { name: string }) => name).toSorted()).toEqual(['archive', 'backup'])
+    expect(messages[0].message.destinations.map(({ name }: { name: string }) => name).toSorted()).toEqual(['archive', 'backup'])
   })
 
   it('goes by a workflow of its own each time', async () => {
@@ -150,13 +151,13 @@ describe('what was appended to', () => {
     await workspace.source.append('R3', 'two')
     await deliver('R3', 'archive', 'backup')
     await workspace.source.append('R3', 'three')
-    expect(await messagesOf('R3')).toMatchObject([{ revision: 3 }])
+    expect(await messagesOf('R3')).toMatchObject([{ message: { revision: 3 } }])
   })
 
   it('is left to the deliveries that are under way: each attempt reads the newest bytes', async () => {
     await workspace.source.create('R4', 'one')
     await workspace.source.append('R4', 'two')
-    expect(await messagesOf('R4')).toMatchObject([{ revision: 1 }])
+    expect(await messagesOf('R4')).toMatchObject([{ key: documentWorkflowId((await documentOf('R4')).id) }])
     expect(await documentOf('R4')).toMatchObject({ revision: 1, status: 'pending' })
   })
 })

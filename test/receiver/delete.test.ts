@@ -1,4 +1,5 @@
 import { openSocket, part } from '../support/source-system.ts'
+import { documentWorkflowId } from '../../workflows/messages.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -41,7 +42,12 @@ describe('delete of a document', () => {
     ])
     const ids = rows.map(({ id }) => id)
     expect(await scene.db('deliveries').whereIn('document_id', ids)).toMatchObject([{ status: 'pending' }, { status: 'pending' }])
-    expect(await scene.db('outbox').whereIn('document_id', ids)).toHaveLength(2)
+    expect(
+      await scene.db('outbox').whereIn(
+        'key',
+        ids.map((id) => documentWorkflowId(id)),
+      ),
+    ).toHaveLength(2)
   })
 
   it('frees the docId, as often as it is taken again', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { part } from '../support/source-system.ts'
+import { documentWorkflowId } from '../../workflows/messages.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -35,7 +36,12 @@ describe('update by PUT', () => {
     ])
     const ids = rows.map(({ id }) => id)
     expect(await scene.db('deliveries').whereIn('document_id', ids)).toMatchObject([{ status: 'pending' }, { status: 'pending' }])
-    expect(await scene.db('outbox').whereIn('document_id', ids)).toHaveLength(2)
+    expect(
+      await scene.db('outbox').whereIn(
+        'key',
+        ids.map((id) => documentWorkflowId(id)),
+      ),
+    ).toHaveLength(2)
     expect(await scene.db('repository_counts').where({ repository_id: workspace.repositoryId }).sum({ total: 'documents' })).toEqual([
       { total: '2' },
     ])

@@ -1,6 +1,6 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createOutbox } from '../../src/db/outbox.ts'
-import type { DocumentMessage } from '../../src/db/planned-documents.ts'
+import type { DocumentMessage } from '../../src/db/outbox.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createLog } from '../../src/log.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
@@ -37,7 +37,7 @@ const receive = async (count: number): Promise<DocumentMessage[]> => {
 
 const temporal = () => createTemporal(env.client, env.connection, config)
 const outbox = () => createOutbox(database.db)
-const left = async () => (await database.db('outbox').select('document_id')).length
+const left = async () => (await database.db('outbox').select('key')).length
 const isStarted = async ({ documentId }: DocumentMessage) =>
   (await env.client.workflow.getHandle(documentWorkflowId(documentId)).describe()).status.name === 'RUNNING'
 
@@ -60,7 +60,7 @@ describe('the launcher', () => {
 
   it('changes nothing by starting a second time: the crash may have come between start and clean-up', async () => {
     const [message] = await receive(1)
-    await temporal().startDocument(message!)
+    await temporal().send(message!)
     expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(1)
     expect(await left()).toBe(0)
   })
@@ -79,7 +79,7 @@ describe('the launcher', () => {
     const messages = await receive(6)
     let calls = 0
     const away = {
-      startDocument: async () => {
+      send: async () => {
         calls += 1
         throw new Error('14 UNAVAILABLE')
       },

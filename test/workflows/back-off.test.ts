@@ -57,7 +57,7 @@ describe('a destination that is down for hours', () => {
     const startedAt = performance.now()
     await withWorker(env, activities, async (taskQueue) => {
       const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
-      await temporal.startDocument(message!)
+      await temporal.send(message!)
       await env.client.workflow.getHandle(documentWorkflowId(message!.documentId)).result()
     })
     const { events } = await env.client.workflow.getHandle(documentWorkflowId(message!.documentId)).fetchHistory()
