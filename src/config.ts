@@ -75,6 +75,12 @@ export const environment = z.object({
   ),
   RELAY_SEARCH_MAX_RESULTS: integer(10_000, 1, 'Hits that one search answers with, however many are asked for'),
   RELAY_SIGNATURE_SKEW_MS: integer(120_000, 0, 'How long after its expiration a signed URL is still taken, for clocks that differ'),
+  RELAY_SIGNATURE_SCOPE: z
+    .enum(['all', 'doc_prot'])
+    .default('all')
+    .describe(
+      'What a repository with signature_verification takes signed only: all commands, or those that the docProt of the document names',
+    ),
   RELAY_CERTIFICATE_MAX_BYTES: integer(256 * KiB, 1 * KiB, 'A certificate, as a source system sends it'),
   RELAY_REPOSITORY_MAX_CERTIFICATES: integer(100, 1, 'Certificates one repository holds, inactive ones included'),
   RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),

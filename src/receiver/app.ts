@@ -11,7 +11,7 @@ import { workspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
-import { checkAccess, checkAddress } from './access.ts'
+import { checkAccess, checkAddress, type AccessDeps } from './access.ts'
 import { asRefusal } from './as-refusal.ts'
 import { refusalAnswer, send, type Answer } from './answer.ts'
 import { ClientGone, discardRest } from './body.ts'
@@ -29,7 +29,7 @@ export interface ReceiverDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS' | 'RELAY_SIGNATURE_SKEW_MS'>
+  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'> & AccessDeps['config']
   log: Log
 }
 
@@ -61,7 +61,16 @@ export const createReceiver = ({ db, sources, receipts, contents, launch, config
 
     const source = await sources.find(userSlug, workspaceSlug, command.get('contRep'))
     if (!source) throw unknownRepository()
-    await checkAccess(source, command, { sourceIp: ctx.ip, receivedAt }, { listKeys: certificates.listKeys, config })
+    await checkAccess(
+      source,
+      command,
+      { sourceIp: ctx.ip, receivedAt },
+      {
+        listKeys: certificates.listKeys,
+        findDocProt: deps.archiveDocuments.findDocProt,
+        config,
+      },
+    )
     return documentCommands[name]({ source, command, request: ctx.req, receivedAt }, deps)
   }
 
