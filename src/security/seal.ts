@@ -48,6 +48,9 @@ export const createKeyRing = (entries: readonly string[]) => {
   const [sealingId, sealingKey] = first
 
   return {
+    /** Of the key that seals. */
+    sealingId,
+
     seal: (value: unknown, owner: SealedFor): Buffer => {
       const header = Buffer.concat([Buffer.from([envelopeVersion, sealingId.length]), Buffer.from(sealingId)])
       const nonce = randomBytes(nonceBytes)
