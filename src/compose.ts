@@ -1,4 +1,5 @@
 import { createActivities } from '../activities/delivery.ts'
+import { createBridge } from './bridge/app.ts'
 import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
@@ -11,6 +12,7 @@ import { ensurePartitions } from './db/partitions.ts'
 import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
 import { createApi } from './http/app.ts'
+import { openAuthenticator } from './http/authenticator.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
@@ -43,6 +45,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
   const { stores, writeTo } = storesOf(db, config)
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const authenticator = openAuthenticator(db, config)
 
   const listening = await serve(
     [
@@ -62,7 +65,8 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         config,
         log,
       }),
-      createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores }),
+      createBridge({ db, config, log, keyRing, outbound, authenticator }),
+      createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores }),
     ],
     config,
     log,

@@ -1,12 +1,12 @@
 import type { Database } from '../db/database.ts'
 import { createSealedCredentials } from '../db/sealed-credentials.ts'
-import { credentialsOf, SealError, type KeyRing } from '../security/seal.ts'
+import { credentialsOf, rfcCredentialsOf, SealError, type KeyRing } from '../security/seal.ts'
 
 const batchRows = 100
 
 /**
  * `relay keys rotate`: seals under the first key whatever another one has sealed, while the relay runs. Run again, it does nothing.
- * @returns how many were sealed anew, and the ids of destinations whose credentials no key opens
+ * @returns how many were sealed anew, and the ids of destinations (or, for the bridge, workspaces) whose credentials no key opens
  */
 export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ resealed: number; unreadable: string[] }> => {
   const credentials = createSealedCredentials(db)
@@ -16,7 +16,7 @@ export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ rese
   for (;;) {
     const batch = await credentials.listSealedOtherwise(keyRing.sealingId, lastId, batchRows)
     for (const row of batch) {
-      const owner = credentialsOf(row.workspaceId, row.id)
+      const owner = row.kind === 'destination' ? credentialsOf(row.workspaceId, row.id) : rfcCredentialsOf(row.workspaceId)
       try {
         // saved anew meanwhile means sealed anew: by a process that may still seal under the key before, hence "run again"
         if (await credentials.replace(row, keyRing.seal(keyRing.open(row.sealed, owner), owner))) resealed += 1

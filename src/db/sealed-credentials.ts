@@ -1,7 +1,9 @@
 import type { Database } from './database.ts'
 
-/** Credentials of a destination, deleted ones included, as they lie in the database. */
+/** As they lie in the database. */
 export interface SealedCredentials {
+  /** Whose: a destination's, deleted ones included, or those of a workspace's bridge. */
+  kind: 'destination' | 'rfc'
   id: string
   workspaceId: string
   sealed: Buffer
@@ -12,12 +14,16 @@ export const createSealedCredentials = (db: Database) => ({
   listSealedOtherwise: async (keyId: string, afterId: string, limit: number): Promise<SealedCredentials[]> => {
     const { rows } = await db.raw<{ rows: SealedCredentials[] }>(
       `
-      select id, workspace_id as "workspaceId", credentials_sealed as sealed
-      from destinations
+      select kind, id, workspace_id as "workspaceId", sealed
+      from (
+        select 'destination' as kind, id, workspace_id, credentials_sealed as sealed from destinations
+        union all
+        select 'rfc', id, id, rfc_credentials_sealed from workspaces
+      ) as credentials
       where id > :afterId
-        and length(credentials_sealed) > 2
+        and length(sealed) > 2
         -- the envelope of src/security/seal.ts: version, length of the key id, key id
-        and substring(credentials_sealed from 3 for get_byte(credentials_sealed, 1)) <> convert_to(:keyId, 'UTF8')
+        and substring(sealed from 3 for get_byte(sealed, 1)) <> convert_to(:keyId, 'UTF8')
       order by id
       limit :limit
       `,
@@ -27,6 +33,12 @@ export const createSealedCredentials = (db: Database) => ({
   },
 
   /** @returns false where somebody has saved other ones meanwhile */
-  replace: async ({ id, sealed }: SealedCredentials, resealed: Buffer): Promise<boolean> =>
-    (await db('destinations').where({ id, credentials_sealed: sealed }).update({ credentials_sealed: resealed })) > 0,
+  replace: async ({ kind, id, sealed }: SealedCredentials, resealed: Buffer): Promise<boolean> => {
+    const [table, column] = kind === 'destination' ? ['destinations', 'credentials_sealed'] : ['workspaces', 'rfc_credentials_sealed']
+    return (
+      (await db(table)
+        .where({ id, [column]: sealed })
+        .update({ [column]: resealed })) > 0
+    )
+  },
 })

@@ -13,6 +13,7 @@ import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ConnectorType } from '../../src/domain/connector-type.ts'
 import { apiEndpoints, createApi } from '../../src/http/app.ts'
+import { openAuthenticator } from '../../src/http/authenticator.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -84,9 +85,11 @@ export const startApi = async (
   { variables = {}, contents = {} }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore } } = {},
 ): Promise<Api> => {
   const lines: string[] = []
+  const config = readConfig({ RELAY_PROBE_TIMEOUT_MS: '200', ...variables })
   const deps = {
     db,
-    config: readConfig({ RELAY_PROBE_TIMEOUT_MS: '200', ...variables }),
+    config,
+    authenticator: openAuthenticator(db, config),
     log: pino({}, { write: (line: string) => void lines.push(line) }),
     keyRing: createKeyRing([`first:${randomBytes(32).toString('base64')}`]),
     findConnector: registry,
