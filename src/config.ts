@@ -113,6 +113,14 @@ export const environment = z.object({
   OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for messages that were never sent'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such a message must be: younger ones are still being sent'),
 
+  RETENTION_ATTEMPTS_DAYS: integer(
+    365,
+    1,
+    'How long the attempts of deliveries are kept; what a workspace decides itself is in its settings',
+  ),
+  RETENTION_BATCH_SIZE: integer(5_000, 1, 'Rows that retention removes by one statement'),
+  RETENTION_LOCK_TIMEOUT_MS: integer(1_000, 10, 'How long retention waits for a table that it may drop, and others behind it'),
+
   EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'How long an embedded server may take until it answers'),
   EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'How long an embedded server may take to stop before it is killed'),
   EMBEDDED_DOWNLOAD_TIMEOUT_MS: integer(60_000, 1_000, 'How long fetching a program for the embedded stack may take'),
