@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type Koa from 'koa'
 import { Router } from '@koa/router'
 import { z } from 'zod'
+import type { AuditEvent } from '../domain/audit-events.ts'
 import { inward, outward, type Inside, type InsideOf } from '../domain/wire.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
@@ -39,8 +40,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
   level: KeyLevel
   /** One sentence for the API's document. */
   summary: string
-  /** The audit event that a success is. */
-  audit?: string
+  /** The events that a success may be: those that the audit log then has. */
+  audit?: AuditEvent | readonly AuditEvent[]
   /** What does not fit is answered 404. */
   params?: Params
   /** Strict; what does not fit is answered 400. */
