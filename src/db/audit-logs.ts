@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { auditEventNames, eventsMatching, type AuditEvent, type AuditSubjectType, type EventFilter } from '../domain/audit-events.ts'
 import { idPrefixAt } from '../ids.ts'
 import type { AuditActor } from './audit.ts'
+import { readRows } from './cursor.ts'
 import type { Database } from './database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from './page.ts'
 
@@ -73,4 +74,12 @@ export const createAuditLogs = (db: Database) => ({
   /** Newest first. */
   list: (workspaceId: string, { before, perPage, ...filter }: AuditFilter & CursorRequest): Promise<CursorPage<AuditLog>> =>
     pageBefore(entries(db, workspaceId, filter, { before, rows: perPage + 1 }), columns, { before, perPage }),
+
+  /** Newest first, as they are taken. */
+  read: (
+    workspaceId: string,
+    { before, ...filter }: AuditFilter & { before?: string | undefined },
+    rows: number,
+  ): AsyncGenerator<AuditLog> =>
+    readRows(db, entries(db, workspaceId, filter, { before, rows }).select(columns).orderBy('id', 'desc').limit(rows)),
 })

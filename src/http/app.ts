@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
-import { auditLogEndpoints } from './audit-logs.ts'
+import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
@@ -15,7 +15,7 @@ import { answerErrors } from './errors.ts'
 import { repositoryEndpoints } from './repositories.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & AuditLogDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] &

@@ -9,6 +9,7 @@ import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { allows, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
+import { answerCsv, type CsvExport } from './csv.ts'
 import { bodyRefusal, invalidRequest, notFound } from './faults.ts'
 
 interface RequestContext {
@@ -26,8 +27,14 @@ interface Download {
   open: () => Readable
 }
 
-type ResponseKind = z.ZodType | 'bytes' | 'none'
-type Answer<Response extends ResponseKind> = Response extends z.ZodType ? InsideOf<Response> : Response extends 'bytes' ? Download : void
+type ResponseKind = z.ZodType | 'bytes' | 'csv' | 'none'
+type Answer<Response extends ResponseKind> = Response extends z.ZodType
+  ? InsideOf<Response>
+  : Response extends 'bytes'
+    ? Download
+    : Response extends 'csv'
+      ? CsvExport
+      : void
 
 const nothing = z.strictObject({})
 type Nothing = typeof nothing
@@ -128,6 +135,7 @@ const serve =
     context.set('cache-control', 'no-store')
     if (definition.response === 'none') context.body = null
     else if (definition.response === 'bytes') await answerBytes(context, answer as Download)
+    else if (definition.response === 'csv') await answerCsv(context, answer as CsvExport)
     else context.body = outward(definition.response, answer)
   }
 
