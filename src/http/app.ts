@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Authenticator } from '../security/api-keys.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
+import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
@@ -12,7 +13,7 @@ import { answerErrors } from './errors.ts'
 import { repositoryEndpoints } from './repositories.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & AuditLogDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
@@ -29,6 +30,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...documentEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
+  ...auditLogEndpoints(deps),
 ]
 
 /** The management API as one middleware: takes what lies below `/api`, and leaves the rest to the next one. */

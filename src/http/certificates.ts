@@ -63,7 +63,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       method: 'POST',
       path: '/repositories/:id/certificates',
       level: 'admin',
-      audit: 'cert.received',
+      audit: ['cert.received', 'cert.activated'],
       summary: 'Adds a certificate that the source system has not sent itself: PEM, or base64 of DER or PKCS#7',
       params: idParams,
       body: z.strictObject({
@@ -96,8 +96,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       method: 'PATCH',
       path: '/repositories/:id/certificates/:certificateId',
       level: 'admin',
-      // or cert.deactivated
-      audit: 'cert.activated',
+      audit: ['cert.activated', 'cert.deactivated'],
       summary: 'Activates a certificate, so that requests signed with its key are taken, or deactivates it',
       params: certificateParams,
       body: z.strictObject({ status }),

@@ -3,6 +3,7 @@ import { createConnections, type Connection, type UnknownIds } from '../db/conne
 import type { Database } from '../db/database.ts'
 import { connectionSettingsFields } from '../domain/connection-settings.ts'
 import { connectorTypes } from '../domain/connector-type.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { detailsOf, notFound, validationFailed } from './faults.ts'
 import { idParams, name, one, openObject, timestamp } from './schemas.ts'
@@ -92,9 +93,9 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       }),
       response: one(connection),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
+      handle: async ({ body }, { workspaceId, actor }) => {
         checkSettings(body.settings)
-        return { data: orRefuse(await connections.insert(workspaceId, body), body) }
+        return { data: orRefuse(await connections.insert(workspaceId, body, actorOf(actor)), body) }
       },
     }),
 
@@ -108,9 +109,9 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       body: z.strictObject({ name, is_active: z.boolean(), repository_ids: ids, destination_ids: ids, settings }).partial(),
       response: one(connection),
       status: 200,
-      handle: async ({ params, body }, { workspaceId }) => {
+      handle: async ({ params, body }, { workspaceId, actor }) => {
         if (body.settings) checkSettings(body.settings)
-        const updated = await connections.update(workspaceId, params.id, body)
+        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor))
         if (!updated) throw notFound()
         return { data: orRefuse(updated, body) }
       },
@@ -125,8 +126,8 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       params: idParams,
       response: z.object({ message: z.string() }),
       status: 200,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await connections.remove(workspaceId, params.id))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await connections.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
         return { message: 'The connection is deleted.' }
       },
     }),

@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { createDestinations, type SealedDestination } from '../db/destinations.ts'
+import { createDestinations, type Destination, type DestinationChange, type SealedDestination } from '../db/destinations.ts'
 import type { Database } from '../db/database.ts'
 import { connectorTypes } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
 import { credentialsOf, SealError, type KeyRing } from '../security/seal.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
 import { idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
@@ -88,14 +89,14 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       body: target.extend({ name }),
       response: one(destination),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
+      handle: async ({ body }, { workspaceId, actor }) => {
         const { config, credentials } = body
         const connector = connectorOf(findConnector, body.connectorType)
         checkTarget(connector, { config, credentials })
         const id = newId()
         const credentialsSealed = keyRing.seal(credentials, credentialsOf(workspaceId, id))
         const row = { id, name: body.name, connectorType: connector.kind, config, credentialsSealed }
-        return { data: present(await destinations.insert(workspaceId, row)) }
+        return { data: present(await destinations.insert(workspaceId, row, actorOf(actor))) }
       },
     }),
 
@@ -109,14 +110,15 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       body: z.strictObject({ name, config: openObject, credentials: openObject }).partial(),
       response: one(destination),
       status: 200,
-      handle: async ({ params: { id }, body }, { workspaceId }) => {
+      handle: async ({ params: { id }, body }, { workspaceId, actor }) => {
         const { credentials } = body
-        const updated = await destinations.update(workspaceId, id, (current) => {
+        const change = (current: Destination): DestinationChange => {
           const config = body.config && mergeConfig(current.config, body.config)
           checkTarget(connectorOf(findConnector, current.connectorType), { config, credentials })
           const credentialsSealed = credentials && keyRing.seal(credentials, credentialsOf(workspaceId, id))
           return { name: body.name, config, credentialsSealed }
-        })
+        }
+        const updated = await destinations.update(workspaceId, id, change, actorOf(actor))
         if (!updated) throw notFound()
         return { data: present(updated) }
       },
@@ -126,13 +128,13 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       method: 'DELETE',
       path: '/destinations/:id',
       level: 'admin',
-      audit: 'destination.deleted',
+      audit: ['destination.deleted', 'connection.deleted'],
       summary: 'Deletes a destination, its links, and the connections that led nowhere else; what was not delivered yet is cancelled',
       params: idParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await destinations.remove(workspaceId, params.id))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await destinations.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
       },
     }),
 

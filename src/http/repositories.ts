@@ -79,8 +79,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       }),
       response: one(repository),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
-        const created = await repositories.insert(workspaceId, body)
+      handle: async ({ body }, { workspaceId, actor }) => {
+        const created = await repositories.insert(workspaceId, body, actorOf(actor))
         if (!created) throw new AppError('conflict', `This workspace has a repository with repo_id ${body.repoId} already.`)
         return { data: present(created) }
       },
@@ -96,8 +96,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       body: z.strictObject({ name, status, signature_verification: z.boolean() }).partial(),
       response: one(repository),
       status: 200,
-      handle: async ({ params, body }, { workspaceId }) => {
-        const updated = await repositories.update(workspaceId, params.id, body)
+      handle: async ({ params, body }, { workspaceId, actor }) => {
+        const updated = await repositories.update(workspaceId, params.id, body, actorOf(actor))
         if (!updated) throw notFound()
         return { data: present(updated) }
       },
@@ -107,7 +107,7 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       method: 'DELETE',
       path: '/repositories/:id',
       level: 'admin',
-      audit: 'repository.deleted',
+      audit: ['repository.deleted', 'cert.deleted', 'connection.deleted'],
       summary: 'Deletes a repository, its links, and the active connections that had no other; documents already received stay',
       params: idParams,
       response: 'none',

@@ -14,6 +14,7 @@ import type { Database } from '../../src/db/database.ts'
 import type { ConnectorType } from '../../src/domain/connector-type.ts'
 import { apiEndpoints, createApi } from '../../src/http/app.ts'
 import { openAuthenticator } from '../../src/http/authenticator.ts'
+import type { Endpoint } from '../../src/http/endpoint.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -74,6 +75,7 @@ const createTenant = async (db: Database, api: Pick<Api, 'call'>, name: string):
 export interface Api {
   url: string
   log: string[]
+  endpoints: Endpoint[]
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
   tenant(name: string): Promise<Tenant>
   stop(): Promise<void>
@@ -106,7 +108,8 @@ export const startApi = async (
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-  const routes = apiEndpoints(deps).map(({ method, path, response }) => ({
+  const endpoints = apiEndpoints(deps)
+  const routes = endpoints.map(({ method, path, response }) => ({
     method,
     response,
     pattern: new RegExp(`^/api/[^/]+/[^/]+${path.replaceAll(/:\w+/g, '[^/]+')}$`),
@@ -138,6 +141,7 @@ export const startApi = async (
   return {
     url,
     log: lines,
+    endpoints,
     call,
     tenant: (name) => createTenant(db, { call }, name),
     stop: async () => {
