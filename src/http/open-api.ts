@@ -1,7 +1,9 @@
+import type { z } from 'zod'
 import type { Connector } from '../connectors/connector.ts'
 import { connectorSchemas, withConnectors } from './destination-schemas.ts'
 import type { Endpoint } from './endpoint.ts'
 import { aboutTheApi } from './open-api-about.ts'
+import { bodyExamples } from './open-api-example.ts'
 import { errorResponses, errorSchema, refusalsOf, requestIdHeader } from './open-api-errors.ts'
 import { operationId, tagOf } from './operation-names.ts'
 import { wireSchema, type JsonSchema } from './wire-schema.ts'
@@ -17,6 +19,7 @@ interface Parameter {
 export interface Operation {
   operationId: string
   summary: string
+  description: string
   tags: string[]
   'x-required-level': string
   'x-audit-event'?: string | undefined
@@ -54,6 +57,9 @@ const parametersOf = (where: Parameter['in'], schema: JsonSchema): Parameter[] =
     schema: parameterSchema(property),
   }))
 
+const descriptionOf = ({ level, audit }: Endpoint) =>
+  `Needs a key of level \`${level}\`.${audit === undefined ? '' : ` A success is in the audit log as \`${audit}\`.`}`
+
 /**
  * The description of an API, in OpenAPI 3.1, from the table of its endpoints.
  * @throws Error where two schemas have one name, or two operations
@@ -80,6 +86,11 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     return { description: `${summary} (${status}: a stream)`, headers, content: { [mediaTypes[response] ?? '*/*']: { schema: stream } } }
   }
 
+  const requestBodyOf = (body: z.ZodType): Operation['requestBody'] => {
+    const schema = withConnectors(schemaOf(body, 'request'), connectors)
+    return { required: true, content: { 'application/json': { schema, ...bodyExamples(schema, schemas) } } }
+  }
+
   const operationOf = (endpoint: Endpoint): Operation => {
     const { method, path, summary, level, audit, params, query, body, response, status } = endpoint
     const answer = typeof response === 'string' ? undefined : schemaOf(response, 'response')
@@ -90,6 +101,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     return {
       operationId: id,
       summary,
+      description: descriptionOf(endpoint),
       tags: [tagOf(path)],
       'x-required-level': level,
       'x-audit-event': audit,
@@ -97,9 +109,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
         ...(params ? parametersOf('path', schemaOf(params, 'request')) : []),
         ...(query ? parametersOf('query', schemaOf(query, 'request')) : []),
       ],
-      ...(body && {
-        requestBody: { required: true, content: { 'application/json': { schema: withConnectors(schemaOf(body, 'request'), connectors) } } },
-      }),
+      ...(body && { requestBody: requestBodyOf(body) }),
       responses: { [status]: successOf(endpoint), ...refusalsOf(endpoint) },
     }
   }
