@@ -32,8 +32,13 @@ const exampleOf = (given: JsonSchema, schemas: Schemas): unknown => {
   return schema.format === 'uri' ? 'https://example.com/' : '...'
 }
 
+export interface Examples {
+  example?: unknown
+  examples?: Record<string, { value: unknown }>
+}
+
 /** The same for a body that has one of several shapes: an example of each, by its title. */
-export const bodyExamples = (body: JsonSchema, schemas: Schemas): object =>
+export const bodyExamples = (body: JsonSchema, schemas: Schemas): Examples =>
   body.oneOf
     ? { examples: Object.fromEntries(body.oneOf.map((shape) => [shape.title, { value: exampleOf(shape, schemas) }])) }
     : { example: exampleOf(body, schemas) }

@@ -3,7 +3,7 @@ import type { Connector } from '../connectors/connector.ts'
 import { connectorSchemas, withConnectors } from './destination-schemas.ts'
 import type { Endpoint } from './endpoint.ts'
 import { aboutTheApi } from './open-api-about.ts'
-import { bodyExamples } from './open-api-example.ts'
+import { bodyExamples, type Examples } from './open-api-example.ts'
 import { errorResponses, errorSchema, refusalsOf, requestIdHeader } from './open-api-errors.ts'
 import { operationId, tagOf } from './operation-names.ts'
 import { wireSchema, type JsonSchema } from './wire-schema.ts'
@@ -24,7 +24,7 @@ export interface Operation {
   'x-required-level': string
   'x-audit-event'?: string | undefined
   parameters: Parameter[]
-  requestBody?: { required: true; content: { 'application/json': { schema: JsonSchema } } }
+  requestBody?: { required: true; content: { 'application/json': { schema: JsonSchema } & Examples } }
   responses: Record<string, object>
 }
 
