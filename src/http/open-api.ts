@@ -22,7 +22,7 @@ export interface Operation {
   description: string
   tags: string[]
   'x-required-level': string
-  'x-audit-event'?: string | undefined
+  'x-audit-event'?: string | readonly string[] | undefined
   parameters: Parameter[]
   requestBody?: { required: true; content: { 'application/json': { schema: JsonSchema } & Examples } }
   responses: Record<string, object>
@@ -57,8 +57,10 @@ const parametersOf = (where: Parameter['in'], schema: JsonSchema): Parameter[] =
     schema: parameterSchema(property),
   }))
 
-const descriptionOf = ({ level, audit }: Endpoint) =>
-  `Needs a key of level \`${level}\`.${audit === undefined ? '' : ` A success is in the audit log as \`${audit}\`.`}`
+const descriptionOf = ({ level, audit }: Endpoint) => {
+  const events = [audit ?? []].flat().map((event) => `\`${event}\``)
+  return `Needs a key of level \`${level}\`.${events.length > 0 ? ` A success is in the audit log as ${events.join(' or ')}.` : ''}`
+}
 
 /**
  * The description of an API, in OpenAPI 3.1, from the table of its endpoints.
