@@ -13,6 +13,7 @@ import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
 import { createApi } from './http/app.ts'
 import { openAuthenticator } from './http/authenticator.ts'
+import { createReference } from './http/reference.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
@@ -66,6 +67,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         log,
       }),
       createBridge({ db, config, log, keyRing, outbound, authenticator }),
+      createReference(config),
       createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores }),
     ],
     config,

@@ -1,5 +1,5 @@
 /** Every refusal the HTTP surfaces know, with its status. docs/errors.md says what a caller does about each. */
-const errorStatus = {
+export const errorStatus = {
   invalid_request: 400,
   unauthorized: 401,
   forbidden: 403,

@@ -18,8 +18,8 @@ const attributes = z.object({
   created_at: timestamp,
 })
 
-const apiKey = resource('api_key', attributes)
-const newKey = resource('api_key', attributes.extend({ key: z.string() }))
+const apiKey = resource('api_key', attributes).meta({ id: 'ApiKey' })
+const newKey = resource('api_key', attributes.extend({ key: z.string().describe('Shown this once') })).meta({ id: 'NewApiKey' })
 const present = resourceOf('api_key')
 
 export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {

@@ -54,10 +54,10 @@ export interface AuditLogDeps {
 const busyRetryAfterSeconds = 30
 
 /** Lets only so many tables be read at a time. @throws AppError 503 to the one too many */
-const createExportLimit = (maxConcurrent: number) => {
+const createExportLimit = (maxConcurrent: () => number) => {
   let running = 0
   return async function* (entries: () => AsyncIterable<AuditLog>): AsyncGenerator<string[]> {
-    if (running >= maxConcurrent) {
+    if (running >= maxConcurrent()) {
       throw new AppError('unavailable', 'Other exports are running. Please try again shortly.', {
         retryAfterSeconds: busyRetryAfterSeconds,
       })
@@ -73,7 +73,7 @@ const createExportLimit = (maxConcurrent: number) => {
 
 export const auditLogEndpoints = ({ db, config }: AuditLogDeps): Endpoint[] => {
   const auditLogs = createAuditLogs(db)
-  const limited = createExportLimit(config.RELAY_MAX_CONCURRENT_EXPORTS)
+  const limited = createExportLimit(() => config.RELAY_MAX_CONCURRENT_EXPORTS)
   return [
     endpoint({
       method: 'GET',

@@ -35,9 +35,9 @@ const certificate = resource(
     received_at: timestamp,
     updated_at: timestamp,
   }),
-)
+).meta({ id: 'Certificate' })
 
-const certificateParams = idParams.extend({ certificateId: z.string().refine(isId) })
+const certificateParams = idParams.extend({ certificateId: z.string().refine(isId).describe('The id of the certificate') })
 const present = resourceOf('certificate')
 
 export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[] => {
@@ -73,6 +73,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       }),
       response: one(certificate),
       status: 201,
+      conflict: 'The repository has this certificate for this auth_id already, or as many as it may',
       handle: async ({ params, body }, { workspaceId, actor }) => {
         if (!(await repositories.find(workspaceId, params.id))) throw notFound()
         const given = Buffer.from(body.certificate)

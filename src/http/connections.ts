@@ -10,16 +10,18 @@ import { idParams, name, one, openObject, timestamp } from './schemas.ts'
 
 const idsMax = 1_000
 
-const connection = z.object({
-  id: z.string(),
-  name: z.string(),
-  is_active: z.boolean(),
-  repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
-  destinations: z.array(z.object({ id: z.string(), type: z.enum(connectorTypes), name: z.string() })),
-  settings: openObject,
-  created_at: timestamp,
-  updated_at: timestamp,
-})
+const connection = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    is_active: z.boolean(),
+    repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
+    destinations: z.array(z.object({ id: z.string(), type: z.enum(connectorTypes), name: z.string() })),
+    settings: openObject,
+    created_at: timestamp,
+    updated_at: timestamp,
+  })
+  .meta({ id: 'Connection' })
 
 const ids = z.array(z.string()).min(1).max(idsMax)
 // an open object here: what does not fit in it is well-formed but wrong, and answered 422
@@ -56,7 +58,8 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
         is_active: z
           .enum(['true', 'false'])
           .transform((value) => value === 'true')
-          .optional(),
+          .optional()
+          .describe('Active ones or inactive ones only'),
       }),
       response: z.object({ data: z.array(connection) }),
       status: 200,

@@ -5,6 +5,7 @@ import { connectorTypes } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
 import { credentialsOf, SealError, type KeyRing } from '../security/seal.ts'
 import { actorOf } from './actor.ts'
+import { connectorPart } from './destination-schemas.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
 import { idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
@@ -25,15 +26,15 @@ const connections = z.array(
   z.object({ id: z.string(), source_repo_id: z.string(), source_name: z.string(), status: z.enum(['active', 'inactive']) }),
 )
 
-const destination = resource('destination', attributes)
-const singleDestination = resource('destination', attributes.extend({ connections }))
+const destination = resource('destination', attributes).meta({ id: 'Destination' })
+const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })
 const testResult = one(z.object({ status: z.enum(['success', 'failed']), message: z.string() }))
 
 const target = z.strictObject({
   // any string: an unknown one is well-formed, and answered 422
   connector_type: z.string(),
-  config: openObject,
-  credentials: openObject,
+  config: openObject.meta({ [connectorPart]: 'config' }),
+  credentials: openObject.meta({ [connectorPart]: 'credentials' }),
 })
 
 const present = resourceOf('destination')
@@ -60,7 +61,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       path: '/destinations',
       level: 'viewer',
       summary: 'The destinations of the workspace, in order of creation',
-      query: pageQuery.extend({ type: z.enum(connectorTypes).optional() }),
+      query: pageQuery.extend({ type: z.enum(connectorTypes).optional().describe('Of this connector type only') }),
       response: pageOfMany(destination),
       status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await destinations.list(workspaceId, query), query, present),
@@ -107,7 +108,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       audit: 'destination.updated',
       summary: 'Changes a destination: config is merged (null removes a key), credentials are replaced',
       params: idParams,
-      body: z.strictObject({ name, config: openObject, credentials: openObject }).partial(),
+      body: target.omit({ connector_type: true }).extend({ name }).partial(),
       response: one(destination),
       status: 200,
       handle: async ({ params: { id }, body }, { workspaceId, actor }) => {

@@ -57,6 +57,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
   body?: Body
   response: Response
   status: number
+  /** When a request that is right by itself is answered 409; no such answer without it. */
+  conflict?: string
   /** Takes and gives our names (camelCase); the schemas hold the wire's. */
   handle(
     input: { params: InsideOf<Params>; query: InsideOf<Query>; body: InsideOf<Body> },
