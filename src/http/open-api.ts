@@ -79,13 +79,13 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     return schema
   }
 
-  const successOf = ({ response, status, summary }: Endpoint) => {
+  const successOf = ({ response, summary }: Endpoint) => {
     if (response === 'none') return { description: 'Done; nothing to say', headers: requestIdHeader }
     if (typeof response !== 'string') {
       return { description: summary, headers: requestIdHeader, content: { 'application/json': { schema: schemaOf(response, 'response') } } }
     }
     const headers = { ...requestIdHeader, 'content-disposition': { required: true, schema: { type: 'string' } } }
-    return { description: `${summary} (${status}: a stream)`, headers, content: { [mediaTypes[response] ?? '*/*']: { schema: stream } } }
+    return { description: summary, headers, content: { [mediaTypes[response] ?? '*/*']: { schema: stream } } }
   }
 
   const requestBodyOf = (body: z.ZodType): Operation['requestBody'] => {

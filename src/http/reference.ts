@@ -21,7 +21,7 @@ const policyOf = (baseUrl: string | undefined) =>
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
-    `connect-src 'self'${baseUrl === undefined ? '' : ` ${new URL(baseUrl).origin}`}`,
+    `connect-src 'self'${baseUrl !== undefined && URL.canParse(baseUrl) ? ` ${new URL(baseUrl).origin}` : ''}`,
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

@@ -1909,7 +1909,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The bytes of a document as they were received; a discarded document has none (200: a stream) */
+            /** @description The bytes of a document as they were received; a discarded document has none */
             200: {
                 headers: {
                     "content-disposition": string;
