@@ -11,6 +11,7 @@ import { ensurePartitions } from './db/partitions.ts'
 import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
 import { createApi } from './http/app.ts'
+import { refuseUnknown } from './http/errors.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
@@ -63,6 +64,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         log,
       }),
       createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores }),
+      refuseUnknown(log),
     ],
     config,
     log,

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { openDatabase } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
-import { objstore, startApi, type Api, type Tenant } from './api.ts'
+import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
 
 let database: TestDatabase
 let api: Api
@@ -33,6 +33,21 @@ test('an unknown address is 404 and a method it does not have 405, both in JSON'
     code: 'method_not_allowed',
     allow: 'GET, HEAD, POST',
   })
+})
+
+test.each(['/api', '/api/', '/api/acme', '/api/acme/prod', '/api/acme/prod/', '/api/acme/prod/documents/1/2/3', '/api//'])(
+  '%s is answered 404 in JSON, to every method',
+  async (path) => {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'OPTIONS']) {
+      const { status, json } = await api.call(method, path, { key: acme.keys.admin })
+      expect({ method, status, code: json?.error.code }).toEqual({ method, status: 404, code: 'not_found' })
+    }
+  },
+)
+
+test.each(['PROPFIND', 'OPTIONS', 'DELETE'])('%s of what knows other methods is 405 in JSON', async (method) => {
+  const { status, json } = await acme.call(method, '/documents')
+  expect({ status, code: json?.error.code }).toEqual({ status: 405, code: 'method_not_allowed' })
 })
 
 test('what lies beside /api is left to others', async () => {
@@ -149,6 +164,38 @@ test('a database that is away is 503 with Retry-After', async () => {
     await broken.stop()
     await away.destroy()
     hangingUp.close()
+  }
+})
+
+test('a deadlock is 503 with Retry-After, and the change can be made again', async () => {
+  const { connectionId } = await wire(acme, 'DEAD')
+  const other = await database.db.transaction()
+  await other.raw('select 1 from connections where id = ? for update', [connectionId])
+  // holds the workspace, waits for the connection
+  const deletion = acme.call('DELETE', `/connections/${connectionId}`)
+  for (let waiting = 0; waiting === 0;) {
+    const { rows } = await database.db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+    waiting = rows.length
+  }
+  // awaited later, sent now
+  const blocked = Promise.resolve(other.raw('select 1 from workspaces where id = ? for update', [acme.id]))
+  const { status, json, headers } = await deletion
+  expect({ status, code: json.error.code, retry: headers.get('retry-after') }).toEqual({ status: 503, code: 'unavailable', retry: '1' })
+  await blocked
+  await other.rollback()
+  expect((await acme.call('DELETE', `/connections/${connectionId}`)).status).toBe(200)
+})
+
+test('a serialization failure is 503', async () => {
+  await database.db.raw(`
+    create function refuse() returns trigger language plpgsql as $$ begin raise serialization_failure; end $$;
+    create trigger refuse before insert on destinations execute function refuse();
+  `)
+  try {
+    const { status, json } = await acme.call('POST', '/destinations', objstore('A'))
+    expect({ status, code: json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+  } finally {
+    await database.db.raw('drop trigger refuse on destinations; drop function refuse()')
   }
 })
 
