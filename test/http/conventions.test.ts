@@ -144,6 +144,31 @@ test('lists come in pages, 25 to a page, with the total of all', async () => {
   })
 })
 
+test('a list links to its other pages, with its filters', async () => {
+  const linksOf = async (query: string) => (await acme.call('GET', `/repositories${query}`)).headers.get('link')
+  for (const repo_id of ['L1', 'L2', 'L3']) await acme.call('POST', '/repositories', { repo_id, name: 'A' })
+  const all = (await acme.call('GET', '/repositories')).json.meta.total
+  const address = (page: number) => `<?status=active&per_page=1&page=${page}>`
+  expect(await linksOf('?status=active&per_page=1')).toBe(
+    `${address(1)}; rel="first", ${address(2)}; rel="next", ${address(all)}; rel="last"`,
+  )
+  expect(await linksOf('?status=active&per_page=1&page=2')).toBe(
+    `${address(1)}; rel="first", ${address(1)}; rel="prev", ${address(3)}; rel="next", ${address(all)}; rel="last"`,
+  )
+  expect(await linksOf(`?status=active&per_page=1&page=${all + 7}`)).toBe(
+    `${address(1)}; rel="first", ${address(all)}; rel="prev", ${address(all)}; rel="last"`,
+  )
+  expect(await linksOf('?status=inactive')).toBe('<?status=inactive&page=1>; rel="first", <?status=inactive&page=1>; rel="last"')
+  expect((await acme.call('GET', '/connections')).headers.get('link')).toBeNull()
+
+  const first = await acme.call('GET', '/audit-logs?event_prefix=repository.&per_page=2')
+  expect(first.headers.get('link')).toBe(`<?event_prefix=repository.&per_page=2&before=${first.json.meta.next_cursor}>; rel="next"`)
+  const followed = new URL(/<(.*)>/.exec(first.headers.get('link')!)![1]!, `${api.url}${acme.path}/audit-logs`)
+  const second = await acme.call('GET', `/audit-logs${followed.search}`)
+  expect(second.json.data[0].id < first.json.data[1].id).toBe(true)
+  expect((await acme.call('GET', '/audit-logs?event=rfc.call')).headers.get('link')).toBeNull()
+})
+
 test('a malformed percent-encoding in the path is refused, not a failure of ours', async () => {
   const { status } = await acme.call('GET', '/destinations/%E0%A4%A')
   expect([400, 404]).toContain(status)
