@@ -289,6 +289,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/by-doc-id/{repo_id}/{doc_id}/metadata": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Tells what a docId is about: sets the given values on all documents that were received under it
+         * @description Needs a key of level `member`.
+         */
+        put: operations["putDocumentsByDocIdMetadata"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories": {
         parameters: {
             query?: never;
@@ -1281,7 +1301,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The same as a table in CSV, newest first; per_page has no effect here (200: a stream) */
+            /** @description The same as a table in CSV, newest first; per_page has no effect here */
             200: {
                 headers: {
                     "content-disposition": string;
@@ -1923,6 +1943,66 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putDocumentsByDocIdMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                doc_id: string;
+                repo_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "erp_object_type": "...",
+                 *       "erp_object_id": "...",
+                 *       "ar_object": "..."
+                 *     }
+                 */
+                "application/json": {
+                    ar_object?: string | null;
+                    erp_object_id?: string | null;
+                    erp_object_type?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Tells what a docId is about: sets the given values on all documents that were received under it */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            doc_id: string;
+                            documents: number;
+                            metadata: {
+                                ar_object: string | null;
+                                erp_object_id: string | null;
+                                erp_object_type: string | null;
+                            };
+                            repo_id: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
