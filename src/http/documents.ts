@@ -118,7 +118,10 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       path: '/documents/by-doc-id/:repo_id/:doc_id/metadata',
       level: 'member',
       summary: 'Tells what a docId is about: sets the given values on all documents that were received under it',
-      params: z.object({ repo_id: storable, doc_id: storable }),
+      params: z.object({
+        repo_id: storable.describe("The source's repository identifier"),
+        doc_id: storable.describe('What the source system calls the document'),
+      }),
       body: z.strictObject({ erp_object_type: metadataValue, erp_object_id: metadataValue, ar_object: metadataValue }),
       response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata })),
       status: 200,

@@ -57,6 +57,12 @@ export const createResources = ({ db, store, certificate }: World) => {
       return { id, certificateId: await create(tenant, `/repositories/${id}/certificates`, { auth_id: 'CN=A', certificate }) }
     },
     '/connections/{id}': async (tenant) => ({ id: await connection(tenant) }),
+    '/documents/by-doc-id/{repo_id}/{doc_id}': async (tenant) => {
+      const [repoId, docId] = [newId(), newId()]
+      const repositoryId = await create(tenant, '/repositories', { repo_id: repoId, name: 'A' })
+      await insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId, docId })
+      return { repo_id: repoId, doc_id: docId }
+    },
     '/documents/{id}': async (tenant) => ({ id: await document(tenant) }),
     '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
   }

@@ -1221,12 +1221,17 @@ export interface operations {
                 date_from?: string;
                 /** @description Up to and with here; a mere date means its last moment, in UTC */
                 date_to?: string;
+                /** @description The exact name of an event */
                 event?: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "connection.created" | "connection.toggled" | "connection.deleted" | "document.retried" | "apikey.created" | "apikey.revoked" | "rfc.call";
+                /** @description The beginning of its name, like `cert.` */
                 event_prefix?: string;
                 /** @description Rows to a page */
                 per_page?: number;
+                /** @description The id of what was changed */
                 subject_id?: string;
+                /** @description What kind of thing was changed */
                 subject_type?: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "ApiKey" | "RfcCall";
+                /** @description The member who did it */
                 user_id?: string;
             };
             header?: never;
@@ -1287,12 +1292,17 @@ export interface operations {
                 date_from?: string;
                 /** @description Up to and with here; a mere date means its last moment, in UTC */
                 date_to?: string;
+                /** @description The exact name of an event */
                 event?: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "connection.created" | "connection.toggled" | "connection.deleted" | "document.retried" | "apikey.created" | "apikey.revoked" | "rfc.call";
+                /** @description The beginning of its name, like `cert.` */
                 event_prefix?: string;
                 /** @description Rows to a page */
                 per_page?: number;
+                /** @description The id of what was changed */
                 subject_id?: string;
+                /** @description What kind of thing was changed */
                 subject_type?: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "ApiKey" | "RfcCall";
+                /** @description The member who did it */
                 user_id?: string;
             };
             header?: never;
@@ -1953,7 +1963,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description What the source system calls the document */
                 doc_id: string;
+                /** @description The source's repository identifier */
                 repo_id: string;
             };
             cookie?: never;
