@@ -1,0 +1,108 @@
+import { createSlices } from './body-slices.ts'
+import { objectOf, targetAnswer, type CloudAnswer } from './cloud-call.ts'
+import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
+import { graphRefusal, type Graph } from './graph.ts'
+import { metered } from './metered.ts'
+
+export interface UploadSession {
+  /** Whoever knows it may write this one file. */
+  uploadUrl: string
+  nextByte: number
+}
+
+// a multiple of 320 KiB, as SharePoint wants it, and the size Microsoft advises
+const fragmentBytes = 10 * 1024 * 1024
+// for giving up what a failed attempt has begun
+const tidyUpTimeoutMs = 1_500
+
+/**
+ * Goes on with a session that an earlier run of the same delivery left, or begins one. A session that is not known any more, because
+ * it was completed or has expired, is begun anew: the file is then written once more under the same name.
+ * @param file its address in Graph, up to the colon behind the path
+ */
+export const beginOrResume = async (graph: Graph, file: string, storedUrl?: string): Promise<UploadSession> => {
+  const left = storedUrl === undefined ? undefined : await resumed(graph, storedUrl)
+  if (left) return left
+  const answer = await graph.call(`${file}:/createUploadSession`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ item: { '@microsoft.graph.conflictBehavior': 'replace' } }),
+  })
+  const { uploadUrl } = objectOf(answer.text)
+  if (typeof uploadUrl !== 'string' || !URL.canParse(uploadUrl) || new URL(uploadUrl).protocol !== 'https:') {
+    throw new DeliveryError('answer_unreadable', 'Graph opened an upload session without telling its address')
+  }
+  hide(graph, uploadUrl)
+  return { uploadUrl, nextByte: 0 }
+}
+
+const resumed = async (graph: Graph, uploadUrl: string): Promise<UploadSession | undefined> => {
+  hide(graph, uploadUrl)
+  const answer = await graph.callSession(uploadUrl, { method: 'GET' })
+  const nextByte = answer.status === 200 ? nextExpected(answer) : undefined
+  return nextByte === undefined ? undefined : { uploadUrl, nextByte }
+}
+
+const hide = (graph: Graph, uploadUrl: string) => void graph.secrets.push(uploadUrl, new URL(uploadUrl).search)
+
+/** Sends what the session still lacks, fragment by fragment. A session that fails or is cancelled is given up. */
+export const sendFragments = async (
+  graph: Graph,
+  { uploadUrl, nextByte }: UploadSession,
+  parcel: Parcel,
+  { signal, onProgress }: Pick<AttemptContext, 'signal' | 'onProgress'>,
+): Promise<CloudAnswer> => {
+  const source = metered(parcel.open(nextByte), {
+    sizeBytes: parcel.sizeBytes - nextByte,
+    signal,
+    onBytes: (bytes) => onProgress(nextByte + bytes),
+  })
+  const slice = createSlices(source)
+  try {
+    for (let start = nextByte; ;) {
+      const end = Math.min(start + fragmentBytes, parcel.sizeBytes)
+      const isLast = end === parcel.sizeBytes
+      const answer = await graph.callSession(uploadUrl, {
+        method: 'PUT',
+        headers: { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${parcel.sizeBytes}` },
+        body: slice(end - start, isLast),
+      })
+      if (isLast && (answer.status === 200 || answer.status === 201)) return answer
+      if (answer.status >= 300) throw sessionRefusal(answer)
+      if (isLast || nextExpected(answer) !== end) throw outOfStep(answer)
+      start = end
+    }
+  } catch (thrown) {
+    await giveUp(graph, uploadUrl)
+    throw thrown
+  } finally {
+    source.destroy()
+  }
+}
+
+/** Never throws: a session that stays expires by itself. */
+export const giveUp = async (graph: Graph, uploadUrl: string) => {
+  await graph.callSession(uploadUrl, { method: 'DELETE' }, AbortSignal.timeout(tidyUpTimeoutMs)).catch(() => {})
+}
+
+const nextExpected = ({ text }: CloudAnswer): number | undefined => {
+  const { nextExpectedRanges: ranges } = objectOf(text)
+  const first: unknown = Array.isArray(ranges) ? ranges[0] : undefined
+  const start = typeof first === 'string' ? /^\d+/.exec(first)?.[0] : undefined
+  return start === undefined ? undefined : Number(start)
+}
+
+const outOfStep = (answer: CloudAnswer) =>
+  new DeliveryError('upload_out_of_step', 'SharePoint has other parts of the document than were sent: the upload begins anew', {
+    answer: targetAnswer(answer),
+  })
+
+const sessionRefusal = (answer: CloudAnswer) => {
+  if (answer.status === 416) return outOfStep(answer)
+  if (answer.status === 404 || answer.status === 410) {
+    return new DeliveryError('upload_expired', 'SharePoint ended the upload session before the document was whole: it begins anew', {
+      answer: targetAnswer(answer),
+    })
+  }
+  return graphRefusal(answer)
+}
