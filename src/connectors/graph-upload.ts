@@ -1,8 +1,7 @@
-import { createSlices } from './body-slices.ts'
 import { objectOf, targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
 import { graphRefusal, type Graph } from './graph.ts'
-import { metered } from './metered.ts'
+import { outOfStep, sendPieces } from './pieces.ts'
 
 export interface UploadSession {
   /** Whoever knows it may write this one file. */
@@ -50,33 +49,23 @@ export const sendFragments = async (
   graph: Graph,
   { uploadUrl, nextByte }: UploadSession,
   parcel: Parcel,
-  { signal, onProgress }: Pick<AttemptContext, 'signal' | 'onProgress'>,
+  context: Pick<AttemptContext, 'signal' | 'onProgress'>,
 ): Promise<CloudAnswer> => {
-  const source = metered(parcel.open(nextByte), {
-    sizeBytes: parcel.sizeBytes - nextByte,
-    signal,
-    onBytes: (bytes) => onProgress(nextByte + bytes),
-  })
-  const slice = createSlices(source)
+  const { signal, onProgress } = context
   try {
-    for (let start = nextByte; ;) {
-      const end = Math.min(start + fragmentBytes, parcel.sizeBytes)
-      const isLast = end === parcel.sizeBytes
-      const answer = await graph.callSession(uploadUrl, {
-        method: 'PUT',
-        headers: { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${parcel.sizeBytes}` },
-        body: slice(end - start, isLast),
-      })
-      if (isLast && (answer.status === 200 || answer.status === 201)) return answer
-      if (answer.status >= 300) throw sessionRefusal(answer)
-      if (isLast || nextExpected(answer) !== end) throw outOfStep(answer)
-      start = end
-    }
+    return await sendPieces<CloudAnswer>(
+      parcel,
+      { startByte: nextByte, pieceBytes: fragmentBytes, signal, onProgress },
+      async ({ start, end, isLast, body }) => {
+        const headers = { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${parcel.sizeBytes}` }
+        const answer = await graph.callSession(uploadUrl, { method: 'PUT', headers, body })
+        if (answer.status >= 300) throw sessionRefusal(answer)
+        return isLast && answer.status !== 202 ? { done: answer } : { nextByte: nextExpected(answer) }
+      },
+    )
   } catch (thrown) {
     await giveUp(graph, uploadUrl)
     throw thrown
-  } finally {
-    source.destroy()
   }
 }
 
@@ -92,13 +81,8 @@ const nextExpected = ({ text }: CloudAnswer): number | undefined => {
   return start === undefined ? undefined : Number(start)
 }
 
-const outOfStep = (answer: CloudAnswer) =>
-  new DeliveryError('upload_out_of_step', 'SharePoint has other parts of the document than were sent: the upload begins anew', {
-    answer: targetAnswer(answer),
-  })
-
 const sessionRefusal = (answer: CloudAnswer) => {
-  if (answer.status === 416) return outOfStep(answer)
+  if (answer.status === 416) return outOfStep()
   if (answer.status === 404 || answer.status === 410) {
     return new DeliveryError('upload_expired', 'SharePoint ended the upload session before the document was whole: it begins anew', {
       answer: targetAnswer(answer),

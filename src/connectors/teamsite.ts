@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
 import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
-import { createSlices } from './body-slices.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
 import { createEntraTokens, type EntraPrincipal } from './entra-token.ts'
 import { createExpiring } from './expiring.ts'
 import { createGraph, type Graph } from './graph.ts'
 import { findLibrary, type Library } from './graph-library.ts'
 import { beginOrResume, giveUp, sendFragments } from './graph-upload.ts'
-import { metered } from './metered.ts'
+import { sendPieces } from './pieces.ts'
 import { requirePathFits, sharePointSegments, urlPath } from './teamsite-path.ts'
 import {
   microsoftClouds,
@@ -117,14 +116,12 @@ const fileOf = ({ driveId }: Library, segments: string[]) => `/drives/${encodeUR
 
 const upload = async (graph: Graph, file: string, parcel: Parcel, context: AttemptContext): Promise<CloudAnswer> => {
   if (parcel.sizeBytes > singleMaxBytes) return sendFragments(graph, await beginOrResume(graph, file), parcel, context)
-  const source = metered(parcel.open(), { sizeBytes: parcel.sizeBytes, signal: context.signal, onBytes: context.onProgress })
-  try {
-    return await graph.call(`${file}:/content?@microsoft.graph.conflictBehavior=replace`, {
+  const { signal, onProgress } = context
+  return sendPieces(parcel, { pieceBytes: singleMaxBytes, signal, onProgress }, async ({ end, body }) => ({
+    done: await graph.call(`${file}:/content?@microsoft.graph.conflictBehavior=replace`, {
       method: 'PUT',
-      headers: { 'content-type': 'application/octet-stream', 'content-length': String(parcel.sizeBytes) },
-      body: createSlices(source)(parcel.sizeBytes, true),
-    })
-  } finally {
-    source.destroy()
-  }
+      headers: { 'content-type': 'application/octet-stream', 'content-length': String(end) },
+      body,
+    }),
+  }))
 }
