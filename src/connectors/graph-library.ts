@@ -1,6 +1,6 @@
+import type { CloudApi } from './cloud-api.ts'
 import { objectOf } from './cloud-call.ts'
 import { DeliveryError } from './connector.ts'
-import type { Graph } from './graph.ts'
 import type { TeamsiteConfig } from './teamsite-target.ts'
 
 export interface Library {
@@ -14,7 +14,7 @@ const pagesAtMost = 20
 const shownNamesAtMost = 20
 
 /** Finds the library by the site's address and its own name. @throws DeliveryError `site_missing`, `library_missing` */
-export const findLibrary = async (graph: Graph, { site_url: siteUrl, document_library: name }: TeamsiteConfig): Promise<Library> => {
+export const findLibrary = async (graph: CloudApi, { site_url: siteUrl, document_library: name }: TeamsiteConfig): Promise<Library> => {
   const { hostname, pathname } = new URL(siteUrl)
   const path = pathname.replace(/\/+$/, '')
   const site = await graph.call(`/sites/${hostname}${path && `:${path}`}?$select=id`, { method: 'GET' }).catch((thrown: unknown) => {

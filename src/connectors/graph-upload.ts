@@ -1,6 +1,7 @@
+import { giveUp, takeUploadUrl, type CloudApi } from './cloud-api.ts'
 import { objectOf, targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
-import { graphRefusal, type Graph } from './graph.ts'
+import { graphRefusal } from './graph-refusal.ts'
 import { outOfStep, sendPieces } from './pieces.ts'
 
 export interface UploadSession {
@@ -11,15 +12,13 @@ export interface UploadSession {
 
 // a multiple of 320 KiB, as SharePoint wants it, and the size Microsoft advises
 const fragmentBytes = 10 * 1024 * 1024
-// for giving up what a failed attempt has begun
-const tidyUpTimeoutMs = 1_500
 
 /**
  * Goes on with a session that an earlier run of the same delivery left, or begins one. A session that is not known any more, because
  * it was completed or has expired, is begun anew: the file is then written once more under the same name.
  * @param file its address in Graph, up to the colon behind the path
  */
-export const beginOrResume = async (graph: Graph, file: string, storedUrl?: string): Promise<UploadSession> => {
+export const beginOrResume = async (graph: CloudApi, file: string, storedUrl?: string): Promise<UploadSession> => {
   const left = storedUrl === undefined ? undefined : await resumed(graph, storedUrl)
   if (left) return left
   const answer = await graph.call(`${file}:/createUploadSession`, {
@@ -27,26 +26,19 @@ export const beginOrResume = async (graph: Graph, file: string, storedUrl?: stri
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ item: { '@microsoft.graph.conflictBehavior': 'replace' } }),
   })
-  const { uploadUrl } = objectOf(answer.text)
-  if (typeof uploadUrl !== 'string' || !URL.canParse(uploadUrl) || new URL(uploadUrl).protocol !== 'https:') {
-    throw new DeliveryError('answer_unreadable', 'Graph opened an upload session without telling its address')
-  }
-  hide(graph, uploadUrl)
-  return { uploadUrl, nextByte: 0 }
+  return { uploadUrl: takeUploadUrl(graph, objectOf(answer.text).uploadUrl), nextByte: 0 }
 }
 
-const resumed = async (graph: Graph, uploadUrl: string): Promise<UploadSession | undefined> => {
-  hide(graph, uploadUrl)
+const resumed = async (graph: CloudApi, uploadUrl: string): Promise<UploadSession | undefined> => {
+  takeUploadUrl(graph, uploadUrl)
   const answer = await graph.callSession(uploadUrl, { method: 'GET' })
   const nextByte = answer.status === 200 ? nextExpected(answer) : undefined
   return nextByte === undefined ? undefined : { uploadUrl, nextByte }
 }
 
-const hide = (graph: Graph, uploadUrl: string) => void graph.secrets.push(uploadUrl, new URL(uploadUrl).search)
-
 /** Sends what the session still lacks, fragment by fragment. A session that fails or is cancelled is given up. */
 export const sendFragments = async (
-  graph: Graph,
+  graph: CloudApi,
   { uploadUrl, nextByte }: UploadSession,
   parcel: Parcel,
   context: Pick<AttemptContext, 'signal' | 'onProgress'>,
@@ -67,11 +59,6 @@ export const sendFragments = async (
     await giveUp(graph, uploadUrl)
     throw thrown
   }
-}
-
-/** Never throws: a session that stays expires by itself. */
-export const giveUp = async (graph: Graph, uploadUrl: string) => {
-  await graph.callSession(uploadUrl, { method: 'DELETE' }, AbortSignal.timeout(tidyUpTimeoutMs)).catch(() => {})
 }
 
 const nextExpected = ({ text }: CloudAnswer): number | undefined => {

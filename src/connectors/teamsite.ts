@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
+import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
 import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
 import { createEntraTokens, type EntraPrincipal } from './entra-token.ts'
 import { createExpiring } from './expiring.ts'
-import { createGraph, type Graph } from './graph.ts'
+import { graphRefusal } from './graph-refusal.ts'
 import { findLibrary, type Library } from './graph-library.ts'
-import { beginOrResume, giveUp, sendFragments } from './graph-upload.ts'
+import { beginOrResume, sendFragments } from './graph-upload.ts'
 import { sendPieces } from './pieces.ts'
 import { requirePathFits, sharePointSegments, urlPath } from './teamsite-path.ts'
 import {
@@ -35,14 +36,15 @@ export const createTeamsite = (
   const tokens = createEntraTokens()
   const libraries = createExpiring<Library>(librariesAtMost)
 
-  const within = <Result>(target: TeamsiteTarget, attempt: AttemptContext, act: (graph: Graph) => Promise<Result>) => {
+  const within = <Result>(target: TeamsiteTarget, attempt: AttemptContext, act: (graph: CloudApi) => Promise<Result>) => {
     const context = { ...attempt, caCertificate: target.config.ca_certificate }
     const principal = principalOf(target, clouds)
     const secrets = [principal.clientSecret]
-    const graph = createGraph({
-      root: clouds[target.config.cloud].graphRoot,
+    const graph = createCloudApi({
+      root: `${clouds[target.config.cloud].graphRoot}/v1.0`,
       takeToken: async () => (await tokens.take(principal, context)).token,
       forgetToken: () => tokens.forget(principal),
+      refusalOf: graphRefusal,
       secrets,
       context,
     })
@@ -114,7 +116,7 @@ const placeOf = ({ config, credentials }: TeamsiteTarget) =>
 
 const fileOf = ({ driveId }: Library, segments: string[]) => `/drives/${encodeURIComponent(driveId)}/root:/${urlPath(segments)}`
 
-const upload = async (graph: Graph, file: string, parcel: Parcel, context: AttemptContext): Promise<CloudAnswer> => {
+const upload = async (graph: CloudApi, file: string, parcel: Parcel, context: AttemptContext): Promise<CloudAnswer> => {
   if (parcel.sizeBytes > singleMaxBytes) return sendFragments(graph, await beginOrResume(graph, file), parcel, context)
   const { signal, onProgress } = context
   return sendPieces(parcel, { pieceBytes: singleMaxBytes, signal, onProgress }, async ({ end, body }) => ({

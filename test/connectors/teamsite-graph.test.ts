@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream'
 import { cloudCall } from '../../src/connectors/cloud-call.ts'
 import type { Parcel } from '../../src/connectors/connector.ts'
-import { createGraph } from '../../src/connectors/graph.ts'
+import { createCloudApi } from '../../src/connectors/cloud-api.ts'
+import { graphRefusal } from '../../src/connectors/graph-refusal.ts'
 import { beginOrResume, sendFragments } from '../../src/connectors/graph-upload.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Said } from '../support/double.ts'
@@ -183,8 +184,9 @@ describe('teamsite, against a double of Microsoft Graph', () => {
       context,
     )
     const { access_token: accessToken } = JSON.parse(token.text) as { access_token: string }
-    const graph = createGraph({
-      root: rig.double.rootAt(),
+    const graph = createCloudApi({
+      root: `${rig.double.rootAt()}/v1.0`,
+      refusalOf: graphRefusal,
       takeToken: async () => accessToken,
       forgetToken: () => {},
       secrets: [],

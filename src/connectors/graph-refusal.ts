@@ -1,48 +1,6 @@
-import { cloudCall, objectOf, targetAnswer, type CallContext, type CloudAnswer, type CloudCall } from './cloud-call.ts'
+import { objectOf, targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError } from './connector.ts'
 import { isPermanentStatus, retryAfterMs } from './http-answer.ts'
-
-/** Microsoft Graph during one attempt. */
-export interface Graph {
-  /**
-   * A request with our token, by its path below `/v1.0` or its whole address.
-   * @throws DeliveryError for a status of 300 and more
-   */
-  call(path: string, call: CloudCall): Promise<CloudAnswer>
-  /** A request to an upload session: the address is its own key, and a token would be refused. */
-  callSession(url: string, call: CloudCall, signal?: AbortSignal): Promise<CloudAnswer>
-  /** What must be found in no message of this attempt; addresses of upload sessions join it. */
-  secrets: string[]
-}
-
-export const createGraph = ({
-  root,
-  takeToken,
-  forgetToken,
-  secrets,
-  context,
-}: {
-  root: string
-  takeToken(): Promise<string>
-  forgetToken(): void
-  secrets: string[]
-  context: CallContext
-}): Graph => ({
-  secrets,
-  call: async (path, call) => {
-    const token = await takeToken()
-    secrets.push(token)
-    const url = path.startsWith('/') ? `${root}/v1.0${path}` : path
-    // a page of a list names the next one: the token is for nobody else
-    if (!url.startsWith(`${root}/`))
-      throw new DeliveryError('answer_unreadable', `Graph pointed to ${new URL(url).host}, which is not Graph`)
-    const answer = await cloudCall(url, { ...call, headers: { ...call.headers, authorization: `Bearer ${token}` } }, context)
-    if (answer.status < 300) return answer
-    if (answer.status === 401) forgetToken()
-    throw graphRefusal(answer)
-  },
-  callSession: (url, call, signal = context.signal) => cloudCall(url, call, { ...context, signal }),
-})
 
 // statuses that say something about this moment, whatever their number suggests
 const passing = new Set([404, 410, 416, 423])
