@@ -1,13 +1,20 @@
 import type { ZodError } from 'zod'
 import type { ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
+import { createDrive } from './drive.ts'
 import { objstore } from './objstore.ts'
 import { sftp } from './sftp.ts'
 import { createTeamsite } from './teamsite.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, teamsite: createTeamsite(), webhook }
+const connectors: Partial<Record<ConnectorType, Connector>> = {
+  objstore,
+  teamsite: createTeamsite(),
+  drive: createDrive(),
+  sftp,
+  webhook,
+}
 
 export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
 

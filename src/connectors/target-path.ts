@@ -31,7 +31,7 @@ export const targetSegments = (path: string, unfit?: RegExp): string[] => {
 const escape = (text: string) => Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&')
 
 /** Too long a name keeps its beginning and its extension; a digest of the whole keeps it apart from others. */
-const shortened = (name: string): string => {
+export const shortened = (name: string): string => {
   if (Buffer.byteLength(name) <= nameMaxBytes) return name
   const extension = /\.[^.]+$/u.exec(name)?.[0] ?? ''
   const kept = Buffer.byteLength(extension) <= extensionMaxBytes ? extension : ''
