@@ -46,6 +46,15 @@ describe('teamsite, against a double of Microsoft Graph', () => {
     expect([...rig.double.items.values()]).toMatchObject([{ sha256: parcel.sha256 }])
   })
 
+  test('a large document that is delivered again replaces its file, which keeps its id', async () => {
+    const parcel = largeParcel(5 * MiB)
+    const first = await deliver(parcel)
+    const again = await deliver({ ...largeParcel(6 * MiB), path: parcel.path })
+    expect(again.path).toBe(first.path)
+    expect(again.answer).toMatchObject({ status: 200, item_id: first.answer?.item_id })
+    expect([...rig.double.items.values()]).toMatchObject([{ sizeBytes: 6 * MiB }])
+  })
+
   test('finds a library on a later page, whatever the case of its name', async () => {
     const { path } = await deliver(small(), rig.target({ document_library: 'invoices & MORE', folder: '' }))
     expect(path).toContain('/sites/Finance/Invoices%20%26%20more/R1/')
