@@ -524,6 +524,18 @@ export interface components {
             /** @constant */
             type: "destination";
         };
+        /** config of drive */
+        DestinationConfigDrive: {
+            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            ca_certificate?: string;
+            /** @description Folder that documents are put into: the last part of its address, or a shared drive's own id */
+            folder_id: string;
+            /**
+             * Format: email
+             * @description User in whose name documents are put there, by domain-wide delegation; the files are theirs then
+             */
+            subject?: string;
+        };
         /** config of objstore */
         DestinationConfigObjstore: {
             /** @description Bucket; it must exist */
@@ -572,6 +584,29 @@ export interface components {
              */
             port?: number;
         };
+        /** config of teamsite */
+        DestinationConfigTeamsite: {
+            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            ca_certificate?: string;
+            /**
+             * @description The Microsoft cloud the tenant belongs to
+             * @default global
+             * @enum {string}
+             */
+            cloud?: "global" | "usgov" | "usgov-dod" | "china";
+            /** @description Name of the document library, as the site shows it */
+            document_library: string;
+            /**
+             * @description Folder of the library that documents are put under; made as needed
+             * @default
+             */
+            folder?: string;
+            /**
+             * Format: uri
+             * @description Address of the site, like https://contoso.sharepoint.com/sites/Finance
+             */
+            site_url: string;
+        };
         /** config of webhook */
         DestinationConfigWebhook: {
             /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
@@ -601,6 +636,26 @@ export interface components {
              */
             url: string;
         };
+        /** credentials of drive */
+        DestinationCredentialsDrive: {
+            /**
+             * Format: password
+             * @description The key file of a service account, as an object
+             */
+            service_account: {
+                client_email: string;
+                /** Format: password */
+                private_key: string;
+                private_key_id?: string;
+                /**
+                 * Format: uri
+                 * @default https://oauth2.googleapis.com/token
+                 */
+                token_uri?: string;
+                /** @constant */
+                type: "service_account";
+            };
+        };
         /** credentials of objstore */
         DestinationCredentialsObjstore: {
             access_key_id: string;
@@ -624,6 +679,18 @@ export interface components {
              */
             private_key?: string;
             username: string;
+        };
+        /** credentials of teamsite */
+        DestinationCredentialsTeamsite: {
+            /** @description Application (client) id */
+            client_id: string;
+            /**
+             * Format: password
+             * @description Value of a client secret, not its id
+             */
+            client_secret: string;
+            /** @description Directory (tenant) id, or a domain of the tenant */
+            tenant_id: string;
         };
         /** credentials of webhook */
         DestinationCredentialsWebhook: {
@@ -1599,6 +1666,18 @@ export interface operations {
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
                     name: string;
                 } | {
+                    config: components["schemas"]["DestinationConfigTeamsite"];
+                    /** @constant */
+                    connector_type: "teamsite";
+                    credentials: components["schemas"]["DestinationCredentialsTeamsite"];
+                    name: string;
+                } | {
+                    config: components["schemas"]["DestinationConfigDrive"];
+                    /** @constant */
+                    connector_type: "drive";
+                    credentials: components["schemas"]["DestinationCredentialsDrive"];
+                    name: string;
+                } | {
                     config: components["schemas"]["DestinationConfigSftp"];
                     /** @constant */
                     connector_type: "sftp";
@@ -1722,12 +1801,12 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description Merged into the present config, null removes a key. The result must be what the connector takes: DestinationConfigObjstore, DestinationConfigSftp, DestinationConfigWebhook */
+                    /** @description Merged into the present config, null removes a key. The result must be what the connector takes: DestinationConfigObjstore, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigWebhook */
                     config?: {
                         [key: string]: unknown;
                     };
                     /** @description Replaces the present credentials; must be what the connector takes */
-                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsWebhook"];
+                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsWebhook"];
                     name?: string;
                 };
             };
@@ -1808,6 +1887,16 @@ export interface operations {
                     /** @constant */
                     connector_type: "objstore";
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
+                } | {
+                    config: components["schemas"]["DestinationConfigTeamsite"];
+                    /** @constant */
+                    connector_type: "teamsite";
+                    credentials: components["schemas"]["DestinationCredentialsTeamsite"];
+                } | {
+                    config: components["schemas"]["DestinationConfigDrive"];
+                    /** @constant */
+                    connector_type: "drive";
+                    credentials: components["schemas"]["DestinationCredentialsDrive"];
                 } | {
                     config: components["schemas"]["DestinationConfigSftp"];
                     /** @constant */
