@@ -1,3 +1,4 @@
+import { createBatchActivities } from '../activities/batches.ts'
 import { createActivities } from '../activities/delivery.ts'
 import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
@@ -6,6 +7,7 @@ import { createS3Store } from './content/s3.ts'
 import { sweepOrphans } from './content/sweep.ts'
 import { openDatabase, type Database } from './db/database.ts'
 import { createDeliveries } from './db/deliveries.ts'
+import { createHeld } from './db/held.ts'
 import { createOutbox } from './db/outbox.ts'
 import { ensurePartitions } from './db/partitions.ts'
 import { createReceipts } from './db/receipts.ts'
@@ -62,7 +64,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         config,
         log,
       }),
-      createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores }),
+      createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores, launch: launcher.launch }),
     ],
     config,
     log,
@@ -86,15 +88,20 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const { stores } = storesOf(db, config)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
-  const activities = createActivities({
-    deliveries: createDeliveries(db),
-    contents: stores,
-    findConnector,
-    openCredentials: ({ workspaceId, destination }) =>
-      keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
-    outbound,
-    config,
-  })
+  const temporal = openTemporal(config)
+  const launcher = createLauncher(temporal, createOutbox(db), config, log)
+  const activities = {
+    ...createActivities({
+      deliveries: createDeliveries(db),
+      contents: stores,
+      findConnector,
+      openCredentials: ({ workspaceId, destination }) =>
+        keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
+      outbound,
+      config,
+    }),
+    ...createBatchActivities({ db, held: createHeld(db, config), sendAll: launcher.sendAll, config }),
+  }
   const { worker, close } = await createWorker(config, activities)
   const upkeep = keepUp(db, stores, config, log)
   const ended = worker.run()
@@ -104,6 +111,8 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
       clearInterval(upkeep)
       if (worker.getState() === 'RUNNING') worker.shutdown()
       await ended
+      await launcher.close()
+      await temporal.close()
       await outbound.close()
       await close()
       await db.destroy()

@@ -100,6 +100,7 @@ export const environment = z.object({
     'How long a failed delivery stays open in Temporal, waiting for a retry by hand',
   ),
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
+  DELIVERY_BATCH_SIZE: integer(200, 1, 'Deliveries released or cancelled in one transaction, when a connection or destination changes'),
 
   OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for messages that were never sent'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such a message must be: younger ones are still being sent'),

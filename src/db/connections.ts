@@ -1,6 +1,9 @@
 import type { ConnectorType } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
+import { beginCancelling } from './cancellations.ts'
 import type { Database, Transaction } from './database.ts'
+import { forwards, releaseOf } from './held.ts'
+import { addMessages, type OutboxMessage } from './outbox.ts'
 import { lockWiring } from './workspaces.ts'
 
 export interface Connection {
@@ -100,11 +103,6 @@ const relink = async (
   return undefined
 }
 
-/** What a connection held is not released any more: the connection is being deleted. */
-export const cancelHeld = async (trx: Transaction, connectionId: string): Promise<void> => {
-  await trx('deliveries').where({ connection_id: connectionId, status: 'held' }).update({ status: 'cancelled' })
-}
-
 // ends a transaction whose work must not stay, with an answer that is no error
 class Refused extends Error {
   readonly unknown: UnknownIds
@@ -147,11 +145,17 @@ export const createConnections = (db: Database | Transaction) => ({
       }),
     ),
 
-  /** Undefined where there is no such connection. */
-  update: (workspaceId: string, id: string, change: ConnectionChange): Promise<Connection | UnknownIds | undefined> =>
+  /** Undefined where there is no such connection. The messages, committed, release what it held and is not to hold any more. */
+  update: (
+    workspaceId: string,
+    id: string,
+    change: ConnectionChange,
+  ): Promise<{ connection: Connection; messages: OutboxMessage[] } | UnknownIds | undefined> =>
     orRefusal(
       db.transaction(async (trx) => {
         await lockWiring(trx, workspaceId)
+        const [before] = await select(trx, workspaceId, { id })
+        if (!before) return undefined
         const { name, isActive, settings } = change
         const columns = {
           ...(name !== undefined && { name }),
@@ -163,21 +167,24 @@ export const createConnections = (db: Database | Transaction) => ({
             .where({ workspace_id: workspaceId, id })
             .update({ ...columns, updated_at: trx.fn.now() })
         }
-        const [current] = await select(trx, workspaceId, { id })
-        if (!current) return undefined
         const unknown = await relink(trx, workspaceId, id, change)
         if (unknown) throw new Refused(unknown)
-        return change.repositoryIds || change.destinationIds ? (await select(trx, workspaceId, { id }))[0] : current
+        const [after] = await select(trx, workspaceId, { id })
+        const messages = forwards(after!) && !forwards(before) ? [releaseOf(after!)] : []
+        await addMessages(trx, messages)
+        return { connection: after!, messages }
       }),
     ),
 
-  /** Deletes it and cancels what it held. What it has forwarded already goes on. @returns false where there is none */
-  remove: (workspaceId: string, id: string): Promise<boolean> =>
+  /**
+   * Deletes it and cancels what it held, up to `limit` deliveries now and the rest by a workflow. What it has forwarded already goes on.
+   * @returns the messages, committed; undefined where there is none
+   */
+  remove: (workspaceId: string, id: string, limit: number): Promise<OutboxMessage[] | undefined> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
-      const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete()
-      if (deleted === 0) return false
-      await cancelHeld(trx, id)
-      return true
+      const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete().returning(['id', 'name'])
+      if (deleted.length === 0) return undefined
+      return beginCancelling(trx, { by: 'connection', id, name: deleted[0].name }, limit)
     }),
 })

@@ -1,6 +1,7 @@
 import type { ConnectorType } from '../domain/connector-type.ts'
-import { cancelHeld } from './connections.ts'
+import { beginCancelling } from './cancellations.ts'
 import type { Database, Transaction } from './database.ts'
+import type { OutboxMessage } from './outbox.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 import { lockWiring } from './workspaces.ts'
 
@@ -133,18 +134,20 @@ export const createDestinations = (db: Database | Transaction) => ({
 
   /**
    * Takes a destination out of use: its links go, and the connections that have no other destination with them; what was not
-   * delivered there yet is cancelled. The row stays, for the documents that name it.
-   * @returns false where there is none
+   * delivered there yet is cancelled, up to `limit` deliveries now and the rest by a workflow. The row stays, for the documents that
+   * name it.
+   * @returns the messages, committed; undefined where there is none
    */
-  remove: (workspaceId: string, id: string): Promise<boolean> =>
+  remove: (workspaceId: string, id: string, limit: number): Promise<OutboxMessage[] | undefined> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
       const deleted = await trx('destinations')
         .where({ workspace_id: workspaceId, id })
         .whereNull('deleted_at')
         .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
-      if (deleted === 0) return false
-      const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+        .returning(['id', 'name'])
+      if (deleted.length === 0) return undefined
+      const { rows } = await trx.raw<{ rows: { id: string; name: string }[] }>(
         `
         with unlinked as (
           delete from connection_destinations
@@ -160,15 +163,12 @@ export const createDestinations = (db: Database | Transaction) => ({
             where others.connection_id = connections.id
               and others.destination_id <> :id
           )
-        returning connections.id
+        returning connections.id, connections.name
         `,
         { id },
       )
-      await trx('deliveries')
-        .where({ destination_id: id })
-        .whereIn('status', ['pending', 'held', 'retrying', 'failed'])
-        .update({ status: 'cancelled' })
-      for (const connection of rows) await cancelHeld(trx, connection.id)
-      return true
+      const messages = await beginCancelling(trx, { by: 'destination', id, name: deleted[0].name }, limit)
+      for (const connection of rows) messages.push(...(await beginCancelling(trx, { by: 'connection', ...connection }, limit)))
+      return messages
     }),
 })

@@ -6,6 +6,7 @@ import { newId } from '../ids.ts'
 import { credentialsOf, SealError, type KeyRing } from '../security/seal.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
+import type { LaunchDeps } from './launch.ts'
 import { idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
 import { checkTarget, connectorOf, mergeConfig, testTarget, type FindConnector, type ProbeDeps, type TestResult } from './targets.ts'
 
@@ -37,11 +38,7 @@ const target = z.strictObject({
 
 const present = resourceOf('destination')
 
-export interface DestinationDeps extends ProbeDeps {
-  db: Database
-  keyRing: KeyRing
-  findConnector: FindConnector
-}
+export type DestinationDeps = ProbeDeps & LaunchDeps & { db: Database; keyRing: KeyRing; findConnector: FindConnector }
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
   const { findConnector, keyRing } = deps
@@ -132,7 +129,9 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       response: 'none',
       status: 204,
       handle: async ({ params }, { workspaceId }) => {
-        if (!(await destinations.remove(workspaceId, params.id))) throw notFound()
+        const messages = await destinations.remove(workspaceId, params.id, deps.config.DELIVERY_BATCH_SIZE)
+        if (!messages) throw notFound()
+        deps.launch(messages)
       },
     }),
 

@@ -64,6 +64,12 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
     }
   }
 
+  /** Sends these and waits until that is done; what cannot be sent is left to the sweep. */
+  const sendAll = async (messages: OutboxMessage[]): Promise<void> => {
+    const outcomes = await oneOfMany.map(messages, start)
+    await outbox.remove(messages.filter((_, index) => outcomes[index]))
+  }
+
   /** Starts everything that is overdue. @returns how many workflows that were */
   const sweep = async (): Promise<number> => {
     let total = 0
@@ -98,6 +104,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
 
   return {
     launch,
+    sendAll,
     sweep,
     /** Sweeps now and then at the configured interval, until closed. */
     startSweeping: () => {

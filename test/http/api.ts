@@ -13,6 +13,7 @@ import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ConnectorType } from '../../src/domain/connector-type.ts'
 import { apiEndpoints, createApi } from '../../src/http/app.ts'
+import type { LaunchDeps } from '../../src/http/launch.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -81,7 +82,11 @@ export interface Api {
 /** The management API on a socket of its own. Every success is held against the schema of its endpoint, to the key. */
 export const startApi = async (
   db: Database,
-  { variables = {}, contents = {} }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore } } = {},
+  {
+    variables = {},
+    contents = {},
+    launch = () => {},
+  }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore }; launch?: LaunchDeps['launch'] } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const deps = {
@@ -92,6 +97,7 @@ export const startApi = async (
     findConnector: registry,
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
     contents: { postgres: contents.postgres, s3: undefined },
+    launch,
   }
   const app = new Koa()
   app.use(createApi(deps))
