@@ -102,8 +102,11 @@ export const environment = z.object({
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
   DELIVERY_BATCH_SIZE: integer(200, 1, 'Deliveries released or cancelled in one transaction, when a connection or destination changes'),
 
-  OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for messages that were never sent'),
+  OUTBOX_SWEEP_INTERVAL_MS: integer(15_000, 1_000, 'How often the outbox is looked through for messages that were never sent'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such a message must be: younger ones are still being sent'),
+
+  HELD_CHECK_INTERVAL_MS: integer(60_000, 1_000, 'How often held deliveries are looked for whose connection is active or gone'),
+  UPKEEP_INTERVAL_MS: integer(3_600_000, 1_000, 'How often partitions are made ahead, and bytes removed that belong to nothing'),
 
   EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'How long an embedded server may take until it answers'),
   EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'How long an embedded server may take to stop before it is killed'),

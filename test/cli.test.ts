@@ -66,6 +66,7 @@ describe('relay on the command line', () => {
       'secret keys': false,
       temporal: false,
       'search attributes': false,
+      schedules: false,
     })
   })
 

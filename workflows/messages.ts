@@ -106,6 +106,11 @@ export interface BatchActivities {
   workOffBatch(subject: BatchSubject): Promise<BatchOutcome>
 }
 
+export interface ChoreActivities {
+  /** @returns what was done, in words */
+  runChore(name: string): Promise<string>
+}
+
 /** Asks a failed delivery for a fresh round. */
 export interface RetryRequest {
   /** Senders repeat themselves: the same id counts once. */

@@ -11,7 +11,7 @@ export const openTemporal = (config: ClientConfig & Pick<Config, 'temporal'>) =>
   const { connectionOptions, namespace } = config.temporal
   const connection = Connection.lazy(connectionOptions)
   const client = new Client({ connection, namespace: namespace ?? 'default' })
-  return { ...createTemporal(client, connection, config), close: () => connection.close() }
+  return { ...createTemporal(client, connection, config), connection, close: () => connection.close() }
 }
 
 export const createTemporal = (
@@ -103,6 +103,7 @@ export const createTemporal = (
 }
 
 export type Temporal = ReturnType<typeof createTemporal>
+export type OpenTemporal = ReturnType<typeof openTemporal>
 
 const isRefusal = (thrown: unknown) => {
   const code = (thrown as { code?: unknown }).code
