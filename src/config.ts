@@ -118,6 +118,11 @@ export const environment = z.object({
   TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Workflow starts in flight in one API process'),
   TEMPORAL_MAX_WAITING_STARTS: integer(1_000, 0, 'Starts that wait for their turn; the sweep takes the rest'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Delivery attempts at work in one worker process'),
+  TEMPORAL_WORKER_BUILD_ID: z
+    .string()
+    .optional()
+    .describe("Of this worker's version, where upgrades go by worker versioning: the version must then be made current"),
+  TEMPORAL_WORKER_DEPLOYMENT: z.string().default('document-relay').describe('The worker deployment that such versions belong to'),
   TEMPORAL_MAX_CACHED_WORKFLOWS: integer(1_000, 0, 'Workflows a worker keeps in memory'),
 })
 
