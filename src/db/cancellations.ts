@@ -22,19 +22,26 @@ export const cancelBatch = async (
   { by, id }: Deleted,
   limit: number,
 ): Promise<{ count: number; messages: StopMessage[] }> => {
+  const open =
+    by === 'destination'
+      ? `destination_id = :id and deliveries.status in ('pending', 'held', 'retrying', 'failed')`
+      : `connection_id = :id and deliveries.status = 'held'`
   const { rows } = await trx.raw<{ rows: Cancelled[] }>(
+    // the candidates come first and by themselves: the planner would otherwise sort, or join, all that is open
     `
-    with picked as (
-      select document_id, destination_id, deliveries.status
+    with candidate as materialized (
+      select document_id, destination_id
       from deliveries
-      join documents on documents.id = document_id
-      where ${
-        by === 'destination'
-          ? `destination_id = :id and deliveries.status in ('pending', 'held', 'retrying', 'failed')`
-          : `connection_id = :id and deliveries.status = 'held'`
-      }
+      where ${open}
       order by document_id
       limit :limit
+    ), picked as (
+      select document_id, destination_id, deliveries.status
+      from candidate
+      join documents on documents.id = document_id
+      join deliveries using (document_id, destination_id)
+      where ${open}
+      order by document_id
       for no key update of documents, deliveries
     )
     update deliveries
@@ -53,10 +60,13 @@ export const cancelBatch = async (
   return { count: rows.length, messages }
 }
 
-/** The first batch, in the transaction of the deletion, and for what it may leave a message that starts a workflow. */
+/**
+ * The first batch, in the transaction of the deletion, and a message that starts a workflow for the rest. A batch that is not full is no
+ * proof that there is none: some of its deliveries may have ended in the same moment.
+ */
 export const beginCancelling = async (trx: Transaction, deleted: Deleted & { name: string }, limit: number): Promise<OutboxMessage[]> => {
   const { count, messages } = await cancelBatch(trx, deleted, limit)
-  if (count < limit) return messages
+  if (count === 0) return messages
   const rest: OutboxMessage = { kind: 'batches', subject: { action: 'cancel', ...deleted }, requestId: newId() }
   await addMessages(trx, [rest])
   return [...messages, rest]

@@ -104,7 +104,7 @@ export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: D
       path: '/connections/:id',
       level: 'member',
       audit: 'connection.toggled',
-      summary: 'Changes a connection: a given set of ids, and given settings, replace the whole of what was there',
+      summary: 'Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held',
       params: idParams,
       body: z.strictObject({ name, is_active: z.boolean(), repository_ids: ids, destination_ids: ids, settings }).partial(),
       response: one(connection),
