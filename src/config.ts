@@ -115,8 +115,8 @@ export const environment = z.object({
 
   TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
   TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Starting a workflow; the sweep takes over after that'),
-  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Workflow starts in flight in one API process'),
-  TEMPORAL_MAX_WAITING_STARTS: integer(1_000, 0, 'Starts that wait for their turn; the sweep takes the rest'),
+  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Messages to Temporal in flight in one process'),
+  TEMPORAL_MAX_WAITING_STARTS: integer(1_000, 0, 'Messages that wait for their turn; the sweep takes the rest'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Delivery attempts at work in one worker process'),
   TEMPORAL_WORKER_BUILD_ID: z
     .string()
