@@ -109,12 +109,16 @@ export const environment = z.object({
     'How long a failed delivery stays open in Temporal, waiting for a retry by hand',
   ),
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
+  DELIVERY_BATCH_SIZE: integer(200, 1, 'Deliveries released or cancelled in one transaction, when a connection or destination changes'),
 
   RFC_TIMEOUT_MS: integer(60_000, 100, 'The longest one remote function call may take'),
   RFC_ANSWER_MAX_BYTES: integer(16 * MiB, 1 * KiB, "The answer to one, as the system's XML"),
 
-  OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for messages that were never sent'),
+  OUTBOX_SWEEP_INTERVAL_MS: integer(15_000, 1_000, 'How often the outbox is looked through for messages that were never sent'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such a message must be: younger ones are still being sent'),
+
+  HELD_CHECK_INTERVAL_MS: integer(60_000, 1_000, 'How often held deliveries are looked for whose connection is active or gone'),
+  UPKEEP_INTERVAL_MS: integer(3_600_000, 1_000, 'How often partitions are made ahead, and bytes removed that belong to nothing'),
 
   EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'How long an embedded server may take until it answers'),
   EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'How long an embedded server may take to stop before it is killed'),
@@ -123,9 +127,14 @@ export const environment = z.object({
 
   TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
   TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Starting a workflow; the sweep takes over after that'),
-  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Workflow starts in flight in one API process'),
-  TEMPORAL_MAX_WAITING_STARTS: integer(1_000, 0, 'Starts that wait for their turn; the sweep takes the rest'),
+  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Messages to Temporal in flight in one process'),
+  TEMPORAL_MAX_WAITING_STARTS: integer(1_000, 0, 'Messages that wait for their turn; the sweep takes the rest'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Delivery attempts at work in one worker process'),
+  TEMPORAL_WORKER_BUILD_ID: z
+    .string()
+    .optional()
+    .describe("Of this worker's version, where upgrades go by worker versioning: the version must then be made current"),
+  TEMPORAL_WORKER_DEPLOYMENT: z.string().default('document-relay').describe('The worker deployment that such versions belong to'),
   TEMPORAL_MAX_CACHED_WORKFLOWS: integer(1_000, 0, 'Workflows a worker keeps in memory'),
 })
 

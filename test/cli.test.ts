@@ -73,6 +73,7 @@ describe('relay on the command line', () => {
       'secret keys': false,
       temporal: false,
       'search attributes': false,
+      schedules: false,
     })
   })
 

@@ -82,6 +82,35 @@ export interface Activities {
   recordCancellation(delivery: { documentId: string; destinationId: string }): Promise<void>
 }
 
+/** What is worked off in batches. Names are for operators to read. */
+export type BatchSubject =
+  /** What an active connection still holds goes on its way. */
+  | { action: 'release'; by: 'connection'; id: string; name: string }
+  /** What was not delivered to a deleted destination, or is held by a deleted connection, is cancelled. */
+  | { action: 'cancel'; by: 'destination' | 'connection'; id: string; name: string }
+
+export interface BatchInput {
+  subject: BatchSubject
+  /** By the runs before this one. */
+  done: number
+}
+
+export interface BatchOutcome {
+  /** Deliveries that this batch changed; 0 where there is nothing left to do. */
+  count: number
+  /** Why the rest is left as it is. */
+  stopped?: string
+}
+
+export interface BatchActivities {
+  workOffBatch(subject: BatchSubject): Promise<BatchOutcome>
+}
+
+export interface ChoreActivities {
+  /** @returns what was done, in words */
+  runChore(name: string): Promise<string>
+}
+
 /** Asks a failed delivery for a fresh round. */
 export interface RetryRequest {
   /** Senders repeat themselves: the same id counts once. */
@@ -89,13 +118,15 @@ export interface RetryRequest {
   policy: RetryPolicy
 }
 
-export const signals = { retry: 'retry', settled: 'settled' } as const
+export const signals = { retry: 'retry', settled: 'settled', again: 'again' } as const
 export const queries = { status: 'status' } as const
 
 /** A document that is relayed again has a workflow for each time. */
 export const documentWorkflowId = (documentId: string, revision = 1) =>
   revision === 1 ? `document/${documentId}` : `document/${documentId}@${revision}`
 export const deliveryWorkflowId = (documentId: string, destinationId: string) => `document/${documentId}/${destinationId}`
+
+export const batchWorkflowId = ({ action, id }: BatchSubject) => `${action}/${id}`
 
 const attributesOf = (input: Shared, more: SearchAttributePair[] = []): { typedSearchAttributes?: SearchAttributePair[] } =>
   input.searchAttributes
@@ -128,4 +159,12 @@ export const deliveryOptions = (input: DeliveryInput) => ({
     { key: searchAttributes.destination, value: input.destination.id },
     { key: searchAttributes.connector, value: input.destination.connector },
   ]),
+})
+
+/** How a workflow that goes through a subject's deliveries is started, or asked to look once more. */
+export const batchOptions = (subject: BatchSubject) => ({
+  workflowId: batchWorkflowId(subject),
+  args: [{ subject, done: 0 }] as [BatchInput],
+  signal: signals.again,
+  staticSummary: `what the ${subject.by} ${subject.name} ${subject.action === 'release' || subject.by === 'connection' ? 'held' : 'was to get'}`,
 })

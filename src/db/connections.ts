@@ -1,7 +1,10 @@
 import type { ConnectorType } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
 import { record, type AuditActor } from './audit.ts'
+import { beginCancelling } from './cancellations.ts'
 import type { Database, Transaction } from './database.ts'
+import { forwards, releaseOf } from './held.ts'
+import { addMessages, type OutboxMessage } from './outbox.ts'
 import { lockWiring } from './workspaces.ts'
 
 export interface Connection {
@@ -101,11 +104,6 @@ const relink = async (
   return undefined
 }
 
-/** What a connection held is not released any more: the connection is being deleted. */
-export const cancelHeld = async (trx: Transaction, connectionId: string): Promise<void> => {
-  await trx('deliveries').where({ connection_id: connectionId, status: 'held' }).update({ status: 'cancelled' })
-}
-
 /** Connections that went, by themselves or with what they linked. */
 export const recordDeletedConnections = async (
   trx: Transaction,
@@ -170,8 +168,13 @@ export const createConnections = (db: Database | Transaction) => ({
       }),
     ),
 
-  /** Undefined where there is no such connection. Of what changes, only a switch on or off is an event. */
-  update: (workspaceId: string, id: string, change: ConnectionChange, actor: AuditActor): Promise<Connection | UnknownIds | undefined> =>
+  /** Undefined where there is no such connection. The messages, committed, release what it held and is not to hold any more. Of what changes, only a switch on or off is an event. */
+  update: (
+    workspaceId: string,
+    id: string,
+    change: ConnectionChange,
+    actor: AuditActor,
+  ): Promise<{ connection: Connection; messages: OutboxMessage[] } | UnknownIds | undefined> =>
     orRefusal(
       db.transaction(async (trx) => {
         await lockWiring(trx, workspaceId)
@@ -201,18 +204,22 @@ export const createConnections = (db: Database | Transaction) => ({
             actor,
           })
         }
-        return after
+        const messages = forwards(after!) && !forwards(before) ? [releaseOf(after!)] : []
+        await addMessages(trx, messages)
+        return { connection: after!, messages }
       }),
     ),
 
-  /** Deletes it and cancels what it held. What it has forwarded already goes on. @returns false where there is none */
-  remove: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
+  /**
+   * Deletes it and cancels what it held, up to `limit` deliveries now and the rest by a workflow. What it has forwarded already goes on.
+   * @returns the messages, committed; undefined where there is none
+   */
+  remove: (workspaceId: string, id: string, actor: AuditActor, limit: number): Promise<OutboxMessage[] | undefined> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
       const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete().returning(['id', 'name'])
-      if (deleted.length === 0) return false
+      if (deleted.length === 0) return undefined
       await recordDeletedConnections(trx, workspaceId, deleted, actor)
-      await cancelHeld(trx, id)
-      return true
+      return beginCancelling(trx, { by: 'connection', id, name: deleted[0].name }, limit)
     }),
 })

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ConnectorType } from '../domain/connector-type.ts'
 import { record, type AuditActor } from './audit.ts'
-import { cancelHeld, recordDeletedConnections } from './connections.ts'
+import { beginCancelling } from './cancellations.ts'
+import { recordDeletedConnections } from './connections.ts'
 import type { Database, Transaction } from './database.ts'
+import type { OutboxMessage } from './outbox.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 import { lockWiring } from './workspaces.ts'
 
@@ -171,10 +173,11 @@ export const createDestinations = (db: Database | Transaction) => ({
 
   /**
    * Takes a destination out of use: its links go, and the connections that have no other destination with them; what was not
-   * delivered there yet is cancelled. The row stays, for the documents that name it.
-   * @returns false where there is none
+   * delivered there yet is cancelled, up to `limit` deliveries now and the rest by a workflow. The row stays, for the documents that
+   * name it.
+   * @returns the messages, committed; undefined where there is none
    */
-  remove: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
+  remove: (workspaceId: string, id: string, actor: AuditActor, limit: number): Promise<OutboxMessage[] | undefined> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
       const [deleted] = await trx('destinations')
@@ -182,7 +185,7 @@ export const createDestinations = (db: Database | Transaction) => ({
         .whereNull('deleted_at')
         .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         .returning(columns)
-      if (!deleted) return false
+      if (!deleted) return undefined
       await record(trx, {
         workspaceId,
         event: 'destination.deleted',
@@ -211,12 +214,9 @@ export const createDestinations = (db: Database | Transaction) => ({
         `,
         { id },
       )
-      await trx('deliveries')
-        .where({ destination_id: id })
-        .whereIn('status', ['pending', 'held', 'retrying', 'failed'])
-        .update({ status: 'cancelled' })
-      for (const connection of rows) await cancelHeld(trx, connection.id)
+      const messages = await beginCancelling(trx, { by: 'destination', id, name: deleted.name }, limit)
+      for (const connection of rows) messages.push(...(await beginCancelling(trx, { by: 'connection', ...connection }, limit)))
       await recordDeletedConnections(trx, workspaceId, rows, actor)
-      return true
+      return messages
     }),
 })

@@ -143,8 +143,9 @@ export const createRepositories = (db: Database | Transaction) => {
       }),
 
     /**
-     * Stops receipts: the links and certificates go, and the active connections that have no other repository with them. An inactive one stays,
-     * because it may hold documents that its activation shall release. The row stays, for the documents that name it.
+     * Stops receipts: the links and certificates go, and the active connections that have no other repository with them. One that is
+     * inactive or still holds something stays: what was received before is for its activation to release, or its own deletion to
+     * cancel. The row stays, for the documents that name it.
      * @returns false where there is none
      */
     remove: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
@@ -181,6 +182,12 @@ export const createRepositories = (db: Database | Transaction) => {
               from connection_repositories as others
               where others.connection_id = connections.id
                 and others.repository_id <> :id
+            )
+            and not exists (
+              select 1
+              from deliveries
+              where deliveries.connection_id = connections.id
+                and status = 'held'
             )
           returning connections.id, connections.name
           `,

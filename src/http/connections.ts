@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { createConnections, type Connection, type UnknownIds } from '../db/connections.ts'
+import { createConnections, type UnknownIds } from '../db/connections.ts'
 import type { Database } from '../db/database.ts'
 import { connectionSettingsFields } from '../domain/connection-settings.ts'
 import { connectorTypes } from '../domain/connector-type.ts'
 import { actorOf } from './actor.ts'
+import type { LaunchDeps } from './launch.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { detailsOf, notFound, validationFailed } from './faults.ts'
 import { idParams, name, one, openObject, timestamp } from './schemas.ts'
@@ -37,16 +38,16 @@ type Links = { repositoryIds?: string[] | undefined; destinationIds?: string[] |
 const faultsOf = (field: string, asked: string[], unknown: string[], noun: string) =>
   unknown.map((id) => ({ path: `${field}.${asked.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
 
-/** The connection, unless ids of the request were unknown. @throws AppError 422 that names each of them */
-const orRefuse = (result: Connection | UnknownIds, { repositoryIds = [], destinationIds = [] }: Links): Connection => {
-  if ('id' in result) return result
+/** The result, unless ids of the request were unknown. @throws AppError 422 that names each of them */
+const orRefuse = <Result extends object>(result: Result | UnknownIds, { repositoryIds = [], destinationIds = [] }: Links): Result => {
+  if (!('unknownRepositoryIds' in result)) return result
   throw validationFailed([
     ...faultsOf('repository_ids', repositoryIds, result.unknownRepositoryIds, 'repository'),
     ...faultsOf('destination_ids', destinationIds, result.unknownDestinationIds, 'destination'),
   ])
 }
 
-export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
+export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: Database }): Endpoint[] => {
   const connections = createConnections(db)
   return [
     endpoint({
@@ -107,7 +108,7 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/connections/:id',
       level: 'member',
       audit: 'connection.toggled',
-      summary: 'Changes a connection: a given set of ids, and given settings, replace the whole of what was there',
+      summary: 'Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held',
       params: idParams,
       body: z.strictObject({ name, is_active: z.boolean(), repository_ids: ids, destination_ids: ids, settings }).partial(),
       response: one(connection),
@@ -116,7 +117,9 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
         if (body.settings) checkSettings(body.settings)
         const updated = await connections.update(workspaceId, params.id, body, actorOf(actor))
         if (!updated) throw notFound()
-        return { data: orRefuse(updated, body) }
+        const { connection: data, messages } = orRefuse(updated, body)
+        launch(messages)
+        return { data }
       },
     }),
 
@@ -130,7 +133,9 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       response: z.object({ message: z.string() }),
       status: 200,
       handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await connections.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
+        const messages = await connections.remove(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE)
+        if (!messages) throw notFound()
+        launch(messages)
         return { message: 'The connection is deleted.' }
       },
     }),

@@ -8,6 +8,7 @@ import { actorOf } from './actor.ts'
 import { connectorPart } from './destination-schemas.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
+import type { LaunchDeps } from './launch.ts'
 import { idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
 import { checkTarget, connectorOf, mergeConfig, testTarget, type FindConnector, type ProbeDeps, type TestResult } from './targets.ts'
 
@@ -39,11 +40,7 @@ const target = z.strictObject({
 
 const present = resourceOf('destination')
 
-export interface DestinationDeps extends ProbeDeps {
-  db: Database
-  keyRing: KeyRing
-  findConnector: FindConnector
-}
+export type DestinationDeps = ProbeDeps & LaunchDeps & { db: Database; keyRing: KeyRing; findConnector: FindConnector }
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
   const { findConnector, keyRing } = deps
@@ -135,7 +132,9 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       response: 'none',
       status: 204,
       handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await destinations.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
+        const messages = await destinations.remove(workspaceId, params.id, actorOf(actor), deps.config.DELIVERY_BATCH_SIZE)
+        if (!messages) throw notFound()
+        deps.launch(messages)
       },
     }),
 

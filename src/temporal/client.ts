@@ -1,8 +1,8 @@
-import { Client, Connection, WorkflowExecutionAlreadyStartedError } from '@temporalio/client'
+import { Client, Connection, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
-import { documentOptions, searchAttributes } from '../../workflows/messages.ts'
+import { batchOptions, deliveryOptions, deliveryWorkflowId, documentOptions, searchAttributes } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
-import type { DocumentMessage, OutboxMessage } from '../db/outbox.ts'
+import type { BatchMessage, DeliveryMessage, DocumentMessage, OutboxMessage, StopMessage } from '../db/outbox.ts'
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
@@ -11,7 +11,7 @@ export const openTemporal = (config: ClientConfig & Pick<Config, 'temporal'>) =>
   const { connectionOptions, namespace } = config.temporal
   const connection = Connection.lazy(connectionOptions)
   const client = new Client({ connection, namespace: namespace ?? 'default' })
-  return { ...createTemporal(client, connection, config), close: () => connection.close() }
+  return { ...createTemporal(client, connection, config), connection, close: () => connection.close() }
 }
 
 export const createTemporal = (
@@ -37,20 +37,55 @@ export const createTemporal = (
     return registered
   }
 
-  // the id is the document's: one that was started before stays as it is
-  const startDocument = async (message: DocumentMessage): Promise<void> => {
-    const { kind: _, ...document } = message
-    const input = { ...document, searchAttributes: await areRegistered() }
+  const { TEMPORAL_TASK_QUEUE: taskQueue } = config
+
+  // the id is a business key: one that was started before stays as it is
+  const startOnce = async (
+    type: string,
+    options: ReturnType<typeof documentOptions> | ReturnType<typeof deliveryOptions>,
+  ): Promise<void> => {
     try {
       await within(() =>
-        client.workflow.start('document', {
-          ...documentOptions(input),
-          taskQueue: config.TEMPORAL_TASK_QUEUE,
-          workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
-        }),
+        client.workflow.start(type, { ...options, taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE }),
       )
     } catch (thrown) {
       if (!(thrown instanceof WorkflowExecutionAlreadyStartedError)) throw thrown
+    }
+  }
+
+  const startDocument = async (message: DocumentMessage): Promise<void> => {
+    const { kind: _, ...document } = message
+    await startOnce('document', documentOptions({ ...document, searchAttributes: await areRegistered() }))
+  }
+
+  const startDelivery = async (message: DeliveryMessage): Promise<void> => {
+    const { kind: _, ...delivery } = message
+    await startOnce('delivery', deliveryOptions({ ...delivery, searchAttributes: await areRegistered() }))
+  }
+
+  const stopDelivery = async ({ documentId, destinationId }: StopMessage): Promise<void> => {
+    try {
+      await within(() => client.workflow.getHandle(deliveryWorkflowId(documentId, destinationId)).cancel())
+    } catch (thrown) {
+      // it has closed, or was never started: its first attempt will find the delivery cancelled
+      if (!(thrown instanceof WorkflowNotFoundError)) throw thrown
+    }
+  }
+
+  const workOff = async ({ subject }: BatchMessage): Promise<void> => {
+    await within(() => client.workflow.signalWithStart(subject.action, { ...batchOptions(subject), taskQueue }))
+  }
+
+  const send = (message: OutboxMessage): Promise<void> => {
+    switch (message.kind) {
+      case 'document':
+        return startDocument(message)
+      case 'delivery':
+        return startDelivery(message)
+      case 'stop':
+        return stopDelivery(message)
+      default:
+        return workOff(message)
     }
   }
 
@@ -59,7 +94,7 @@ export const createTemporal = (
     /** Whether operators can filter by our search attributes on this server. */
     hasSearchAttributes: areRegistered,
     /** Does what a message says. A second time changes nothing. */
-    send: (message: OutboxMessage): Promise<void> => startDocument(message),
+    send,
     /** Answers within the start timeout, or throws. */
     ping: async (): Promise<void> => {
       await within(() => connection.workflowService.getSystemInfo({}))
@@ -68,6 +103,7 @@ export const createTemporal = (
 }
 
 export type Temporal = ReturnType<typeof createTemporal>
+export type OpenTemporal = ReturnType<typeof openTemporal>
 
 const isRefusal = (thrown: unknown) => {
   const code = (thrown as { code?: unknown }).code

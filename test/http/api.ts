@@ -15,6 +15,7 @@ import type { ConnectorType } from '../../src/domain/connector-type.ts'
 import { apiEndpoints, createApi } from '../../src/http/app.ts'
 import { openAuthenticator } from '../../src/http/authenticator.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
+import type { LaunchDeps } from '../../src/http/launch.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -85,7 +86,11 @@ export interface Api {
 /** The management API on a socket of its own. Every answer is held against openapi.json, to the key. */
 export const startApi = async (
   db: Database,
-  { variables = {}, contents = {} }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore } } = {},
+  {
+    variables = {},
+    contents = {},
+    launch = () => {},
+  }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore }; launch?: LaunchDeps['launch'] } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const config = readConfig({ RELAY_PROBE_TIMEOUT_MS: '200', ...variables })
@@ -98,6 +103,7 @@ export const startApi = async (
     findConnector: registry,
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
     contents: { postgres: contents.postgres, s3: undefined },
+    launch,
   }
   const app = new Koa()
   app.use(createApi(deps))

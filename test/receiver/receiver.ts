@@ -24,7 +24,7 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
     receipts: createReceipts(db, config),
     contents: { stores: { postgres: store, s3: undefined }, writeTo: store },
     launch: (messages) => {
-      launched.push(...messages)
+      for (const message of messages) if (message.kind === 'document') launched.push(message)
     },
     config,
     log: createLog('silent'),

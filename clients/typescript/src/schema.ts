@@ -131,7 +131,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Changes a connection: a given set of ids, and given settings, replace the whole of what was there
+         * Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held
          * @description Needs a key of level `member`. A success is in the audit log as `connection.toggled`.
          */
         patch: operations["updateConnection"];
@@ -1586,7 +1586,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Changes a connection: a given set of ids, and given settings, replace the whole of what was there */
+            /** @description Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
