@@ -11,9 +11,11 @@ import { ensurePartitions } from './db/partitions.ts'
 import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
 import { createApi } from './http/app.ts'
+import { createDownloads } from './http/download.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
+import { createDownloadLinks, createDownloadUrl } from './security/download-link.ts'
 import { createOutboundGuard } from './security/outbound.ts'
 import { createKeyRing, credentialsOf } from './security/seal.ts'
 import { serve, type Listening } from './serve.ts'
@@ -62,6 +64,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         config,
         log,
       }),
+      createDownloads({ db, contents: stores, links: createDownloadLinks(config.RELAY_SECRET_KEYS), log }),
       createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores }),
     ],
     config,
@@ -92,6 +95,10 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
     findConnector,
     openCredentials: ({ workspaceId, destination }) =>
       keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
+    downloadUrl: createDownloadUrl(createDownloadLinks(config.RELAY_SECRET_KEYS), {
+      baseUrl: config.RELAY_BASE_URL,
+      ttlMs: config.DOWNLOAD_LINK_TTL_MS,
+    }),
     outbound,
     config,
   })

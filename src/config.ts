@@ -101,6 +101,12 @@ export const environment = z.object({
   ),
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
 
+  DOWNLOAD_LINK_TTL_MS: integer(
+    7 * 86_400_000,
+    1_000,
+    'How long the link in a mail is good, which stands for a document too large to be attached; it needs RELAY_BASE_URL',
+  ),
+
   OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for workflows that were never started'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such an entry must be: younger ones are still being started'),
 
