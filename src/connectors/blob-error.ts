@@ -1,6 +1,5 @@
 import { isRestError } from '@azure/storage-blob'
-import type { BlobConfig, BlobCredentials } from './blob-target.ts'
-import { secretsOf } from './blob-target.ts'
+import { secretsOf, type BlobConfig, type BlobCredentials } from './blob-target.ts'
 import { DeliveryError, type Target } from './connector.ts'
 import { isPermanentStatus, retryAfterMs, withoutSecrets } from './http-answer.ts'
 import { toDeliveryError } from './network-error.ts'
@@ -26,6 +25,9 @@ const refusedAccess: Record<string, string> = {
 // a blob that is leased, a container that is being deleted, blocks that another attempt has committed meanwhile
 const passing = new Set(['LeaseIdMissing', 'ContainerBeingDeleted', 'InvalidBlockList', 'OperationTimedOut'])
 
+// what is no answer of the service may be a whole page
+const saidMaxCharacters = 1_000
+
 /** A failure of the Blob service as an operator understands it. Anything that is not surely final is worth another try. */
 export const blobError = (thrown: unknown, { config, credentials }: Target<BlobConfig, BlobCredentials>): DeliveryError => {
   const status = isRestError(thrown) ? thrown.statusCode : undefined
@@ -33,7 +35,8 @@ export const blobError = (thrown: unknown, { config, credentials }: Target<BlobC
 
   const headers = thrown.response?.headers
   const name = headers?.get('x-ms-error-code') ?? thrown.code ?? 'unknown'
-  const said = withoutSecrets(thrown.message.split('\n', 1)[0] ?? '', secretsOf(credentials))
+  const [firstLine = ''] = thrown.message.split('\n', 1)
+  const said = withoutSecrets(firstLine, secretsOf(credentials)).slice(0, saidMaxCharacters)
   const answer = { status, body: `${name}: ${said}`, request_id: headers?.get('x-ms-request-id') }
   const permanently = (code: string, message: string) => new DeliveryError(code, message, { permanent: true, answer })
 
