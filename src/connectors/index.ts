@@ -2,12 +2,13 @@ import type { ZodError } from 'zod'
 import type { ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
 import { blob } from './blob.ts'
+import { email } from './email.ts'
 import { objstore } from './objstore.ts'
 import { sftp } from './sftp.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, blob, sftp, webhook }
+const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, blob, sftp, email, webhook }
 
 export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
 
