@@ -7,7 +7,7 @@ import type { ContentStore } from '../../src/content/store.ts'
 import { createDownloads } from '../../src/http/download.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
-import { createDownloadLinks } from '../../src/security/download-link.ts'
+import { createDownloadLinks, createDownloadUrl } from '../../src/security/download-link.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createWiring } from '../support/factories.ts'
 import { insertDocument } from './documents-in.ts'
@@ -72,6 +72,11 @@ test('a link gives the bytes without a key, as a file to be saved', async () => 
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
   })
+})
+
+test('an address made up for a mail is one of these links', async () => {
+  const url = createDownloadUrl(links, { baseUrl: `${origin}/`, ttlMs: 60_000 })(workspaceId, documentId)
+  expect(await (await fetch(url!)).text()).toBe('hello')
 })
 
 test('HEAD tells what there is and opens nothing', async () => {
