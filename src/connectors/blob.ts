@@ -5,7 +5,7 @@ import { blobConfig, blobCredentials, type BlobConfig, type BlobCredentials } fr
 import { DeliveryError, type Connector, type Parcel } from './connector.ts'
 import { createEntraTokens } from './entra-token.ts'
 import { metered } from './metered.ts'
-import { partMinBytes, sendInParts } from './parts.ts'
+import { partBytesOf, partMinBytes, sendInParts } from './parts.ts'
 import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
 import { targetSegments } from './target-path.ts'
 
@@ -33,8 +33,10 @@ export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCrede
         parcel.sizeBytes <= partMinBytes
           ? await client.upload(body, parcel.sizeBytes, options)
           : await client.commitBlockList(
-              await sendInParts(body, { sizeBytes: parcel.sizeBytes, partsAtMost: blocksAtMost }, (bytes, number) =>
-                stage(client, blockId(parcel, number), bytes, abortSignal),
+              await sendInParts(
+                body,
+                { sizeBytes: parcel.sizeBytes, partBytes: partBytesOf(parcel.sizeBytes, blocksAtMost) },
+                (bytes, number) => stage(client, blockId(parcel, number), bytes, abortSignal),
               ),
               options,
             )

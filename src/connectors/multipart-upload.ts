@@ -8,7 +8,7 @@ import {
   type CreateMultipartUploadCommandInput,
   type S3Client,
 } from '@aws-sdk/client-s3'
-import { sendInParts } from './parts.ts'
+import { partBytesOf, sendInParts } from './parts.ts'
 
 // the store takes 10,000 at most
 const partsAtMost = 9_000
@@ -42,7 +42,7 @@ export const uploadInParts = async (
     return { PartNumber, ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32 }
   }
   try {
-    const Parts = await sendInParts(body, { sizeBytes, partsAtMost }, send)
+    const Parts = await sendInParts(body, { sizeBytes, partBytes: partBytesOf(sizeBytes, partsAtMost) }, send)
     return await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }), { abortSignal })
   } catch (thrown) {
     stop.abort()

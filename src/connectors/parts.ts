@@ -8,9 +8,11 @@ const partsInFlight = 2
 
 interface Division {
   sizeBytes: number
-  /** Of which an upload may consist. */
-  partsAtMost: number
+  partBytes: number
 }
+
+/** How long parts are, for an upload that may consist of so many. */
+export const partBytesOf = (sizeBytes: number, partsAtMost: number) => Math.max(partMinBytes, Math.ceil(sizeBytes / partsAtMost))
 
 /**
  * Cuts a body into parts of one size, the last one shorter, and sends two of them at a time. When one fails no other is begun;
@@ -38,8 +40,7 @@ export const sendInParts = async <Sent>(
   return Promise.all(parts)
 }
 
-async function* partsOf(body: Readable, { sizeBytes, partsAtMost }: Division): AsyncGenerator<Buffer> {
-  const partBytes = Math.max(partMinBytes, Math.ceil(sizeBytes / partsAtMost))
+async function* partsOf(body: Readable, { sizeBytes, partBytes }: Division): AsyncGenerator<Buffer> {
   let part = Buffer.allocUnsafe(Math.min(partBytes, sizeBytes))
   let [filled, left] = [0, sizeBytes]
   for await (const chunk of body as AsyncIterable<Buffer>) {
