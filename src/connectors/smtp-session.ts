@@ -116,6 +116,7 @@ export const openSmtpSession = async (
           socket.destroy()
           throw early ? refusal('message', early) : thrown
         }
+        socket.setTimeout(Math.max(idleTimeoutMs, takeOverTimeoutMs))
         const reply = await replies.next()
         if (reply.code !== 250) throw refusal('message', reply)
         return reply
@@ -128,6 +129,8 @@ export const openSmtpSession = async (
 }
 
 const farewellMs = 1_000
+// A server may look for viruses before it takes a message over. Whoever does not wait sends it twice (RFC 5321, 4.5.3.2.6).
+const takeOverTimeoutMs = 600_000
 
 const endWhenIdle = (socket: Socket, idleTimeoutMs: number) => {
   // an error that nobody waits for any more

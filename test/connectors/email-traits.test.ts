@@ -274,6 +274,30 @@ describe('TLS', () => {
     expect(server.sessions()).toBe(before)
   })
 
+  test('a server that is slow to read, and to say that it took the mail over, is waited for', async () => {
+    const slow = await start()
+    let taken = 0
+    slow.answerWith({
+      onData: (stream, _session, done) => {
+        stream.on('data', (chunk: Buffer) => {
+          taken += chunk.length
+          stream.pause()
+          setTimeout(() => stream.resume(), 20)
+        })
+        stream.on('end', () => done())
+      },
+    })
+    const begun = Date.now()
+    await email.deliver(
+      largeParcel(4 * MiB),
+      target({ port: slow.port, tls: 'starttls', ca_certificate: authority.certificate }),
+      contextOf(outbound, { idleTimeoutMs: 3_000 }),
+    )
+    expect(taken).toBeGreaterThan(4 * MiB)
+    // longer than the silence that ends a connection before that
+    expect(Date.now() - begun).toBeGreaterThan(3_000)
+  })
+
   test('an unknown authority and another name are not trusted, whatever the environment says', async () => {
     const [unknown, other] = [await start(), await start({}, 'DNS:other.example')]
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
