@@ -15,6 +15,8 @@ export interface ActivityDeps {
   contents: Record<Consignment['content']['store'], ContentStore | undefined>
   findConnector(kind: ConnectorType): Connector | undefined
   openCredentials(consignment: Consignment): unknown
+  /** Where the bytes can be fetched without a key; undefined where nobody knows how we are reached. */
+  downloadUrl(workspaceId: string, documentId: string): string | undefined
   outbound: OutboundGuard
   config: Pick<
     Config,
@@ -107,7 +109,7 @@ const readTarget = (deps: ActivityDeps, consignment: Consignment) => {
 }
 
 const toParcel = (deps: ActivityDeps, input: AttemptInput, consignment: Consignment): Parcel => {
-  const { content, docId, compId, repoId, contentType, receivedAt, path } = consignment
+  const { content, workspaceId, docId, compId, arObject, repoId, contentType, receivedAt, path } = consignment
   const store = deps.contents[content.store]
   if (!store)
     throw new DeliveryError(
@@ -120,12 +122,14 @@ const toParcel = (deps: ActivityDeps, input: AttemptInput, consignment: Consignm
     repoId,
     docId,
     compId,
+    arObject,
     path,
     contentType,
     sizeBytes: content.sizeBytes,
     sha256: content.sha256.toString('hex'),
     receivedAt,
     open: (start = 0) => store.read(content, { start }),
+    downloadUrl: () => deps.downloadUrl(workspaceId, input.documentId),
   }
 }
 

@@ -18,9 +18,11 @@ import { createApi } from './http/app.ts'
 import { openAuthenticator } from './http/authenticator.ts'
 import { refuseUnknown } from './http/errors.ts'
 import { createReference } from './http/reference.ts'
+import { createDownloads } from './http/download.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
+import { createDownloadLinks, createDownloadUrl } from './security/download-link.ts'
 import { createOutboundGuard } from './security/outbound.ts'
 import { createKeyRing, credentialsOf } from './security/seal.ts'
 import { serve, type Listening } from './serve.ts'
@@ -71,6 +73,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
       }),
       createBridge({ db, config, log, keyRing, outbound, authenticator }),
       createReference(config),
+      createDownloads({ db, contents: stores, links: createDownloadLinks(config.RELAY_SECRET_KEYS), log }),
       createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores, launch: launcher.launch }),
       refuseUnknown(log),
     ],
@@ -106,6 +109,10 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
       findConnector,
       openCredentials: ({ workspaceId, destination }) =>
         keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
+      downloadUrl: createDownloadUrl(createDownloadLinks(config.RELAY_SECRET_KEYS), {
+        baseUrl: config.RELAY_BASE_URL,
+        ttlMs: config.DOWNLOAD_LINK_TTL_MS,
+      }),
       outbound,
       config,
     }),

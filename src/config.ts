@@ -111,6 +111,12 @@ export const environment = z.object({
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
   DELIVERY_BATCH_SIZE: integer(200, 1, 'Deliveries released or cancelled in one transaction, when a connection or destination changes'),
 
+  DOWNLOAD_LINK_TTL_MS: integer(
+    7 * 86_400_000,
+    1_000,
+    'How long the link in a mail is good, which stands for a document too large to be attached; it needs RELAY_BASE_URL',
+  ),
+
   RFC_TIMEOUT_MS: integer(60_000, 100, 'The longest one remote function call may take'),
   RFC_ANSWER_MAX_BYTES: integer(16 * MiB, 1 * KiB, "The answer to one, as the system's XML"),
 

@@ -11,6 +11,8 @@ export interface Parcel {
   repoId: string
   docId: string
   compId: string
+  /** What kind of document the source system takes it for, where it has said so by now. */
+  arObject: string | null
   /** Relative, slash-separated, free of `..` and control characters; the same for every attempt. */
   path: string
   /** As the source system sent it, parameters included. */
@@ -21,6 +23,8 @@ export interface Parcel {
   receivedAt: Date
   /** The bytes, from `start` on. May be called again; each stream must be read to its end or destroyed. */
   open(start?: number): Readable
+  /** Where anybody can fetch the bytes for a time without a key; undefined where nobody knows how we are reached. */
+  downloadUrl(): string | undefined
 }
 
 /** What an attempt may use, and what bounds it. */

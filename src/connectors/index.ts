@@ -2,17 +2,21 @@ import type { ZodError } from 'zod'
 import { connectorTypes, type ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
 import { createDrive } from './drive.ts'
+import { blob } from './blob.ts'
+import { email } from './email.ts'
 import { objstore } from './objstore.ts'
 import { sftp } from './sftp.ts'
 import { createTeamsite } from './teamsite.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const connectors: Partial<Record<ConnectorType, Connector>> = {
+const connectors: Record<ConnectorType, Connector> = {
   objstore,
+  blob,
   teamsite: createTeamsite(),
   drive: createDrive(),
   sftp,
+  email,
   webhook,
 }
 

@@ -8,13 +8,10 @@ import {
   type CreateMultipartUploadCommandInput,
   type S3Client,
 } from '@aws-sdk/client-s3'
+import { partBytesOf, sendInParts } from './parts.ts'
 
-const MiB = 1024 * 1024
-const partMinBytes = 8 * MiB
 // the store takes 10,000 at most
 const partsAtMost = 9_000
-// beside these, one more is being gathered: three parts are in memory at any time
-const partsInFlight = 2
 // for giving up the parts of a failed upload, which would be paid for as long as they lie there
 const tidyUpTimeoutMs = 1_500
 
@@ -45,42 +42,11 @@ export const uploadInParts = async (
     return { PartNumber, ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32 }
   }
   try {
-    const inFlight = new Set<Promise<unknown>>()
-    const parts: Promise<CompletedPart>[] = []
-    for await (const bytes of partsOf(body, sizeBytes)) {
-      if (inFlight.size >= partsInFlight) await Promise.race(inFlight)
-      const part = send(bytes, parts.length + 1)
-      parts.push(part)
-      // a failed one stays, for the race or the end to find
-      inFlight.add(part)
-      part.then(
-        () => inFlight.delete(part),
-        () => {},
-      )
-    }
-    const Parts = await Promise.all(parts)
+    const Parts = await sendInParts(body, { sizeBytes, partBytes: partBytesOf(sizeBytes, partsAtMost) }, send)
     return await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }), { abortSignal })
   } catch (thrown) {
     stop.abort()
     await client.send(new AbortMultipartUploadCommand(upload), { abortSignal: AbortSignal.timeout(tidyUpTimeoutMs) }).catch(() => {})
     throw thrown
-  }
-}
-
-async function* partsOf(body: Readable, sizeBytes: number): AsyncGenerator<Buffer> {
-  const partBytes = Math.max(partMinBytes, Math.ceil(sizeBytes / partsAtMost))
-  let part = Buffer.allocUnsafe(Math.min(partBytes, sizeBytes))
-  let [filled, left] = [0, sizeBytes]
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    for (let taken = 0; taken < chunk.length;) {
-      const copied = chunk.copy(part, filled, taken)
-      taken += copied
-      filled += copied
-      if (filled < part.length) continue
-      yield part
-      left -= filled
-      part = Buffer.allocUnsafe(Math.min(partBytes, left))
-      filled = 0
-    }
   }
 }

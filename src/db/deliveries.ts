@@ -13,6 +13,7 @@ export interface Consignment {
   repoId: string
   docId: string
   compId: string
+  arObject: string | null
   contentType: string
   receivedAt: Date
   content: { id: string; store: 'postgres' | 's3'; sizeBytes: number; sha256: Buffer }
@@ -32,6 +33,7 @@ interface Row {
   repo_id: string
   doc_id: string
   comp_id: string
+  ar_object: string | null
   content_type: string
   received_at: Date
   content_id: string
@@ -72,7 +74,7 @@ export const createDeliveries = (db: Database) => ({
       .raw<{ rows: Row[] }>(
         `
       select
-        deliveries.status, deliveries.path, deliveries.workspace_id, repo_id, doc_id, comp_id, content_type, received_at,
+        deliveries.status, deliveries.path, deliveries.workspace_id, repo_id, doc_id, comp_id, ar_object, content_type, received_at,
         contents.id as content_id, contents.store, contents.size_bytes, contents.sha256,
         destinations.id as destination_id, connector_type, config, credentials_sealed,
         destinations.deleted_at is not null as destination_deleted
@@ -182,6 +184,7 @@ const toConsignment = (row: Row): Consignment => ({
   repoId: row.repo_id,
   docId: row.doc_id,
   compId: row.comp_id,
+  arObject: row.ar_object,
   contentType: row.content_type,
   receivedAt: row.received_at,
   content: { id: row.content_id, store: row.store, sizeBytes: row.size_bytes, sha256: row.sha256 },

@@ -100,7 +100,8 @@ const readQuery = (schema: z.ZodObject, query: Koa.Context['query']) => {
 
 const printable = /^[\x20-\x7e]+$/
 
-const answerBytes = async (context: Koa.Context, { contentType, fileName, sizeBytes, open }: Download) => {
+/** Sends a stored document as a file to be saved. */
+export const answerBytes = async (context: Koa.Context, { contentType, fileName, sizeBytes, open }: Download) => {
   // Koa sends no body to a HEAD, and would leave the stream open
   if (context.method !== 'HEAD') {
     const stream = open()

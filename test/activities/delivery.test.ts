@@ -50,6 +50,7 @@ const waiting = async (credentials: object = {}) => {
     deliveries: createDeliveries(db),
     contents: { postgres: createPostgresStore(db), s3: undefined },
     findConnector,
+    downloadUrl: () => undefined,
     openCredentials: (consignment) =>
       keyRing.open(consignment.destination.credentialsSealed, credentialsOf(consignment.workspaceId, consignment.destination.id)),
     outbound,

@@ -71,10 +71,12 @@ const parcelLike = (sizeBytes: number): Omit<Parcel, 'sha256' | 'open'> => ({
   repoId: 'R1',
   docId: newId(),
   compId: 'data',
+  arObject: null,
   path: `R1/${newId()}/data`,
   contentType: 'application/pdf',
   sizeBytes,
   receivedAt: new Date('2026-11-21T09:00:00.000Z'),
+  downloadUrl: () => undefined,
 })
 
 export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptContext> = {}): AttemptContext => ({

@@ -44,6 +44,7 @@ export const withRelay = async <T>(
       contents: { postgres: createPostgresStore(db), s3: undefined },
       findConnector,
       openCredentials: () => ({}),
+      downloadUrl: () => undefined,
       outbound,
       config,
     }),

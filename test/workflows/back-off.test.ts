@@ -49,6 +49,7 @@ describe('a destination that is down for hours', () => {
       deliveries: createDeliveries(db),
       contents: { postgres: createPostgresStore(db), s3: undefined },
       findConnector,
+      downloadUrl: () => undefined,
       openCredentials: () => ({}),
       outbound,
       config,

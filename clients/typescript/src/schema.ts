@@ -524,6 +524,23 @@ export interface components {
             /** @constant */
             type: "destination";
         };
+        /** config of blob */
+        DestinationConfigBlob: {
+            /**
+             * Format: uri
+             * @description Address of the storage account, like https://NAME.blob.core.windows.net
+             */
+            account_url: string;
+            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            ca_certificate?: string;
+            /** @description Container; it must exist */
+            container: string;
+            /**
+             * @description Put before every name as it is; a folder ends with a slash
+             * @default
+             */
+            prefix?: string;
+        };
         /** config of drive */
         DestinationConfigDrive: {
             /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
@@ -535,6 +552,40 @@ export interface components {
              * @description User in whose name documents are put there, by domain-wide delegation; the files are theirs then
              */
             subject?: string;
+        };
+        /** config of email */
+        DestinationConfigEmail: {
+            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            ca_certificate?: string;
+            /** @description Further recipients */
+            cc?: string | string[];
+            /**
+             * Format: email
+             * @description Sender
+             */
+            from: string;
+            /** @description Host name or address of the SMTP server */
+            host: string;
+            /**
+             * @description A larger document is not attached: the mail holds a link to it. Sent in base64, it takes up a third more
+             * @default 10485760
+             */
+            max_attachment_bytes?: number;
+            /** @description TCP port; 587, with tls implicit 465, with none 25 */
+            port?: number;
+            /**
+             * @description Subject. Placeholders: repo_id, doc_id, comp_id, yyyy, mm, dd, ar_object, ext, file_name
+             * @default Document {doc_id} ({comp_id}) from {repo_id}
+             */
+            subject_template?: string;
+            /**
+             * @description starttls: the connection must change over to TLS; implicit: it begins with TLS; none: everybody on the way can read along
+             * @default starttls
+             * @enum {string}
+             */
+            tls?: "starttls" | "implicit" | "none";
+            /** @description One recipient or several */
+            to: string | string[];
         };
         /** config of objstore */
         DestinationConfigObjstore: {
@@ -636,6 +687,28 @@ export interface components {
              */
             url: string;
         };
+        /** credentials of blob */
+        DestinationCredentialsBlob: {
+            /**
+             * Format: password
+             * @description Key of the storage account
+             */
+            account_key?: string;
+            /** @description Application (client) id */
+            client_id?: string;
+            /**
+             * Format: password
+             * @description Value of a client secret, not its id
+             */
+            client_secret?: string;
+            /**
+             * Format: password
+             * @description Shared access signature for the container
+             */
+            sas_token?: string;
+            /** @description Directory (tenant) id, or a domain of the tenant */
+            tenant_id?: string;
+        };
         /** credentials of drive */
         DestinationCredentialsDrive: {
             /**
@@ -655,6 +728,12 @@ export interface components {
                 /** @constant */
                 type: "service_account";
             };
+        };
+        /** credentials of email */
+        DestinationCredentialsEmail: {
+            /** Format: password */
+            password?: string;
+            username?: string;
         };
         /** credentials of objstore */
         DestinationCredentialsObjstore: {
@@ -749,7 +828,7 @@ export interface components {
                  * @description Stable: programs decide by it
                  * @enum {string}
                  */
-                code: "invalid_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "payload_too_large" | "unsupported_media_type" | "validation_failed" | "abap_exception" | "rate_limited" | "rfc_failed" | "unavailable" | "rfc_timeout" | "internal_error";
+                code: "invalid_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "payload_too_large" | "unsupported_media_type" | "validation_failed" | "abap_exception" | "rate_limited" | "rfc_failed" | "unavailable" | "rfc_timeout" | "internal_error";
                 /** @description There where single values are at fault */
                 details?: {
                     message: string;
@@ -1666,6 +1745,12 @@ export interface operations {
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
                     name: string;
                 } | {
+                    config: components["schemas"]["DestinationConfigBlob"];
+                    /** @constant */
+                    connector_type: "blob";
+                    credentials: components["schemas"]["DestinationCredentialsBlob"];
+                    name: string;
+                } | {
                     config: components["schemas"]["DestinationConfigTeamsite"];
                     /** @constant */
                     connector_type: "teamsite";
@@ -1682,6 +1767,12 @@ export interface operations {
                     /** @constant */
                     connector_type: "sftp";
                     credentials: components["schemas"]["DestinationCredentialsSftp"];
+                    name: string;
+                } | {
+                    config: components["schemas"]["DestinationConfigEmail"];
+                    /** @constant */
+                    connector_type: "email";
+                    credentials: components["schemas"]["DestinationCredentialsEmail"];
                     name: string;
                 } | {
                     config: components["schemas"]["DestinationConfigWebhook"];
@@ -1801,12 +1892,12 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description Merged into the present config, null removes a key. The result must be what the connector takes: DestinationConfigObjstore, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigWebhook */
+                    /** @description Merged into the present config, null removes a key. The result must be what the connector takes: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook */
                     config?: {
                         [key: string]: unknown;
                     };
                     /** @description Replaces the present credentials; must be what the connector takes */
-                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsWebhook"];
+                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
                     name?: string;
                 };
             };
@@ -1888,6 +1979,11 @@ export interface operations {
                     connector_type: "objstore";
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
                 } | {
+                    config: components["schemas"]["DestinationConfigBlob"];
+                    /** @constant */
+                    connector_type: "blob";
+                    credentials: components["schemas"]["DestinationCredentialsBlob"];
+                } | {
                     config: components["schemas"]["DestinationConfigTeamsite"];
                     /** @constant */
                     connector_type: "teamsite";
@@ -1902,6 +1998,11 @@ export interface operations {
                     /** @constant */
                     connector_type: "sftp";
                     credentials: components["schemas"]["DestinationCredentialsSftp"];
+                } | {
+                    config: components["schemas"]["DestinationConfigEmail"];
+                    /** @constant */
+                    connector_type: "email";
+                    credentials: components["schemas"]["DestinationCredentialsEmail"];
                 } | {
                     config: components["schemas"]["DestinationConfigWebhook"];
                     /** @constant */
