@@ -92,6 +92,7 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
     findConnector,
     openCredentials: ({ workspaceId, destination }) =>
       keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
+    keyRing,
     outbound,
     config,
   })

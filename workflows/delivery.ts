@@ -2,6 +2,7 @@ import {
   ApplicationFailure,
   CancellationScope,
   condition,
+  continueAsNew,
   defineQuery,
   defineSignal,
   getExternalWorkflowHandle,
@@ -14,7 +15,6 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { RetryPolicy } from '../src/domain/retry.ts'
 import {
   queries,
   searchAttributes,
@@ -24,6 +24,7 @@ import {
   type DeliveryState,
   type DeliveryStatus,
   type RetryRequest,
+  type Round,
 } from './messages.ts'
 
 const retrySignal = defineSignal<[RetryRequest]>(signals.retry)
@@ -41,10 +42,12 @@ const recordingSlackMs = 60_000
  * and costs the delivery nothing.
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
-  const state: DeliveryState = { destinationId: input.destination.id, status: 'pending' }
-  let policy = input.policy
+  const { carried } = input
+  const state: DeliveryState = carried?.state ?? { destinationId: input.destination.id, status: 'pending' }
+  let round = carried?.round ?? roundUnder(input.policy)
   let request: RetryRequest | undefined
-  const answered = new Set<string>()
+  const answered = new Set(carried?.answered)
+  const startAnew = () => continueAsNew<typeof delivery>({ ...input, carried: { round, state, answered: [...answered] } })
 
   setHandler(statusQuery, () => state)
   setHandler(retrySignal, (asked) => {
@@ -56,13 +59,13 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
 
   try {
     for (;;) {
-      await deliverOrGiveUp(input, policy, state)
+      await deliverOrGiveUp(input, round, state, startAnew)
       if (state.status !== 'failed') return state
       await tellDocument(state)
 
       await condition(() => request !== undefined, input.retryWindowMs, { summary: 'waiting for a retry by hand' })
       if (request === undefined) throw ApplicationFailure.nonRetryable(state.error, 'DeliveryFailed')
-      policy = request.policy
+      round = roundUnder(request.policy)
       request = undefined
       show(input, state, 'retrying')
       await tellDocument(state)
@@ -78,25 +81,46 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   }
 }
 
-/** One round of attempts, under one retry budget. Leaves the outcome in `state`; the database knows it already. */
-async function deliverOrGiveUp(input: DeliveryInput, policy: RetryPolicy, state: DeliveryState): Promise<void> {
+const roundUnder = (policy: Round['policy']): Round => ({ policy, failures: 0, waits: 0 })
+
+/**
+ * One round of attempts, under one retry budget. Leaves the outcome in `state`; the database knows it already.
+ * @param startAnew continues with the round as it is in a run with an empty history
+ */
+async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: DeliveryState, startAnew: () => Promise<never>): Promise<void> {
+  const { destination, documentId, attemptTimeoutMs } = input
+  const { policy } = round
   const { attemptDelivery } = proxyActivities<Activities>({
-    startToCloseTimeout: input.attemptTimeoutMs + recordingSlackMs,
+    startToCloseTimeout: attemptTimeoutMs + recordingSlackMs,
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-    summary: `to ${input.destination.name}`,
+    summary: `to ${destination.name}`,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
   })
-  const firstTryAt = Date.now()
-  for (let failures = 0; ;) {
+  for (;;) {
+    if (workflowInfo().continueAsNewSuggested) await startAnew()
+    const { failures, waits } = round
+    const askedAt = Date.now()
+    const remainingMs = policy.ttlMs - (askedAt - (round.firstTryAt ?? askedAt))
     const outcome = await attemptDelivery({
-      documentId: input.documentId,
-      destinationId: input.destination.id,
+      documentId,
+      destinationId: destination.id,
       policy,
       failures,
-      remainingMs: policy.ttlMs - (Date.now() - firstTryAt),
-      attemptTimeoutMs: input.attemptTimeoutMs,
+      remainingMs,
+      attemptTimeoutMs,
+      ...(waits > 0 && { waits }),
     })
+    if (outcome.status === 'waiting') {
+      round.waits += 1
+      setCurrentDetails(
+        `**${state.status}**: waiting for its turn at ${destination.name}, where as many deliveries as allowed are at work. Nothing to do`,
+      )
+      await sleep(outcome.inMs, { summary: `waiting for its turn at ${destination.name}` })
+      continue
+    }
+    round.waits = 0
+    round.firstTryAt ??= askedAt
     if (outcome.status === 'delivered') {
       // the straight path sets no search attribute: "completed" says it already
       if (state.status !== 'pending') show(input, state, 'delivered')
@@ -105,8 +129,8 @@ async function deliverOrGiveUp(input: DeliveryInput, policy: RetryPolicy, state:
     }
     show(input, state, outcome.status, outcome.error)
     if (outcome.status !== 'retrying') return
-    failures = outcome.failures
-    await sleep(outcome.inMs, { summary: `attempt ${failures + 1} of ${policy.maxRetries + 1}` })
+    round.failures = outcome.failures
+    await sleep(outcome.inMs, { summary: `attempt ${round.failures + 1} of ${policy.maxRetries + 1}` })
   }
 }
 

@@ -2,11 +2,16 @@ import type { ZodError } from 'zod'
 import type { ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
 import { objstore } from './objstore.ts'
+import { withLimits } from './limits.ts'
 import { sftp } from './sftp.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, webhook }
+const kinds: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, webhook }
+
+const connectors: Partial<Record<ConnectorType, Connector>> = Object.fromEntries(
+  Object.entries(kinds).map(([kind, connector]) => [kind, { ...connector, config: withLimits(connector.config) }]),
+)
 
 export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
 

@@ -14,6 +14,9 @@ export type SealedFor = readonly [kind: string, ...ids: string[]]
 /** Credentials of a destination, as they are bound to its row. */
 export const credentialsOf = (workspaceId: string, destinationId: string): SealedFor => ['destination', workspaceId, destinationId]
 
+/** What a connector saves of an upload under way, as it is bound to its delivery. */
+export const uploadOf = (documentId: string, destinationId: string): SealedFor => ['upload', documentId, destinationId]
+
 /** An envelope that does not open: tampered with, of another row, or sealed under a key that is no longer configured. */
 export class SealError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {

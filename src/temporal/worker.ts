@@ -35,6 +35,8 @@ export const installRuntime = (log: Log): void => {
   })
 }
 
+const heartbeatThrottleMs = 1_000
+
 /** A worker of our task queue. Call `run()` on it; `shutdown()` lets running attempts finish within the grace period. */
 export const createWorker = async (
   config: WorkerConfig,
@@ -58,6 +60,8 @@ export const createWorker = async (
       maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,
       workflowTaskPollerBehavior: { type: 'autoscaling' },
       activityTaskPollerBehavior: { type: 'autoscaling' },
+      // attempts beat seldom enough by themselves; what one saves of an upload must not wait
+      maxHeartbeatThrottleInterval: heartbeatThrottleMs,
       shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
     })
     return { worker, close: () => connection.close() }

@@ -36,9 +36,9 @@ beforeEach(() => {
 })
 
 /** A document that waits for its delivery, and the activity that is to make it. */
-const waiting = async (credentials: object = {}) => {
+const waiting = async (credentials: object = {}, limits: object = {}) => {
   const { db } = database
-  const wiring = await createWiring(db, [{ name: 'target', config: { url: `${target.origin}/in` } }])
+  const wiring = await createWiring(db, [{ name: 'target', config: { url: `${target.origin}/in`, ...limits } }])
   const destinationId = wiring.destinations['target']!
   const sealed = keyRing.seal(credentials, credentialsOf(wiring.workspaceId, destinationId))
   await db('destinations').where({ id: destinationId }).update({ credentials_sealed: sealed })
@@ -52,6 +52,7 @@ const waiting = async (credentials: object = {}) => {
     findConnector,
     openCredentials: (consignment) =>
       keyRing.open(consignment.destination.credentialsSealed, credentialsOf(consignment.workspaceId, consignment.destination.id)),
+    keyRing,
     outbound,
     config,
   })
@@ -196,6 +197,43 @@ describe('an attempt', () => {
       .update({ credentials_sealed: foreign.seal({ bearer_token: 'canary-token' }, ['x']) })
     expect(await attempt()).toMatchObject({ status: 'retrying', error: expect.stringContaining('RELAY_SECRET_KEYS') })
     expect(JSON.stringify(await delivery())).not.toContain('canary')
+  })
+})
+
+describe('an attempt at a busy destination', () => {
+  it('waits without touching target, budget or record, and is made once there is a place', async () => {
+    const { attempt, delivery, attempts } = await waiting({}, { max_concurrent_deliveries: 1 })
+    let answer = () => {}
+    target.answerWith((_, response) => {
+      answer = () => response.end('taken')
+    })
+    const first = attempt()
+    while (target.arrivals.length === 0) await delay(10)
+
+    expect(await attempt()).toEqual({ status: 'waiting', inMs: expect.any(Number) })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await delivery()).toMatchObject({ status: 'pending', attempts: 0 })
+    expect(await attempts()).toEqual([])
+
+    answer()
+    expect(await first).toEqual({ status: 'delivered' })
+    expect(await attempt({ waits: 1 })).toEqual({ status: 'delivered' })
+  })
+
+  it('goes on at once where it takes the place of a run that was cut off', async () => {
+    const { attempt, attempts } = await waiting({}, { max_concurrent_deliveries: 1 })
+    let answer = () => {}
+    target.answerWith((_, response) => {
+      answer = () => response.end('taken')
+    })
+    const first = attempt()
+    while (target.arrivals.length === 0) await delay(10)
+    target.answerWith((_, response) => response.end('taken'))
+    const environment = new MockActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
+    expect(await attempt({}, environment)).toEqual({ status: 'delivered' })
+    answer()
+    await first
+    expect(await attempts()).toMatchObject([{ outcome: 'interrupted' }, { outcome: 'delivered' }])
   })
 })
 

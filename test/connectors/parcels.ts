@@ -80,6 +80,8 @@ export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptCon
   connectTimeoutMs: 3_000,
   idleTimeoutMs: 10_000,
   answerMaxBytes: 16 * 1024,
+  saved: undefined,
+  save: () => {},
   ...overrides,
 })
 
