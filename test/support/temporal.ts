@@ -45,12 +45,15 @@ export const withWorker = async <T>(
 }
 
 /** The real server, in memory: lists, schedules and search attributes work as in production, and time passes as it does. */
-export const startTemporalDevServer = async (): Promise<TestWorkflowEnvironment> => {
+export const startTemporalDevServer = async (settings: string[] = []): Promise<TestWorkflowEnvironment> => {
   quietly()
   return TestWorkflowEnvironment.createLocal({
     server: {
       executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
-      extraArgs: Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+      extraArgs: [
+        ...Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+        ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
+      ],
     },
   })
 }
