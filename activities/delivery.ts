@@ -228,7 +228,7 @@ const settle = async (
   if (status === 'cancelled' || status === 'delivered') return { status }
   return retrying
     ? { status: 'retrying', inMs: next.inMs, failures, error: message }
-    : { status: 'failed', error: result.permanent ? message : `${message} (gave up after ${failures} attempts)` }
+    : { status: 'failed', error: result.permanent ? message : `${message} (gave up after ${failures} attempts)`, code: result.code }
 }
 
 // an append seldom comes alone

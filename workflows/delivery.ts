@@ -15,7 +15,9 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
+import { adviceOn } from '../src/domain/advice.ts'
 import {
+  nameOf,
   queries,
   searchAttributes,
   signals,
@@ -64,17 +66,17 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
       await tellDocument(state)
 
       await condition(() => request !== undefined, input.retryWindowMs, { summary: 'waiting for a retry by hand' })
-      if (request === undefined) throw ApplicationFailure.nonRetryable(state.error, 'DeliveryFailed')
+      if (request === undefined) throw ApplicationFailure.nonRetryable(`${state.error}. ${round.advice}`, 'DeliveryFailed')
       round = roundUnder(request.policy)
       request = undefined
-      show(input, state, 'retrying')
+      show(input, state, { status: 'retrying', details: 'asked to retry by hand' })
       await tellDocument(state)
     }
   } catch (thrown) {
     if (isCancellation(thrown)) {
       await CancellationScope.nonCancellable(async () => {
         await recordCancellation({ documentId: input.documentId, destinationId: input.destination.id })
-        show(input, state, 'cancelled')
+        show(input, state, { status: 'cancelled', details: 'the delivery was cancelled, or its destination deleted' })
       })
     }
     throw thrown
@@ -113,9 +115,8 @@ async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: Delive
     })
     if (outcome.status === 'waiting') {
       round.waits += 1
-      setCurrentDetails(
-        `**${state.status}**: waiting for its turn at ${destination.name}, where as many deliveries as allowed are at work. Nothing to do`,
-      )
+      const busy = `waiting for its turn at ${destination.name}, which has as many deliveries at work as it may. Nothing to do`
+      show(input, state, { status: state.status, error: state.error, details: busy })
       await sleep(outcome.inMs, { summary: `waiting for its turn at ${destination.name}` })
       continue
     }
@@ -123,23 +124,35 @@ async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: Delive
     round.firstTryAt ??= askedAt
     if (outcome.status === 'delivered') {
       // the straight path sets no search attribute: "completed" says it already
-      if (state.status !== 'pending') show(input, state, 'delivered')
+      if (state.status !== 'pending') show(input, state, { status: 'delivered' })
       state.status = 'delivered'
       return
     }
-    show(input, state, outcome.status, outcome.error)
-    if (outcome.status !== 'retrying') return
+    if (outcome.status === 'cancelled') return show(input, state, { status: 'cancelled', details: 'its destination was deleted' })
+    const { error } = outcome
+    if (outcome.status === 'failed') {
+      round.advice = adviceOn(outcome.code, destination.name)
+      return show(input, state, { status: 'failed', error, details: `${error}. ${round.advice}` })
+    }
     round.failures = outcome.failures
-    await sleep(outcome.inMs, { summary: `attempt ${round.failures + 1} of ${policy.maxRetries + 1}` })
+    const next = `attempt ${round.failures + 1} of ${policy.maxRetries + 1}`
+    show(input, state, { status: 'retrying', error, details: `${error}. ${next} follows by itself` })
+    await sleep(outcome.inMs, { summary: next })
   }
 }
 
-/** What operators see in the UI: a filterable status, and the reason in words. */
-function show(input: DeliveryInput, state: DeliveryState, status: DeliveryStatus, error?: string): void {
+/** What operators see in the UI: a filterable status, and in words what happened and what to do. */
+function show(
+  input: DeliveryInput,
+  state: DeliveryState,
+  { status, error, details }: { status: DeliveryStatus; error?: string | undefined; details?: string },
+): void {
   const changed = status !== state.status
   state.status = status
   state.error = error
-  setCurrentDetails(error ? `**${status}**: ${error}` : `**${status}**`)
+  // the summary does not come along into a run that continues another
+  const name = input.carried ? `${nameOf(input)} to ${input.destination.name}: ` : ''
+  setCurrentDetails(`${name}**${status}**${details ? `: ${details}` : ''}`)
   if (changed && input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value: status }])
 }
 

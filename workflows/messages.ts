@@ -56,6 +56,8 @@ export interface Round {
   firstTryAt?: number
   /** How often in a row there was no place at the destination. */
   waits: number
+  /** What a person is to do, once it has failed. */
+  advice?: string
 }
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
@@ -82,7 +84,8 @@ export interface AttemptInput {
 export type AttemptOutcome =
   | { status: 'delivered'; error?: undefined }
   | { status: 'retrying'; inMs: number; failures: number; error: string }
-  | { status: 'failed'; error: string }
+  /** `code` is the stable one of the last error. */
+  | { status: 'failed'; error: string; code?: string }
   | { status: 'cancelled'; error?: undefined }
   /** The destination is busy with others: nothing was tried, nothing counts. */
   | { status: 'waiting'; inMs: number; error?: undefined }
@@ -129,7 +132,7 @@ const attributesOf = (input: Shared, more: SearchAttributePair[] = []): { typedS
 // Children and activities inherit it. The server takes 64 bytes.
 const fairnessOf = (input: Shared) => ({ priority: { fairnessKey: input.workspace.slice(0, 64) } })
 
-const nameOf = (input: Shared) => `${input.repoId}/${input.docId}/${input.compId}`
+export const nameOf = (input: Pick<Shared, 'repoId' | 'docId' | 'compId'>) => `${input.repoId}/${input.docId}/${input.compId}`
 
 /** How a document's workflow is started, by whomever. */
 export const documentOptions = (input: DocumentInput) => ({

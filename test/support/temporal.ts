@@ -4,7 +4,8 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temp
 import { searchAttributes } from '../../workflows/messages.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 
-const quietly = () => {
+/** Keeps the SDK's log out of the test's output. */
+export const quietly = () => {
   // one a process, and jest gives every test file a process or a fresh module registry: the second install is refused
   try {
     Runtime.install({

@@ -38,7 +38,7 @@ const scripted = (answer: (destinationId: string, attempt: number) => 'delivered
       const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
       const answered = answer(input.destinationId, count)
       if (answered === 'delivered') return { status: 'delivered' }
-      if (answered === 'refused') return { status: 'failed', error: 'credentials refused' }
+      if (answered === 'refused') return { status: 'failed', error: 'credentials refused', code: 'credentials_refused' }
       if (answered === 'busy') return { status: 'waiting', inMs: hour }
       const failures = input.failures + 1
       const next = nextTry(input.policy, { failures, remainingMs: input.remainingMs }, 0)
@@ -169,7 +169,15 @@ describe('a document on its way', () => {
     const input = { ...documentTo('archive'), retryWindowMs: hour }
     const { activities, attempts } = scripted((_, attempt) => (attempt === 1 ? 'refused' : 'delivered'))
     await withWorker(env, activities, async (taskQueue) => {
-      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
+      const failed = await (await start(input, taskQueue)).result().catch((thrown: unknown) => thrown)
+      expect(failed).toBeInstanceOf(WorkflowFailedError)
+      expect((failed as WorkflowFailedError).cause?.message).toBe('not delivered to archive (failed: credentials refused)')
+      const closed = env.client.workflow.getHandle(deliveryWorkflowId(input.documentId, 'archive'))
+      await expect(closed.result()).rejects.toMatchObject({
+        cause: {
+          message: 'credentials refused. What to do: save new credentials at destination archive, then retry the document',
+        },
+      })
       expect(attempts).toHaveLength(1)
 
       const { destinations, ...shared } = input
