@@ -115,7 +115,7 @@ async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: Delive
     })
     if (outcome.status === 'waiting') {
       round.waits += 1
-      const busy = `waiting for its turn at ${destination.name}, which has as many deliveries at work as it may. Nothing to do`
+      const busy = `waiting for its turn at ${destination.name}, which has as many deliveries at work as it may. There is nothing to do`
       show(input, state, { status: state.status, error: state.error, details: busy })
       await sleep(outcome.inMs, { summary: `waiting for its turn at ${destination.name}` })
       continue
@@ -136,7 +136,7 @@ async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: Delive
     }
     round.failures = outcome.failures
     const next = `attempt ${round.failures + 1} of ${policy.maxRetries + 1}`
-    show(input, state, { status: 'retrying', error, details: `${error}. ${next} follows by itself` })
+    show(input, state, { status: 'retrying', error, details: `${error}. It tries again by itself: ${next}` })
     await sleep(outcome.inMs, { summary: next })
   }
 }
