@@ -113,6 +113,7 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
         baseUrl: config.RELAY_BASE_URL,
         ttlMs: config.DOWNLOAD_LINK_TTL_MS,
       }),
+      keyRing,
       outbound,
       config,
     }),

@@ -103,6 +103,21 @@ export const environment = z.object({
   DELIVERY_CONNECT_TIMEOUT_MS: integer(10_000, 100, 'Connecting to a target'),
   DELIVERY_IDLE_TIMEOUT_MS: integer(60_000, 100, 'A target that neither takes nor sends a byte'),
   DELIVERY_HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 'A worker silent for this long has lost its attempt'),
+  DELIVERY_MAX_CONCURRENT_PER_DESTINATION: integer(
+    16,
+    1,
+    'Attempts at work at one destination in one worker process, and never more than are left free for the others; a destination may say max_concurrent_deliveries',
+  ),
+  DELIVERY_MAX_PER_MINUTE_PER_DESTINATION: integer(
+    0,
+    0,
+    'Attempts one worker process begins at one destination in a minute, 0 for any number; a destination may say max_deliveries_per_minute',
+  ),
+  DELIVERY_BUSY_MAX_WAIT_MS: integer(
+    1_800_000,
+    1_000,
+    'The longest a delivery waits before it asks again whether its destination has a place',
+  ),
   DELIVERY_RETRY_WINDOW_MS: integer(
     7 * 86_400_000,
     1_000,

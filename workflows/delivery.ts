@@ -2,6 +2,7 @@ import {
   ApplicationFailure,
   CancellationScope,
   condition,
+  continueAsNew,
   defineQuery,
   defineSignal,
   getExternalWorkflowHandle,
@@ -14,8 +15,9 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { RetryPolicy } from '../src/domain/retry.ts'
+import { adviceOn } from '../src/domain/advice.ts'
 import {
+  nameOf,
   queries,
   searchAttributes,
   signals,
@@ -24,6 +26,7 @@ import {
   type DeliveryState,
   type DeliveryStatus,
   type RetryRequest,
+  type Round,
 } from './messages.ts'
 
 const retrySignal = defineSignal<[RetryRequest]>(signals.retry)
@@ -41,10 +44,12 @@ const recordingSlackMs = 60_000
  * and costs the delivery nothing.
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
-  const state: DeliveryState = { destinationId: input.destination.id, status: 'pending' }
-  let policy = input.policy
+  const { carried } = input
+  const state: DeliveryState = carried?.state ?? { destinationId: input.destination.id, status: 'pending' }
+  let round = carried?.round ?? roundUnder(input.policy)
   let request: RetryRequest | undefined
-  const answered = new Set<string>()
+  const answered = new Set(carried?.answered)
+  const startAnew = () => continueAsNew<typeof delivery>({ ...input, carried: { round, state, answered: [...answered] } })
 
   setHandler(statusQuery, () => state)
   setHandler(retrySignal, (asked) => {
@@ -56,66 +61,98 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
 
   try {
     for (;;) {
-      await deliverOrGiveUp(input, policy, state)
+      await deliverOrGiveUp(input, round, state, startAnew)
       if (state.status !== 'failed') return state
       await tellDocument(state)
 
       await condition(() => request !== undefined, input.retryWindowMs, { summary: 'waiting for a retry by hand' })
-      if (request === undefined) throw ApplicationFailure.nonRetryable(state.error, 'DeliveryFailed')
-      policy = request.policy
+      if (request === undefined) throw ApplicationFailure.nonRetryable(`${state.error}. ${round.advice}`, 'DeliveryFailed')
+      round = roundUnder(request.policy)
       request = undefined
-      show(input, state, 'retrying')
+      show(input, state, { status: 'retrying', details: 'asked to retry by hand' })
       await tellDocument(state)
     }
   } catch (thrown) {
     if (isCancellation(thrown)) {
       await CancellationScope.nonCancellable(async () => {
         await recordCancellation({ documentId: input.documentId, destinationId: input.destination.id })
-        show(input, state, 'cancelled')
+        show(input, state, { status: 'cancelled', details: 'the delivery was cancelled, or its destination deleted' })
       })
     }
     throw thrown
   }
 }
 
-/** One round of attempts, under one retry budget. Leaves the outcome in `state`; the database knows it already. */
-async function deliverOrGiveUp(input: DeliveryInput, policy: RetryPolicy, state: DeliveryState): Promise<void> {
+const roundUnder = (policy: Round['policy']): Round => ({ policy, failures: 0, waits: 0 })
+
+/**
+ * One round of attempts, under one retry budget. Leaves the outcome in `state`; the database knows it already.
+ * @param startAnew continues with the round as it is in a run with an empty history
+ */
+async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: DeliveryState, startAnew: () => Promise<never>): Promise<void> {
+  const { destination, documentId, attemptTimeoutMs } = input
+  const { policy } = round
   const { attemptDelivery } = proxyActivities<Activities>({
-    startToCloseTimeout: input.attemptTimeoutMs + recordingSlackMs,
+    startToCloseTimeout: attemptTimeoutMs + recordingSlackMs,
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-    summary: `to ${input.destination.name}`,
+    summary: `to ${destination.name}`,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
   })
-  const firstTryAt = Date.now()
-  for (let failures = 0; ;) {
+  for (;;) {
+    if (workflowInfo().continueAsNewSuggested) await startAnew()
+    const { failures, waits } = round
+    const askedAt = Date.now()
+    const remainingMs = policy.ttlMs - (askedAt - (round.firstTryAt ?? askedAt))
     const outcome = await attemptDelivery({
-      documentId: input.documentId,
-      destinationId: input.destination.id,
+      documentId,
+      destinationId: destination.id,
       policy,
       failures,
-      remainingMs: policy.ttlMs - (Date.now() - firstTryAt),
-      attemptTimeoutMs: input.attemptTimeoutMs,
+      remainingMs,
+      attemptTimeoutMs,
+      ...(waits > 0 && { waits }),
     })
+    if (outcome.status === 'waiting') {
+      round.waits += 1
+      const busy = `waiting for its turn at ${destination.name}, which has as many deliveries at work as it may. There is nothing to do`
+      show(input, state, { status: state.status, error: state.error, details: busy })
+      await sleep(outcome.inMs, { summary: `waiting for its turn at ${destination.name}` })
+      continue
+    }
+    round.waits = 0
+    round.firstTryAt ??= askedAt
     if (outcome.status === 'delivered') {
       // the straight path sets no search attribute: "completed" says it already
-      if (state.status !== 'pending') show(input, state, 'delivered')
+      if (state.status !== 'pending') show(input, state, { status: 'delivered' })
       state.status = 'delivered'
       return
     }
-    show(input, state, outcome.status, outcome.error)
-    if (outcome.status !== 'retrying') return
-    failures = outcome.failures
-    await sleep(outcome.inMs, { summary: `attempt ${failures + 1} of ${policy.maxRetries + 1}` })
+    if (outcome.status === 'cancelled') return show(input, state, { status: 'cancelled', details: 'its destination was deleted' })
+    const { error } = outcome
+    if (outcome.status === 'failed') {
+      round.advice = adviceOn(outcome.code, destination.name)
+      return show(input, state, { status: 'failed', error, details: `${error}. ${round.advice}` })
+    }
+    round.failures = outcome.failures
+    const next = `attempt ${round.failures + 1} of ${policy.maxRetries + 1}`
+    show(input, state, { status: 'retrying', error, details: `${error}. It tries again by itself: ${next}` })
+    await sleep(outcome.inMs, { summary: next })
   }
 }
 
-/** What operators see in the UI: a filterable status, and the reason in words. */
-function show(input: DeliveryInput, state: DeliveryState, status: DeliveryStatus, error?: string): void {
+/** What operators see in the UI: a filterable status, and in words what happened and what to do. */
+function show(
+  input: DeliveryInput,
+  state: DeliveryState,
+  { status, error, details }: { status: DeliveryStatus; error?: string | undefined; details?: string },
+): void {
   const changed = status !== state.status
   state.status = status
   state.error = error
-  setCurrentDetails(error ? `**${status}**: ${error}` : `**${status}**`)
+  // the summary does not come along into a run that continues another
+  const name = input.carried ? `${nameOf(input)} to ${input.destination.name}: ` : ''
+  setCurrentDetails(`${name}**${status}**${details ? `: ${details}` : ''}`)
   if (changed && input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value: status }])
 }
 

@@ -65,5 +65,9 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   )
 
   if (overall() === 'delivered') return [...states.values()]
-  throw ApplicationFailure.nonRetryable(`not delivered to every destination: ${overall()}`, 'DocumentNotDelivered', [...states.values()])
+  const missing = input.destinations.flatMap(({ id, name }) => {
+    const { status, error } = states.get(id)!
+    return status === 'delivered' ? [] : [`${name} (${status}${error ? `: ${error}` : ''})`]
+  })
+  throw ApplicationFailure.nonRetryable(`not delivered to ${missing.join(', ')}`, 'DocumentNotDelivered', [...states.values()])
 }

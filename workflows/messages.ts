@@ -44,6 +44,20 @@ export interface DocumentInput extends Shared {
 
 export interface DeliveryInput extends Shared {
   destination: DestinationRef
+  /** Where the run before this one stopped, as its history had become long. */
+  carried?: { round: Round; state: DeliveryState; answered: string[] }
+}
+
+/** Attempts under one retry budget. */
+export interface Round {
+  policy: RetryPolicy
+  failures: number
+  /** By the workflow's clock; none before the first real try. */
+  firstTryAt?: number
+  /** How often in a row there was no place at the destination. */
+  waits: number
+  /** What a person is to do, once it has failed. */
+  advice?: string
 }
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
@@ -63,13 +77,18 @@ export interface AttemptInput {
   /** What is left of the time to live, by the workflow's clock. */
   remainingMs: number
   attemptTimeoutMs: number
+  /** How often in a row it has been told to wait. */
+  waits?: number
 }
 
 export type AttemptOutcome =
   | { status: 'delivered'; error?: undefined }
   | { status: 'retrying'; inMs: number; failures: number; error: string }
-  | { status: 'failed'; error: string }
+  /** `code` is the stable one of the last error. */
+  | { status: 'failed'; error: string; code?: string }
   | { status: 'cancelled'; error?: undefined }
+  /** The destination is busy with others: nothing was tried, nothing counts. */
+  | { status: 'waiting'; inMs: number; error?: undefined }
 
 /** What the workflows ask of a worker. Each may run twice. */
 export interface Activities {
@@ -140,13 +159,18 @@ const attributesOf = (input: Shared, more: SearchAttributePair[] = []): { typedS
       }
     : {}
 
-const nameOf = (input: Shared) => `${input.repoId}/${input.docId}/${input.compId}`
+// Where the server knows it, a workspace with thousands of documents in line does not hold up the others: their tasks are handed out in turn.
+// Children and activities inherit it. The server takes 64 bytes.
+const fairnessOf = (input: Shared) => ({ priority: { fairnessKey: input.workspace.slice(0, 64) } })
+
+export const nameOf = (input: Pick<Shared, 'repoId' | 'docId' | 'compId'>) => `${input.repoId}/${input.docId}/${input.compId}`
 
 /** How a document's workflow is started, by whomever. */
 export const documentOptions = (input: DocumentInput) => ({
   workflowId: documentWorkflowId(input.documentId, input.revision),
   args: [input] as [DocumentInput],
   staticSummary: `${nameOf(input)} to ${input.destinations.map((destination) => destination.name).join(', ')}`,
+  ...fairnessOf(input),
   ...attributesOf(input),
 })
 
@@ -155,6 +179,7 @@ export const deliveryOptions = (input: DeliveryInput) => ({
   workflowId: deliveryWorkflowId(input.documentId, input.destination.id),
   args: [input] as [DeliveryInput],
   staticSummary: `${nameOf(input)} to ${input.destination.name} (${input.destination.connector})`,
+  ...fairnessOf(input),
   ...attributesOf(input, [
     { key: searchAttributes.destination, value: input.destination.id },
     { key: searchAttributes.connector, value: input.destination.connector },

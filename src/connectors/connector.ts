@@ -29,7 +29,7 @@ export interface Parcel {
 
 /** What an attempt may use, and what bounds it. */
 export interface AttemptContext {
-  /** Aborted when the attempt is cancelled or out of time. Every call to the target ends with it. */
+  /** Aborted when the attempt is cancelled, out of time or interrupted. Every call to the target ends with it. */
   signal: AbortSignal
   /** Tells that the delivery is alive, and how far it is. Cheap: call it for every chunk. */
   onProgress(bytesSent: number): void
@@ -39,6 +39,21 @@ export interface AttemptContext {
   idleTimeoutMs: number
   /** How much of the target's answer is worth keeping. */
   answerMaxBytes: number
+  /** What the run before this one saved, if its worker was lost or stopped in mid-delivery. */
+  saved: unknown
+  /**
+   * Keeps what the next run needs to go on with an upload: a small JSON value, sealed before it leaves the process, so it may hold
+   * an address that is itself a secret. It is on its way at once, and may be lost all the same.
+   */
+  save(state: unknown): void
+}
+
+/** Why `signal` is aborted where another run will go on with the delivery: what was saved is to be left at the target. */
+export class Interruption extends Error {
+  constructor() {
+    super('the worker stops, another one goes on')
+    this.name = 'Interruption'
+  }
 }
 
 export interface Target<Config, Credentials> {

@@ -5,12 +5,13 @@ import { createDrive } from './drive.ts'
 import { blob } from './blob.ts'
 import { email } from './email.ts'
 import { objstore } from './objstore.ts'
+import { withLimits } from './limits.ts'
 import { sftp } from './sftp.ts'
 import { createTeamsite } from './teamsite.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const connectors: Record<ConnectorType, Connector> = {
+const kinds: Record<ConnectorType, Connector> = {
   objstore,
   blob,
   teamsite: createTeamsite(),
@@ -19,6 +20,10 @@ const connectors: Record<ConnectorType, Connector> = {
   email,
   webhook,
 }
+
+const connectors: Partial<Record<ConnectorType, Connector>> = Object.fromEntries(
+  Object.entries(kinds).map(([kind, connector]) => [kind, { ...connector, config: withLimits(connector.config) }]),
+)
 
 /** Those there are, in the order in which the API names them. */
 export const allConnectors = (): Connector[] => connectorTypes.map(findConnector).filter((connector) => connector !== undefined)

@@ -17,6 +17,9 @@ export const credentialsOf = (workspaceId: string, destinationId: string): Seale
 /** Credentials of the system that a workspace's bridge calls. */
 export const rfcCredentialsOf = (workspaceId: string): SealedFor => ['rfc', workspaceId]
 
+/** What a connector saves of an upload under way, as it is bound to its delivery. */
+export const uploadOf = (documentId: string, destinationId: string): SealedFor => ['upload', documentId, destinationId]
+
 /** An envelope that does not open: tampered with, of another row, or sealed under a key that is no longer configured. */
 export class SealError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {

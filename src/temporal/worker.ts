@@ -41,6 +41,8 @@ export const installRuntime = (log: Log): void => {
   })
 }
 
+const heartbeatThrottleMs = 1_000
+
 /**
  * Under a build id, Temporal gives a worker only what belongs to its version. A delivery may be open for days, so running ones move on
  * to the version that is made current: recorded histories keep the workflows fit for that.
@@ -80,6 +82,8 @@ export const createWorker = async (
       maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,
       workflowTaskPollerBehavior: { type: 'autoscaling' },
       activityTaskPollerBehavior: { type: 'autoscaling' },
+      // attempts beat seldom enough by themselves; what one saves of an upload must not wait
+      maxHeartbeatThrottleInterval: heartbeatThrottleMs,
       shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
     })
     return { worker, close: () => connection.close() }

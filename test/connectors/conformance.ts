@@ -1,8 +1,12 @@
+import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Connector, Parcel, Receipt, Target } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+import type { Job, News } from './deliver-until-killed.ts'
 import { contextOf, dying, largeParcel, MiB, parcelOf, slowly, failure } from './parcels.ts'
 
 interface Stored {
@@ -57,6 +61,28 @@ const awkwardNames = [
   `${'long '.repeat(80)}2.pdf`,
   'ü'.repeat(200),
 ]
+
+const killedChild = fileURLToPath(new URL('deliver-until-killed.ts', import.meta.url))
+
+/** Delivers in a process that is killed past the middle. @returns what it had saved by then */
+const killedAfter = async (parcel: Parcel, { kind, target }: Pick<Job, 'kind' | 'target'>): Promise<{ saved: unknown }> => {
+  const child = fork(killedChild, { execArgv: ['--disable-warning=ExperimentalWarning'] })
+  const exited = once(child, 'exit')
+  const { open: _, receivedAt: __, ...plain } = parcel
+  child.send({ kind, target, parcel: plain } satisfies Job)
+  let saved: unknown
+  await new Promise<void>((resolve, reject) => {
+    child.on('exit', () => reject(new Error('the process ended by itself')))
+    child.on('message', (news: News) => {
+      if ('failed' in news) reject(new Error(news.failed))
+      else if ('saved' in news) saved = news.saved
+      else if (news.bytesSent > parcel.sizeBytes * 0.6) resolve()
+    })
+  })
+  child.kill('SIGKILL')
+  await exited
+  return { saved }
+}
 
 const loopback = ['127.0.0.0/8', '::1/128']
 const promptlyMs = 2_000
@@ -211,6 +237,28 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
       expect(await rig.documents()).toEqual([])
       await expectNothingUnfinished()
     })
+
+    test('killed in the midst of 40 MiB: the next run goes on with what was saved, and leaves exactly one whole document', async () => {
+      const parcel = largeParcel(40 * MiB)
+      const { saved } = await killedAfter(parcel, { kind: rig.connector.kind, target: rig.target() })
+      expect(await rig.documents()).toEqual([])
+
+      const starts: number[] = []
+      const watched: Parcel = {
+        ...parcel,
+        open: (from = 0) => {
+          starts.push(from)
+          return parcel.open(from)
+        },
+      }
+      const receipt = await deliver(watched, { saved })
+
+      expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256, sizeBytes: parcel.sizeBytes })
+      expect(await rig.documents()).toHaveLength(1)
+      expect(await rig.leftovers()).toEqual([])
+      // nothing is sent twice that the target has kept
+      if (saved !== undefined) expect(Math.max(...starts)).toBeGreaterThan(0)
+    }, 60_000)
 
     test('does nothing when it is cancelled before it begins', async () => {
       await expect(deliver(parcelOf(Buffer.from('x')), { signal: AbortSignal.abort(new Error('cancelled')) })).rejects.toThrow('cancelled')

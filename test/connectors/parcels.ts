@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DeliveryError, type AttemptContext, type Parcel } from '../../src/connectors/connector.ts'
@@ -6,7 +6,8 @@ import { newId } from '../../src/ids.ts'
 import type { OutboundGuard } from '../../src/security/outbound.ts'
 
 export const MiB = 1024 * 1024
-const block = randomBytes(64 * 1024)
+// the same in every process, as one may go on with what another began, and like random bytes in all else
+const block = createCipheriv('aes-256-ctr', Buffer.alloc(32, 1), Buffer.alloc(16)).update(Buffer.alloc(64 * 1024))
 
 /** A parcel of the bytes given, under a path of its own. */
 export const parcelOf = (bytes: Buffer, overrides: Partial<Parcel> = {}): Parcel => ({
@@ -31,10 +32,10 @@ export const largeParcel = (sizeBytes: number, overrides: Partial<Parcel> = {}):
 /** The same parcel, but its bytes come as slowly as this. */
 export const slowly = (parcel: Parcel, pauseMs: number): Parcel => ({
   ...parcel,
-  open: () =>
+  open: (start = 0) =>
     Readable.from(
       (async function* () {
-        for (const chunk of blocks(parcel.sizeBytes)) {
+        for (const chunk of blocks(parcel.sizeBytes, start)) {
           yield chunk
           await pause(pauseMs)
         }
@@ -86,6 +87,8 @@ export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptCon
   connectTimeoutMs: 3_000,
   idleTimeoutMs: 10_000,
   answerMaxBytes: 16 * 1024,
+  saved: undefined,
+  save: () => {},
   ...overrides,
 })
 

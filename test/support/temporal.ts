@@ -4,7 +4,8 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temp
 import { searchAttributes } from '../../workflows/messages.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 
-const quietly = () => {
+/** Keeps the SDK's log out of the test's output. */
+export const quietly = () => {
   // one a process, and jest gives every test file a process or a fresh module registry: the second install is refused
   try {
     Runtime.install({
@@ -45,12 +46,15 @@ export const withWorker = async <T>(
 }
 
 /** The real server, in memory: lists, schedules and search attributes work as in production, and time passes as it does. */
-export const startTemporalDevServer = async (): Promise<TestWorkflowEnvironment> => {
+export const startTemporalDevServer = async (settings: string[] = []): Promise<TestWorkflowEnvironment> => {
   quietly()
   return TestWorkflowEnvironment.createLocal({
     server: {
       executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
-      extraArgs: Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+      extraArgs: [
+        ...Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+        ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
+      ],
     },
   })
 }

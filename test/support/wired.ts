@@ -15,6 +15,7 @@ import { createLog } from '../../src/log.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
 import { startApi, type Tenant } from '../http/api.ts'
 import { receiptOf } from './factories.ts'
 import { withWorker } from './temporal.ts'
@@ -45,6 +46,7 @@ export const withRelay = async <T>(
       findConnector,
       openCredentials: () => ({}),
       downloadUrl: () => undefined,
+      keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
       outbound,
       config,
     }),

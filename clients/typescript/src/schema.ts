@@ -535,6 +535,10 @@ export interface components {
             ca_certificate?: string;
             /** @description Container; it must exist */
             container: string;
+            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
             /**
              * @description Put before every name as it is; a folder ends with a slash
              * @default
@@ -547,6 +551,10 @@ export interface components {
             ca_certificate?: string;
             /** @description Folder that documents are put into: the last part of its address, or a shared drive's own id */
             folder_id: string;
+            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
             /**
              * Format: email
              * @description User in whose name documents are put there, by domain-wide delegation; the files are theirs then
@@ -571,6 +579,10 @@ export interface components {
              * @default 10485760
              */
             max_attachment_bytes?: number;
+            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
             /** @description TCP port; 587, with tls implicit 465, with none 25 */
             port?: number;
             /**
@@ -598,6 +610,10 @@ export interface components {
             endpoint?: string;
             /** @description Key for aws:kms; without it the default key of the account */
             kms_key_id?: string;
+            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
             /**
              * @description Bucket in the path instead of the host name, as most stores other than AWS want it
              * @default false
@@ -629,6 +645,10 @@ export interface components {
             host: string;
             /** @description Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it any key is taken */
             host_key_sha256?: string;
+            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
             /**
              * @description TCP port
              * @default 22
@@ -652,6 +672,10 @@ export interface components {
              * @default
              */
             folder?: string;
+            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
             /**
              * Format: uri
              * @description Address of the site, like https://contoso.sharepoint.com/sites/Finance
@@ -675,6 +699,10 @@ export interface components {
             headers?: {
                 [key: string]: string;
             };
+            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
             /**
              * @description HTTP method
              * @default POST
