@@ -26,3 +26,30 @@ export const pageOf = async <Item>(
   ])
   return { items, total: counted.total }
 }
+
+export interface CursorRequest {
+  before?: string | undefined
+  perPage: number
+}
+
+export interface CursorPage<Item> {
+  items: Item[]
+  /** The last id of this page, where older rows remain. */
+  nextCursor: string | null
+}
+
+/** The rows before an id, newest first, of a query that has its conditions but neither order nor columns yet. */
+export const pageBefore = async <Item extends { id: string }>(
+  query: Knex.QueryBuilder,
+  columns: readonly unknown[],
+  { before, perPage }: CursorRequest,
+): Promise<CursorPage<Item>> => {
+  if (before !== undefined) query.where('id', '<', before)
+  // one more than asked for tells whether any remain
+  const rows = (await query
+    .select(columns as Knex.ColumnDescriptor<object, unknown>[])
+    .orderBy('id', 'desc')
+    .limit(perPage + 1)) as Item[]
+  const items = rows.slice(0, perPage)
+  return { items, nextCursor: rows.length > perPage ? items.at(-1)!.id : null }
+}

@@ -5,6 +5,7 @@ import type { Log } from '../log.ts'
 import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
+import { auditLogEndpoints } from './audit-logs.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
@@ -31,6 +32,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...documentEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
+  ...auditLogEndpoints(deps),
 ]
 
 const authenticatorOf = ({ db, config }: ApiDeps): Authenticator => {
