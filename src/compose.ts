@@ -1,9 +1,13 @@
 import { createActivities } from '../activities/delivery.ts'
+import { createCaptureQueue } from './capture/queue.ts'
+import { createReplay } from './capture/replay.ts'
 import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
 import { createS3Store } from './content/s3.ts'
 import { sweepOrphans } from './content/sweep.ts'
+import { createCapturedRequests } from './db/captured-requests.ts'
+import { upsertCaptures } from './db/captures.ts'
 import { openDatabase, type Database } from './db/database.ts'
 import { createDeliveries } from './db/deliveries.ts'
 import { createOutbox } from './db/outbox.ts'
@@ -44,6 +48,19 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
 
+  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
+  const receiver = createReceiver({
+    db,
+    sources: createSources(db),
+    receipts: createReceipts(db, config),
+    contents: { stores, writeTo },
+    captures,
+    launch: launcher.launch,
+    config,
+    log,
+  })
+  const replay = createReplay({ find: createCapturedRequests(db).findRepeatable, process: receiver.replay })
+
   const listening = await serve(
     [
       createProbes(
@@ -52,17 +69,10 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
           { name: 'temporal', check: temporal.ping },
         ],
         outbox.count,
+        captures.metrics,
       ),
-      createReceiver({
-        db,
-        sources: createSources(db),
-        receipts: createReceipts(db, config),
-        contents: { stores, writeTo },
-        launch: launcher.launch,
-        config,
-        log,
-      }),
-      createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores }),
+      receiver.middleware,
+      createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores, replay }),
     ],
     config,
     log,
@@ -72,6 +82,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
     ...listening,
     stop: async () => {
       await listening.close()
+      await captures.close()
       await launcher.close()
       await outbound.close()
       await temporal.close()

@@ -12,10 +12,11 @@ import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
 import { documentEndpoints, type DocumentDeps } from './documents.ts'
 import { mount, type Endpoint } from './endpoint.ts'
 import { answerErrors } from './errors.ts'
+import { requestEndpoints, type RequestDeps } from './requests.ts'
 import { repositoryEndpoints } from './repositories.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RequestDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] &
@@ -32,6 +33,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...documentEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
+  ...requestEndpoints(deps),
   ...auditLogEndpoints(deps),
 ]
 

@@ -1,13 +1,9 @@
 import ipaddr from 'ipaddr.js'
 import type { Source } from '../db/sources.ts'
 import type { Command } from './command.ts'
+import type { Incoming } from './incoming.ts'
 import { Refusal } from './refusal.ts'
 import { checkSignature, type SignatureDeps } from './signature.ts'
-
-interface Caller {
-  sourceIp: string
-  receivedAt: Date
-}
 
 /** @throws Refusal where the workspace names the addresses it is sent to from, and this is none of them */
 export const checkAddress = (allowedCidrs: string[], sourceIp: string): void => {
@@ -25,12 +21,12 @@ export const checkAddress = (allowedCidrs: string[], sourceIp: string): void => 
 export const checkAccess = async (
   source: Source,
   command: Command,
-  { sourceIp, receivedAt }: Caller,
+  { sourceIp, judgedAt }: Pick<Incoming, 'sourceIp' | 'judgedAt'>,
   deps: SignatureDeps,
 ): Promise<void> => {
   checkAddress(source.workspace.settings.receiverAllowedCidrs, sourceIp)
   if (source.repository.status !== 'active') throw new Refusal('repository_inactive', 'the repository is switched off')
   // what a source system may not do unsigned is the repository's decision: its flag off, a secKey is not even looked at
   const { access } = command.rule
-  if (source.repository.signatureVerification && access) await checkSignature(source.repository.id, command, access, receivedAt, deps)
+  if (source.repository.signatureVerification && access) await checkSignature(source.repository.id, command, access, judgedAt, deps)
 }

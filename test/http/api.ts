@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { pino } from 'pino'
 import { z } from 'zod'
+import type { Replay } from '../../src/capture/replay.ts'
 import { createKey } from '../../src/commands/key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
 import { readConfig } from '../../src/config.ts'
@@ -81,7 +82,11 @@ export interface Api {
 /** The management API on a socket of its own. Every success is held against the schema of its endpoint, to the key. */
 export const startApi = async (
   db: Database,
-  { variables = {}, contents = {} }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore } } = {},
+  {
+    variables = {},
+    contents = {},
+    replay,
+  }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore }; replay?: Replay } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const deps = {
@@ -92,6 +97,7 @@ export const startApi = async (
     findConnector: registry,
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
     contents: { postgres: contents.postgres, s3: undefined },
+    replay: replay ?? (() => Promise.resolve(undefined)),
   }
   const app = new Koa()
   app.use(createApi(deps))
