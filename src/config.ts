@@ -91,6 +91,11 @@ export const environment = z.object({
   CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Bytes that no document came to own are removed after this'),
 
   CAPTURE_BODY_MAX_BYTES: integer(1 * MiB, 0, 'The largest body kept with a captured request or its answer'),
+  CAPTURE_COMMIT_BODY_MAX_BYTES: integer(
+    32 * KiB,
+    0,
+    'A body larger than this is written just after the answer, and not in the transaction of its document',
+  ),
   CAPTURE_MEMORY_MAX_BYTES: integer(
     64 * MiB,
     1 * MiB,

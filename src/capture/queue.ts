@@ -9,7 +9,11 @@ import { captureOf, type RequestFacts, type ResponseFacts } from './capture.ts'
 
 type QueueConfig = Pick<
   Config,
-  'CAPTURE_BODY_MAX_BYTES' | 'CAPTURE_MEMORY_MAX_BYTES' | 'CAPTURE_WAITING_MAX_REQUESTS' | 'CAPTURE_WRITE_INTERVAL_MS'
+  | 'CAPTURE_BODY_MAX_BYTES'
+  | 'CAPTURE_COMMIT_BODY_MAX_BYTES'
+  | 'CAPTURE_MEMORY_MAX_BYTES'
+  | 'CAPTURE_WAITING_MAX_REQUESTS'
+  | 'CAPTURE_WRITE_INTERVAL_MS'
 >
 
 interface Waiting {
@@ -30,6 +34,7 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
   const memory = createMemory(config.CAPTURE_MEMORY_MAX_BYTES)
   const waiting: Waiting[] = []
   let isFull = false
+  let isClosed = false
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> | undefined
 
@@ -111,6 +116,7 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
   }
 
   const writeSoon = () => {
+    if (isClosed) return
     timer ??= setTimeout(() => {
       timer = undefined
       void writeNow().then(() => waiting.length > 0 && writeSoon())
@@ -124,6 +130,7 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
     passingBody: (): PassingBody => createPassingBody(config.CAPTURE_BODY_MAX_BYTES, memory),
 
     bodyMaxBytes: config.CAPTURE_BODY_MAX_BYTES,
+    commitBodyMaxBytes: config.CAPTURE_COMMIT_BODY_MAX_BYTES,
 
     /** Takes over both bodies, and the capture is there when this ends. @throws what the database throws */
     write: async (request: RequestFacts, response: ResponseFacts): Promise<void> => {
@@ -139,7 +146,7 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
     add: (request: RequestFacts, response: ResponseFacts): void => {
       const capture = captureOf(request, response)
       const headBytes = JSON.stringify({ ...capture, requestBody: null, responseBody: null }).length
-      const hasRoom = waiting.length < config.CAPTURE_WAITING_MAX_REQUESTS && memory.take(headBytes)
+      const hasRoom = !isClosed && waiting.length < config.CAPTURE_WAITING_MAX_REQUESTS && memory.take(headBytes)
       const release = () => {
         request.body.release()
         response.body.release()
@@ -147,21 +154,21 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
       }
       if (!hasRoom) {
         release()
-        if (isFull) lost.inc({ reason: 'full' })
-        else lose('full', [capture])
+        if (isClosed) return lose('unwritten', [capture])
+        if (isFull) return lost.inc({ reason: 'full' })
         isFull = true
-        return
+        return lose('full', [capture])
       }
       waiting.push({ capture, headBytes, release })
-      writeSoon()
+      return writeSoon()
     },
 
     /** Writes what waits, as far as the database is there. */
     close: async (): Promise<void> => {
+      isClosed = true
       clearTimeout(timer)
       await writing
       await writeNow()
-      clearTimeout(timer)
       const left = waiting.splice(0)
       if (left.length > 0)
         lose(

@@ -26,7 +26,7 @@ export interface Receiver {
 }
 
 export const createReceiver = (deps: ReceiverDeps): Receiver => {
-  const { captures, config } = deps
+  const { captures, config, log } = deps
   const process = createProcess(deps)
 
   const middleware: Middleware = async (ctx, next) => {
@@ -38,10 +38,11 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
       rest ??= readRest(exchange.incoming, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
       // a connection that closes after the answer would take the answer with it, were there anything unread
       if (!ctx.res.shouldKeepAlive) await rest
+      else void rest.then((ended) => ended || ctx.req.destroy())
       send(ctx, exchange.passing(answer), exchange.incoming.id)
-      void Promise.all([closed, rest.then((ended) => ended || ctx.req.destroy())]).then(() =>
-        exchange.end(captures.add, ctx.res.writableFinished ? 'whole' : 'broken off'),
-      )
+      void Promise.all([closed, rest])
+        .then(() => exchange.end(captures.add, ctx.res.writableFinished ? 'whole' : 'broken off'))
+        .catch((thrown: unknown) => log.error({ requestId: exchange.incoming.id, err: thrown }, 'a request could not be captured'))
     })
     if (outcome === 'client gone') {
       ctx.respond = false

@@ -36,7 +36,10 @@ const ownPath = /^\/receiver\/([^/]+)\/([^/]+)(?:\/.*)?$/
 /** Whether a request target lies below /receiver/{userSlug}/{workspaceSlug}. */
 export const isOwn = (target: string): boolean => ownPath.test(splitTarget(target).path)
 
-export const createExchange = (incoming: Incoming, captures: Pick<CaptureQueue, 'passingBody' | 'bodyMaxBytes'>): Exchange => {
+export const createExchange = (
+  incoming: Incoming,
+  captures: Pick<CaptureQueue, 'passingBody' | 'bodyMaxBytes' | 'commitBodyMaxBytes'>,
+): Exchange => {
   const { path, query: queryString } = splitTarget(incoming.target)
   const [, userSlug = '', workspaceSlug = ''] = ownPath.exec(path) ?? []
   const query = parseQuery(queryString)
@@ -81,7 +84,12 @@ export const createExchange = (incoming: Incoming, captures: Pick<CaptureQueue, 
     userSlug,
     workspaceSlug,
     query,
-    captured: (answer) => captureOf(request, responseOf(give(answer, true))),
+    captured: (answer) => {
+      const isLarge = incoming.passing.sizeBytes() > captures.commitBodyMaxBytes
+      const capture = captureOf(request, responseOf(give(answer, !isLarge)))
+      // stored twice, a large body would double the time of its document; it follows after the answer
+      return isLarge ? { ...capture, requestBody: null } : capture
+    },
 
     passing: (answer) => {
       const { body } = given?.answer === answer ? given : give(answer, false)

@@ -165,6 +165,21 @@ describe('every other request', () => {
     expect((await gone.ask('POST', `/requests/${captured.id}/replay`)).status).toBe(409)
   })
 
+  it('is captured and answered where its body never comes', async () => {
+    const idle = await scene.workspace()
+    for (const connection of ['close', 'keep-alive']) {
+      const { send, received, untilClosed } = await openSocket(scene.receiver.port)
+      await send(`PUT ${idle.path}?nonsense HTTP/1.1\r\nHost: cs\r\nContent-Length: 10\r\nConnection: ${connection}\r\n\r\nhalf`)
+      await untilClosed()
+      expect(received()).toMatch(/^HTTP\/1.1 400 /)
+    }
+    const captured = await idle.list(2)
+    expect(captured.map(({ attributes }: { attributes: object }) => attributes)).toMatchObject([
+      { status_code: 400, request_body_truncated: true, response_body_truncated: false },
+      { status_code: 400, request_body_truncated: true, response_body_truncated: false },
+    ])
+  })
+
   it('to no workspace is counted only', async () => {
     const answer = await fetch(`${scene.receiver.baseUrl}/receiver/acme/nowhere?get&${onZ1}&docId=D1`)
     expect(answer.status).toBe(404)

@@ -6,14 +6,14 @@ import { newId } from '../../src/ids.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { part, type SourceAnswer } from '../support/source-system.ts'
-import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
+import { startCaptureScene, until, type CaptureScene, type CaptureWorkspace } from './scene.ts'
 
 let scene: CaptureScene
 let signer: Signer
 
 beforeAll(async () => {
   ;[scene, signer] = await Promise.all([
-    startCaptureScene({ RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000' }),
+    startCaptureScene({ RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000', CAPTURE_COMMIT_BODY_MAX_BYTES: '50000' }),
     createSigner('RSA 2048'),
   ])
 })
@@ -49,6 +49,8 @@ describe('a replay', () => {
     const data = randomBytes(90_000)
     const first = await workspace.source.create('D1', data, { headers: { 'content-type': 'image/tiff', 'x-relay-object-id': 'O1' } })
     await forget(workspace, 'D1')
+    // a large body follows its document
+    await until(async () => (await workspace.bodyOf(idOf(first), 'request')).status === 200)
     const again = await replay(workspace, idOf(first))
     expect(again).toMatchObject({ status_code: 201, replay_of: idOf(first), channel: 'receiver', http_method: 'PUT', uri: workspace.path })
     const was = await workspace.captureOf(first)
