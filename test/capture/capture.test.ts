@@ -266,6 +266,8 @@ describe('a secret', () => {
     const query = `get&${onZ1}&docId=NONE&accessMode=r&authId=A&expiration=20261121090000&secKey=${canary}`
     const captured = await workspace.captureOf(await workspace.source.call(query))
     expect(captured.query_string).toBe(query)
+    const first = await workspace.captureOf(await workspace.source.call(`secKey=${canary}`))
+    expect(JSON.stringify(first.response_headers)).not.toContain(canary)
     expect(scene.receiver.log.join('')).not.toContain(canary)
   })
 })
