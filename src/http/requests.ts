@@ -78,7 +78,10 @@ export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
           .enum(['2xx', '3xx', '4xx', '5xx'])
           .transform((text) => Number(text[0]))
           .optional(),
-        method: z.string().optional(),
+        method: z
+          .string()
+          .transform((text) => text.toUpperCase())
+          .optional(),
         repo_id: z.string().optional(),
         doc_id: z.string().optional(),
         date_from: dateFrom,

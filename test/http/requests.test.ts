@@ -127,6 +127,7 @@ describe('the list of captured requests', () => {
     ['status_class=4xx', [3, 2]],
     ['status_class=5xx', [4]],
     ['method=GET', [3, 2]],
+    ['method=get', [3, 2]],
     ['method=DELETE', []],
     ['repo_id=Z1', [3, 1, 0]],
     ['repo_id=z1', []],
