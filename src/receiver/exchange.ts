@@ -27,6 +27,7 @@ export interface Exchange {
 interface Given {
   answer: Answer
   body: PassingBody
+  /** A transaction has written all of it, provided that it was committed. */
   isCommitted: boolean
 }
 
@@ -62,9 +63,9 @@ export const createExchange = (
   }
   let given: Given | undefined
 
-  const give = (answer: Answer, isCommitted: boolean): Given => {
+  const give = (answer: Answer): Given => {
     given?.body.release()
-    given = { answer, body: captures.passingBody(), isCommitted }
+    given = { answer, body: captures.passingBody(), isCommitted: false }
     const { body } = given
     if (answer.body instanceof Readable) return given
     if (incoming.method !== 'HEAD') body.add(Buffer.from(answer.body))
@@ -85,14 +86,15 @@ export const createExchange = (
     workspaceSlug,
     query,
     captured: (answer) => {
-      const isLarge = incoming.passing.sizeBytes() > captures.commitBodyMaxBytes
-      const capture = captureOf(request, responseOf(give(answer, !isLarge)))
-      // stored twice, a large body would double the time of its document; it follows after the answer
-      return isLarge ? { ...capture, requestBody: null } : capture
+      const whole = give(answer)
+      const capture = captureOf(request, responseOf(whole))
+      whole.isCommitted = (capture.requestBody?.data.length ?? 0) <= captures.commitBodyMaxBytes
+      // stored twice, a large body would take as long again as its document: it follows after the answer
+      return whole.isCommitted ? capture : { ...capture, requestBody: null }
     },
 
     passing: (answer) => {
-      const { body } = given?.answer === answer ? given : give(answer, false)
+      const { body } = given?.answer === answer ? given : give(answer)
       if (!(answer.body instanceof Readable)) return answer
       if (Number(answer.headers['Content-Length']) <= captures.bodyMaxBytes) return { ...answer, body: letPass(answer.body, body) }
       body.release()

