@@ -36,7 +36,8 @@ export default {
       name: 'rooms-are-apart',
       severity: 'error',
       from: { path: '^src/(http|receiver|bridge)/' },
-      to: { path: '^src/(http|receiver|bridge)/', pathNot: '^src/$1/' },
+      // what both JSON surfaces read bodies and answer refusals with
+      to: { path: '^src/(http|receiver|bridge)/', pathNot: '^src/($1/|http/(body|errors|faults)\\.ts$)' },
     },
     {
       name: 'capture-knows-no-channel',

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import { createKey, listKeys, revokeKey } from './commands/key.ts'
+import { rotateKeys } from './commands/keys.ts'
 import { createWorkspace, listWorkspaces } from './commands/workspace.ts'
 import type { Running } from './compose.ts'
 import { readConfig, type Config } from './config.ts'
@@ -10,6 +11,7 @@ import { readSecretKey } from './embedded/secret-key.ts'
 import { UserError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
 import { keyLevels, type KeyLevel } from './security/levels.ts'
+import { createKeyRing } from './security/seal.ts'
 
 type Variables = NodeJS.ProcessEnv
 
@@ -85,8 +87,18 @@ export const createCli = (variables: Variables): Command => {
       if (findings.some(({ ok }) => !ok)) process.exitCode = 1
     })
 
+  program
+    .command('openapi')
+    .description('print the description of the management API (OpenAPI 3.1, JSON)')
+    .addOption(json)
+    .action(async () => {
+      const { describeApi } = await import('./http/description.ts')
+      answer(describeApi())
+    })
+
   addWorkspaceCommands(program, config, json)
   addKeyCommands(program, config, json)
+  addSealingKeyCommands(program, config, json)
   addStackCommands(program, variables)
   return program
 }
@@ -143,6 +155,25 @@ const addKeyCommands = (program: Command, config: () => Config, json: Option) =>
       const revoked = await withDatabase(config(), (db) => revokeKey(db, id))
       if (options.json) answer(revoked)
       else say(`Key ${id} is revoked.`)
+    })
+}
+
+const addSealingKeyCommands = (program: Command, config: () => Config, json: Option) => {
+  program
+    .command('keys')
+    .description('the keys that seal credentials, RELAY_SECRET_KEYS')
+    .command('rotate')
+    .description('seal under the first key what another one has sealed, while the relay runs')
+    .addOption(json)
+    .action(async (options: { json?: boolean }) => {
+      const settings = config()
+      const keyRing = createKeyRing(settings.RELAY_SECRET_KEYS)
+      const { resealed, unreadable } = await withDatabase(settings, (db) => rotateKeys(db, keyRing))
+      if (options.json) answer({ resealed, unreadable })
+      else say(`Sealed anew under key ${keyRing.sealingId}: ${resealed}.`)
+      if (unreadable.length === 0) return
+      process.exitCode = 1
+      tell(`No key of RELAY_SECRET_KEYS opens the credentials of these destinations, save them again: ${unreadable.join(', ')}`)
     })
 }
 

@@ -1,4 +1,5 @@
 import { createActivities } from '../activities/delivery.ts'
+import { createBridge } from './bridge/app.ts'
 import { createCaptureQueue } from './capture/queue.ts'
 import { createReplay } from './capture/replay.ts'
 import type { Config } from './config.ts'
@@ -15,6 +16,8 @@ import { ensurePartitions } from './db/partitions.ts'
 import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
 import { createApi } from './http/app.ts'
+import { openAuthenticator } from './http/authenticator.ts'
+import { createReference } from './http/reference.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
@@ -47,6 +50,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
   const { stores, writeTo } = storesOf(db, config)
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const authenticator = openAuthenticator(db, config)
 
   const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
   const receiver = createReceiver({
@@ -72,7 +76,9 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         captures.metrics,
       ),
       receiver.middleware,
-      createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores, replay }),
+      createBridge({ db, config, log, keyRing, outbound, authenticator }),
+      createReference(config),
+      createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores, replay }),
     ],
     config,
     log,

@@ -62,6 +62,9 @@ export const environment = z.object({
     'How long the rest of a refused body is read, so that the client gets to see the refusal',
   ),
   RELAY_API_BODY_MAX_BYTES: integer(1 * MiB, 1 * KiB, 'A JSON body of the management API'),
+  RELAY_EXPORT_MAX_ROWS: integer(100_000, 1, 'Rows in one CSV export; a narrower range of dates gets the rest'),
+  RELAY_EXPORT_TIMEOUT_MS: integer(600_000, 1_000, 'The longest one CSV export may take, however slowly the client reads'),
+  RELAY_MAX_CONCURRENT_EXPORTS: integer(2, 1, 'CSV exports at work in one process: each holds a database connection'),
   RELAY_WRONG_KEYS_PER_MINUTE: integer(20, 1, 'Wrong API keys from one address before it is answered 429'),
   RELAY_WRONG_KEY_MAX_ADDRESSES: integer(10_000, 1, 'Addresses whose wrong keys one process counts'),
   RELAY_PROBE_TIMEOUT_MS: integer(30_000, 100, 'The longest a test of a destination may take'),
@@ -75,6 +78,12 @@ export const environment = z.object({
   ),
   RELAY_SEARCH_MAX_RESULTS: integer(10_000, 1, 'Hits that one search answers with, however many are asked for'),
   RELAY_SIGNATURE_SKEW_MS: integer(120_000, 0, 'How long after its expiration a signed URL is still taken, for clocks that differ'),
+  RELAY_SIGNATURE_SCOPE: z
+    .enum(['all', 'doc_prot'])
+    .default('all')
+    .describe(
+      'What a repository with signature_verification takes signed only: all commands, or those that the docProt of the document names',
+    ),
   RELAY_CERTIFICATE_MAX_BYTES: integer(256 * KiB, 1 * KiB, 'A certificate, as a source system sends it'),
   RELAY_REPOSITORY_MAX_CERTIFICATES: integer(100, 1, 'Certificates one repository holds, inactive ones included'),
   RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'How long running requests and attempts may go on after SIGTERM'),
@@ -115,6 +124,9 @@ export const environment = z.object({
     'How long a failed delivery stays open in Temporal, waiting for a retry by hand',
   ),
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
+
+  RFC_TIMEOUT_MS: integer(60_000, 100, 'The longest one remote function call may take'),
+  RFC_ANSWER_MAX_BYTES: integer(16 * MiB, 1 * KiB, "The answer to one, as the system's XML"),
 
   OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for messages that were never sent'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such a message must be: younger ones are still being sent'),

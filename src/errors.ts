@@ -1,5 +1,5 @@
 /** Every refusal the HTTP surfaces know, with its status. docs/errors.md says what a caller does about each. */
-const errorStatus = {
+export const errorStatus = {
   invalid_request: 400,
   unauthorized: 401,
   forbidden: 403,
@@ -9,8 +9,11 @@ const errorStatus = {
   payload_too_large: 413,
   unsupported_media_type: 415,
   validation_failed: 422,
+  abap_exception: 422,
   rate_limited: 429,
+  rfc_failed: 502,
   unavailable: 503,
+  rfc_timeout: 504,
 } as const
 
 export type ErrorCode = keyof typeof errorStatus

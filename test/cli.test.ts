@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
@@ -49,6 +50,12 @@ describe('relay on the command line', () => {
     expect(await json(['key', 'list'])).toEqual(listed)
     expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
     expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
+  })
+
+  it('prints the description of the API, for which it needs nothing', async () => {
+    const { status, stdout } = await relay(['openapi', '--json'], {})
+    const committed = await readFile(new URL('../openapi.json', import.meta.url), 'utf8')
+    expect({ status, stdout }).toEqual({ status: 0, stdout: committed })
   })
 
   it('migrates, and says that search attributes can wait where Temporal is away', async () => {

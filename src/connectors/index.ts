@@ -1,5 +1,5 @@
 import type { ZodError } from 'zod'
-import type { ConnectorType } from '../domain/connector-type.ts'
+import { connectorTypes, type ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
 import { objstore } from './objstore.ts'
 import { sftp } from './sftp.ts'
@@ -7,6 +7,9 @@ import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
 const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, webhook }
+
+/** Those there are, in the order in which the API names them. */
+export const allConnectors = (): Connector[] => connectorTypes.map(findConnector).filter((connector) => connector !== undefined)
 
 export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
 

@@ -43,6 +43,16 @@ export const createArchiveDocuments = (db: Database, limit: LockLimit) => ({
     return row !== undefined
   },
 
+  /** The letters of the accesses that need a signature; null where its create did not say, undefined where there is no such document. */
+  findDocProt: async (repositoryId: string, docId: string): Promise<string | null | undefined> => {
+    const row = await db('archive_documents')
+      .select<{ doc_prot: string | null } | undefined>('doc_prot')
+      .where({ repository_id: repositoryId, doc_id: docId })
+      .whereNull('deleted_at')
+      .first()
+    return row?.doc_prot
+  },
+
   find: async (repositoryId: string, docId: string): Promise<ArchiveDocument | undefined> => {
     const { rows } = await db.raw<{ rows: Row[] }>(
       `

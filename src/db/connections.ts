@@ -1,5 +1,6 @@
 import type { ConnectorType } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
+import { record, type AuditActor } from './audit.ts'
 import type { Database, Transaction } from './database.ts'
 import { lockWiring } from './workspaces.ts'
 
@@ -105,6 +106,19 @@ export const cancelHeld = async (trx: Transaction, connectionId: string): Promis
   await trx('deliveries').where({ connection_id: connectionId, status: 'held' }).update({ status: 'cancelled' })
 }
 
+/** Connections that went, by themselves or with what they linked. */
+export const recordDeletedConnections = async (
+  trx: Transaction,
+  workspaceId: string,
+  deleted: { id: string; name: string }[],
+  actor: AuditActor,
+): Promise<void> => {
+  for (const { id, name } of deleted) {
+    const description = `The connection ${name} was deleted.`
+    await record(trx, { workspaceId, event: 'connection.deleted', subjectId: id, description, metadata: { name }, actor })
+  }
+}
+
 // ends a transaction whose work must not stay, with an answer that is no error
 class Refused extends Error {
   readonly unknown: UnknownIds
@@ -133,6 +147,7 @@ export const createConnections = (db: Database | Transaction) => ({
   insert: (
     workspaceId: string,
     connection: { name: string; isActive: boolean; settings: object; repositoryIds: string[]; destinationIds: string[] },
+    actor: AuditActor,
   ): Promise<Connection | UnknownIds> =>
     orRefusal(
       db.transaction(async (trx) => {
@@ -142,16 +157,26 @@ export const createConnections = (db: Database | Transaction) => ({
         await trx('connections').insert({ id, workspace_id: workspaceId, name, is_active: isActive, settings: JSON.stringify(settings) })
         const unknown = await relink(trx, workspaceId, id, links)
         if (unknown) throw new Refused(unknown)
+        await record(trx, {
+          workspaceId,
+          event: 'connection.created',
+          subjectId: id,
+          description: `The connection ${name} was created${isActive ? '' : ', inactive'}.`,
+          metadata: { name, is_active: isActive, repository_ids: links.repositoryIds, destination_ids: links.destinationIds },
+          actor,
+        })
         const [inserted] = await select(trx, workspaceId, { id })
         return inserted!
       }),
     ),
 
-  /** Undefined where there is no such connection. */
-  update: (workspaceId: string, id: string, change: ConnectionChange): Promise<Connection | UnknownIds | undefined> =>
+  /** Undefined where there is no such connection. Of what changes, only a switch on or off is an event. */
+  update: (workspaceId: string, id: string, change: ConnectionChange, actor: AuditActor): Promise<Connection | UnknownIds | undefined> =>
     orRefusal(
       db.transaction(async (trx) => {
         await lockWiring(trx, workspaceId)
+        const [before] = await select(trx, workspaceId, { id })
+        if (!before) return undefined
         const { name, isActive, settings } = change
         const columns = {
           ...(name !== undefined && { name }),
@@ -163,20 +188,30 @@ export const createConnections = (db: Database | Transaction) => ({
             .where({ workspace_id: workspaceId, id })
             .update({ ...columns, updated_at: trx.fn.now() })
         }
-        const [current] = await select(trx, workspaceId, { id })
-        if (!current) return undefined
         const unknown = await relink(trx, workspaceId, id, change)
         if (unknown) throw new Refused(unknown)
-        return change.repositoryIds || change.destinationIds ? (await select(trx, workspaceId, { id }))[0] : current
+        const [after] = await select(trx, workspaceId, { id })
+        if (after!.isActive !== before.isActive) {
+          await record(trx, {
+            workspaceId,
+            event: 'connection.toggled',
+            subjectId: id,
+            description: `The connection ${after!.name} was ${after!.isActive ? 'activated' : 'deactivated'}.`,
+            metadata: { name: after!.name, is_active: after!.isActive },
+            actor,
+          })
+        }
+        return after
       }),
     ),
 
   /** Deletes it and cancels what it held. What it has forwarded already goes on. @returns false where there is none */
-  remove: (workspaceId: string, id: string): Promise<boolean> =>
+  remove: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
-      const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete()
-      if (deleted === 0) return false
+      const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete().returning(['id', 'name'])
+      if (deleted.length === 0) return false
+      await recordDeletedConnections(trx, workspaceId, deleted, actor)
       await cancelHeld(trx, id)
       return true
     }),

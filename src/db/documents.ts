@@ -85,9 +85,10 @@ export const createDocuments = (db: Database | Transaction) => {
       if (status) query.where({ status })
       if (dateFrom) query.where('received_at', '>=', dateFrom)
       if (dateTo) query.where('received_at', '<=', dateTo)
-      // one index or another has either order; both are the order of receipt
-      if (dateFrom ?? dateTo) query.orderBy('received_at', 'desc')
-      query.orderBy('id', 'desc')
+      query.orderBy([
+        { column: 'received_at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ])
       const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(query, columns, page)
       return { items: await withDeliveries(items), total }
     },

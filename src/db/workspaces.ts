@@ -13,6 +13,12 @@ export interface StoredSettings {
   settings: object
 }
 
+interface SettingsChange {
+  settings: object
+  /** Null removes them, undefined lets them be. */
+  rfcCredentialsSealed?: Buffer | null | undefined
+}
+
 const columns = ['id', 'user_slug as userSlug', 'workspace_slug as workspaceSlug']
 
 /**
@@ -44,18 +50,31 @@ export const createWorkspaces = (db: Database | Transaction) => ({
   findSettings: (id: string): Promise<StoredSettings> =>
     db('workspaces').select(['compliance_tier as complianceTier', 'settings']).where({ id }).first(),
 
+  /** Credentials of the bridge, sealed; undefined where there are none. */
+  findRfcCredentials: async (id: string): Promise<Buffer | undefined> => {
+    const row = await db('workspaces')
+      .select<{ sealed: Buffer | null } | undefined>('rfc_credentials_sealed as sealed')
+      .where({ id })
+      .first()
+    return row?.sealed ?? undefined
+  },
+
   /** Reads, asks `change` for what shall stand there, and writes it, with the row locked in between. */
-  updateSettings: (id: string, change: (current: StoredSettings) => object): Promise<StoredSettings> =>
+  updateSettings: (id: string, change: (current: StoredSettings) => SettingsChange): Promise<StoredSettings> =>
     db.transaction(async (trx) => {
       const current: StoredSettings = await trx('workspaces')
         .select(['compliance_tier as complianceTier', 'settings'])
         .where({ id })
         .forNoKeyUpdate()
         .first()
-      const settings = change(current)
+      const { settings, rfcCredentialsSealed } = change(current)
       await trx('workspaces')
         .where({ id })
-        .update({ settings: JSON.stringify(settings), updated_at: trx.fn.now() })
+        .update({
+          settings: JSON.stringify(settings),
+          updated_at: trx.fn.now(),
+          ...(rfcCredentialsSealed !== undefined && { rfc_credentials_sealed: rfcCredentialsSealed }),
+        })
       return { ...current, settings }
     }),
 

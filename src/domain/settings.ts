@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { RetryPolicy } from './retry.ts'
+import { rfcFields, rfcPatchFields } from './rfc-settings.ts'
 import { inward, outward, type InsideOf } from './wire.ts'
 
 const days = (highest: number) => z.int().min(1).max(highest)
@@ -21,12 +22,13 @@ export const workspaceSettingsFields = z.strictObject({
     .array(z.union([z.cidrv4(), z.cidrv6()]))
     .max(allowedCidrsMax)
     .describe('Where the source system may send from; empty: anywhere'),
+  rfc: rfcFields.nullable().describe('The system whose functions the bridge calls; null: no bridge'),
 })
 
 type WireSettings = z.output<typeof workspaceSettingsFields>
 export type WorkspaceSettings = InsideOf<typeof workspaceSettingsFields>
 /** A change names those it is about. */
-export const settingsPatchFields = workspaceSettingsFields.partial()
+export const settingsPatchFields = workspaceSettingsFields.partial().extend({ rfc: rfcPatchFields.nullable().optional() })
 
 const defaults: WireSettings = {
   max_retries: 10,
@@ -38,6 +40,7 @@ const defaults: WireSettings = {
   audit_days: 365,
   content_days: null,
   receiver_allowed_cidrs: [],
+  rfc: null,
 }
 
 const names = Object.keys(defaults) as (keyof WireSettings)[]
@@ -57,15 +60,16 @@ export interface SettingsFault {
 
 /**
  * What the column must hold after a change, or what speaks against it: rules that look at more than one value.
- * Keys of `stored` that are not settings of this kind stay.
  */
 export const changeSettings = (
   stored: object,
   patch: InsideOf<typeof settingsPatchFields>,
   workspace: { complianceTier: boolean },
 ): { faults: SettingsFault[]; stored: object } => {
-  const next = { ...effective(stored), ...(outward(settingsPatchFields, patch) as Partial<WireSettings>) }
-  const faults: SettingsFault[] = []
+  const current = effective(stored)
+  const { rfc: rfcPatch, ...wirePatch } = outward(settingsPatchFields, patch) as Partial<WireSettings> & { rfc?: RfcPatch | null }
+  const { rfc, faults } = changeRfc(current.rfc, rfcPatch)
+  const next = { ...current, ...wirePatch, rfc }
   if (next.retry_initial_interval_seconds > next.retry_max_interval_seconds) {
     faults.push({ path: 'retry_initial_interval_seconds', message: 'must not be longer than retry_max_interval_seconds' })
   }
@@ -78,6 +82,25 @@ export const changeSettings = (
     else changed[name] = next[name]
   }
   return { faults, stored: changed }
+}
+
+type RfcPatch = z.output<typeof rfcPatchFields>
+
+/** Credentials lie elsewhere, sealed; they go to no system that they were not given for. */
+const changeRfc = (
+  current: WireSettings['rfc'],
+  patch: RfcPatch | null | undefined,
+): { rfc: WireSettings['rfc']; faults: SettingsFault[] } => {
+  if (patch === undefined) return { rfc: current, faults: [] }
+  if (patch === null) return { rfc: null, faults: [] }
+  const { credentials, ...change } = patch
+  const merged = rfcFields.safeParse({ ...current, ...change })
+  if (!merged.success) {
+    return { rfc: current, faults: merged.error.issues.map(({ path, message }) => ({ path: ['rfc', ...path].join('.'), message })) }
+  }
+  const faults =
+    merged.data.url !== current?.url && !credentials ? [{ path: 'rfc.credentials', message: 'a new url needs the credentials again' }] : []
+  return { rfc: merged.data, faults }
 }
 
 /** The retry settings as a delivery's workflow pins them. */

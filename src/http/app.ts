@@ -1,11 +1,9 @@
 import type Koa from 'koa'
 import type { Config } from '../config.ts'
-import { createApiKeys } from '../db/api-keys.ts'
 import type { Log } from '../log.ts'
-import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
-import { createAttemptLimit } from '../security/attempt-limit.ts'
+import type { Authenticator } from '../security/api-keys.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
-import { auditLogEndpoints } from './audit-logs.ts'
+import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
@@ -16,11 +14,11 @@ import { requestEndpoints, type RequestDeps } from './requests.ts'
 import { repositoryEndpoints } from './repositories.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RequestDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RequestDeps & AuditLogDeps
 
 export interface ApiDeps extends EndpointDeps {
-  config: EndpointDeps['config'] &
-    Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_WRONG_KEYS_PER_MINUTE' | 'RELAY_WRONG_KEY_MAX_ADDRESSES'>
+  config: EndpointDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
+  authenticator: Authenticator
   log: Log
 }
 
@@ -37,18 +35,9 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...auditLogEndpoints(deps),
 ]
 
-const authenticatorOf = ({ db, config }: ApiDeps): Authenticator => {
-  const keys = createApiKeys(db)
-  return createAuthenticator({
-    findKey: keys.find,
-    recordUse: keys.recordUse,
-    wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
-  })
-}
-
 /** The management API as one middleware: takes what lies below `/api`, and leaves the rest to the next one. */
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
-  const routes = mount(apiEndpoints(deps), { authenticator: authenticatorOf(deps), bodyMaxBytes: deps.config.RELAY_API_BODY_MAX_BYTES })
+  const routes = mount(apiEndpoints(deps), { authenticator: deps.authenticator, bodyMaxBytes: deps.config.RELAY_API_BODY_MAX_BYTES })
   const errors = answerErrors(deps.log)
   return (context, next) => {
     if (context.path !== '/api' && !context.path.startsWith('/api/')) return next()

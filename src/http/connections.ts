@@ -3,22 +3,25 @@ import { createConnections, type Connection, type UnknownIds } from '../db/conne
 import type { Database } from '../db/database.ts'
 import { connectionSettingsFields } from '../domain/connection-settings.ts'
 import { connectorTypes } from '../domain/connector-type.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { detailsOf, notFound, validationFailed } from './faults.ts'
 import { idParams, name, one, openObject, timestamp } from './schemas.ts'
 
 const idsMax = 1_000
 
-const connection = z.object({
-  id: z.string(),
-  name: z.string(),
-  is_active: z.boolean(),
-  repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
-  destinations: z.array(z.object({ id: z.string(), type: z.enum(connectorTypes), name: z.string() })),
-  settings: openObject,
-  created_at: timestamp,
-  updated_at: timestamp,
-})
+const connection = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    is_active: z.boolean(),
+    repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
+    destinations: z.array(z.object({ id: z.string(), type: z.enum(connectorTypes), name: z.string() })),
+    settings: openObject,
+    created_at: timestamp,
+    updated_at: timestamp,
+  })
+  .meta({ id: 'Connection' })
 
 const ids = z.array(z.string()).min(1).max(idsMax)
 // an open object here: what does not fit in it is well-formed but wrong, and answered 422
@@ -55,7 +58,8 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
         is_active: z
           .enum(['true', 'false'])
           .transform((value) => value === 'true')
-          .optional(),
+          .optional()
+          .describe('Active ones or inactive ones only'),
       }),
       response: z.object({ data: z.array(connection) }),
       status: 200,
@@ -92,9 +96,9 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       }),
       response: one(connection),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
+      handle: async ({ body }, { workspaceId, actor }) => {
         checkSettings(body.settings)
-        return { data: orRefuse(await connections.insert(workspaceId, body), body) }
+        return { data: orRefuse(await connections.insert(workspaceId, body, actorOf(actor)), body) }
       },
     }),
 
@@ -108,9 +112,9 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       body: z.strictObject({ name, is_active: z.boolean(), repository_ids: ids, destination_ids: ids, settings }).partial(),
       response: one(connection),
       status: 200,
-      handle: async ({ params, body }, { workspaceId }) => {
+      handle: async ({ params, body }, { workspaceId, actor }) => {
         if (body.settings) checkSettings(body.settings)
-        const updated = await connections.update(workspaceId, params.id, body)
+        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor))
         if (!updated) throw notFound()
         return { data: orRefuse(updated, body) }
       },
@@ -125,8 +129,8 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       params: idParams,
       response: z.object({ message: z.string() }),
       status: 200,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await connections.remove(workspaceId, params.id))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await connections.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
         return { message: 'The connection is deleted.' }
       },
     }),

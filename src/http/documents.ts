@@ -28,7 +28,7 @@ const attributes = z.object({
   deliveries: z.array(delivery),
 })
 
-const document = resource('document', attributes)
+const document = resource('document', attributes).meta({ id: 'Document' })
 const singleDocument = resource(
   'document',
   attributes.extend({
@@ -37,9 +37,9 @@ const singleDocument = resource(
       erp_object_id: z.string().nullable(),
       ar_object: z.string().nullable(),
     }),
-    deliveries: z.array(delivery.extend({ path: z.string() })),
+    deliveries: z.array(delivery.extend({ path: z.string().describe('Where the document lies at the destination') })),
   }),
-)
+).meta({ id: 'SingleDocument' })
 
 const present = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
   id,
@@ -61,8 +61,8 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       level: 'viewer',
       summary: 'The documents of the workspace, newest first',
       query: pageQuery.extend({
-        repo_id: z.string().optional(),
-        status: listable.optional(),
+        repo_id: z.string().optional().describe('Of the repository that the source system calls so'),
+        status: listable.optional().describe('In this state only'),
         date_from: dateFrom,
         date_to: dateTo,
       }),

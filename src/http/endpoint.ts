@@ -3,11 +3,13 @@ import type { Readable } from 'node:stream'
 import type Koa from 'koa'
 import { Router } from '@koa/router'
 import { z } from 'zod'
+import type { AuditEvent } from '../domain/audit-events.ts'
 import { inward, outward, type Inside, type InsideOf } from '../domain/wire.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { allows, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
+import { answerCsv, type CsvExport } from './csv.ts'
 import { bodyRefusal, invalidRequest, notFound } from './faults.ts'
 
 interface RequestContext {
@@ -25,8 +27,14 @@ interface Download {
   open: () => Readable
 }
 
-type ResponseKind = z.ZodType | 'bytes' | 'none'
-type Answer<Response extends ResponseKind> = Response extends z.ZodType ? InsideOf<Response> : Response extends 'bytes' ? Download : void
+type ResponseKind = z.ZodType | 'bytes' | 'csv' | 'none'
+type Answer<Response extends ResponseKind> = Response extends z.ZodType
+  ? InsideOf<Response>
+  : Response extends 'bytes'
+    ? Download
+    : Response extends 'csv'
+      ? CsvExport
+      : void
 
 const nothing = z.strictObject({})
 type Nothing = typeof nothing
@@ -39,8 +47,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
   level: KeyLevel
   /** One sentence for the API's document. */
   summary: string
-  /** The audit event that a success is. */
-  audit?: string
+  /** The events that a success may be: those that the audit log then has. */
+  audit?: AuditEvent | readonly AuditEvent[]
   /** What does not fit is answered 404. */
   params?: Params
   /** Strict; what does not fit is answered 400. */
@@ -49,6 +57,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
   body?: Body
   response: Response
   status: number
+  /** When a request that is right by itself is answered 409; no such answer without it. */
+  conflict?: string
   /** Takes and gives our names (camelCase); the schemas hold the wire's. */
   handle(
     input: { params: InsideOf<Params>; query: InsideOf<Query>; body: InsideOf<Body> },
@@ -127,6 +137,7 @@ const serve =
     context.set('cache-control', 'no-store')
     if (definition.response === 'none') context.body = null
     else if (definition.response === 'bytes') await answerBytes(context, answer as Download)
+    else if (definition.response === 'csv') await answerCsv(context, answer as CsvExport)
     else context.body = outward(definition.response, answer)
   }
 

@@ -72,18 +72,20 @@ export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
       level: 'viewer',
       summary: 'The requests that reached receivers and bridges, newest first',
       query: cursorQuery.extend({
-        channel: z.enum(['receiver', 'bridge']).optional(),
-        status_code: z.coerce.number().int().min(100).max(599).optional(),
+        channel: z.enum(['receiver', 'bridge']).optional().describe('That came in here only'),
+        status_code: z.coerce.number().int().min(100).max(599).optional().describe('Answered by exactly this status'),
         status_class: z
           .enum(['2xx', '3xx', '4xx', '5xx'])
           .transform((text) => Number(text[0]))
-          .optional(),
+          .optional()
+          .describe('Answered by a status of this class'),
         method: z
           .string()
           .transform((text) => text.toUpperCase())
-          .optional(),
-        repo_id: z.string().optional(),
-        doc_id: z.string().optional(),
+          .optional()
+          .describe('Sent by this HTTP method'),
+        repo_id: z.string().optional().describe('Whose URL carries this contRep'),
+        doc_id: z.string().optional().describe('Whose URL carries this docId'),
         date_from: dateFrom,
         date_to: dateTo,
       }),
@@ -112,7 +114,7 @@ export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
       path: '/requests/:id/body/:kind',
       level: 'viewer',
       summary: 'The bytes of a captured request, or of its response, with their own content type; 404 where none are kept',
-      params: idParams.extend({ kind: z.enum(['request', 'response']) }),
+      params: idParams.extend({ kind: z.enum(['request', 'response']).describe('Whose body') }),
       response: 'bytes',
       status: 200,
       handle: async ({ params: { id, kind } }, { workspaceId }) => {
@@ -134,6 +136,7 @@ export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
       summary: 'Sends a captured request through the receiver again, its signature judged as of then; the new one is captured in turn',
       params: idParams,
       response: one(z.object({ replay_of: z.string(), new_request_id: z.string() })),
+      conflict: 'It cannot be sent again as it was: its body is not kept or was redacted, or it is a call through the bridge',
       status: 202,
       handle: async ({ params }, { workspaceId }) => {
         const newRequestId = await replay(workspaceId, params.id)

@@ -6,7 +6,7 @@ const perPageMax = 100
 const perPageDefault = 25
 
 /** An id in a path. What cannot be one is answered like one that names nothing. */
-export const idParams = z.object({ id: z.string().refine(isId) })
+export const idParams = z.object({ id: z.string().refine(isId).describe('The id of the resource') })
 
 export const name = z.string().max(nameMaxCharacters).regex(/\S/, 'must not be empty')
 
@@ -26,18 +26,31 @@ const isDate = (text: string) => text.length === 'yyyy-mm-dd'.length
 const lastOfDay = 86_400_000 - 1
 
 /** The beginning of a range. A mere date means its first moment, in UTC. */
-export const dateFrom = moment.transform((text) => new Date(text)).optional()
+export const dateFrom = moment
+  .transform((text) => new Date(text))
+  .optional()
+  .describe('From here on; a mere date means its first moment, in UTC')
 
 /** The inclusive end of a range. A mere date means its last moment, in UTC. */
-export const dateTo = moment.transform((text) => new Date(new Date(text).getTime() + (isDate(text) ? lastOfDay : 0))).optional()
+export const dateTo = moment
+  .transform((text) => new Date(new Date(text).getTime() + (isDate(text) ? lastOfDay : 0)))
+  .optional()
+  .describe('Up to and with here; a mere date means its last moment, in UTC')
 
-const perPageField = z.coerce.number().int().min(1).max(perPageMax).default(perPageDefault)
+const perPageField = z.coerce.number().int().min(1).max(perPageMax).default(perPageDefault).describe('Rows to a page')
 
-export const pageQuery = z.strictObject({ page: z.coerce.number().int().min(1).default(1), per_page: perPageField })
+export const pageQuery = z.strictObject({
+  page: z.coerce.number().int().min(1).default(1).describe('Which page, from 1'),
+  per_page: perPageField,
+})
 
 /** For what only grows: the rows before an id, newest first. */
 export const cursorQuery = z.strictObject({
-  before: z.string().refine(isId, 'must be the id of a row, as next_cursor gives it').optional(),
+  before: z
+    .string()
+    .refine(isId, 'must be the id of a row, as next_cursor gives it')
+    .optional()
+    .describe('The rows before this one: next_cursor of the page before'),
   per_page: perPageField,
 })
 

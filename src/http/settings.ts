@@ -1,17 +1,18 @@
 import type { Database } from '../db/database.ts'
 import { createWorkspaces, type StoredSettings } from '../db/workspaces.ts'
 import { changeSettings, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
+import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { validationFailed } from './faults.ts'
 import { one, resource } from './schemas.ts'
 
-const response = one(resource('settings', workspaceSettingsFields))
+const response = one(resource('settings', workspaceSettingsFields).meta({ id: 'Settings' }))
 
 const present = (workspaceId: string, { settings }: StoredSettings) => ({
   data: { id: workspaceId, type: 'settings' as const, attributes: workspaceSettings(settings) },
 })
 
-export const settingsEndpoints = ({ db }: { db: Database }): Endpoint[] => {
+export const settingsEndpoints = ({ db, keyRing }: { db: Database; keyRing: KeyRing }): Endpoint[] => {
   const workspaces = createWorkspaces(db)
   return [
     endpoint({
@@ -36,7 +37,9 @@ export const settingsEndpoints = ({ db }: { db: Database }): Endpoint[] => {
         const stored = await workspaces.updateSettings(workspaceId, ({ settings, complianceTier }) => {
           const changed = changeSettings(settings, body, { complianceTier })
           if (changed.faults.length > 0) throw validationFailed(changed.faults)
-          return changed.stored
+          const credentials = body.rfc?.credentials
+          const rfcCredentialsSealed = body.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId))
+          return { settings: changed.stored, rfcCredentialsSealed }
         })
         return present(workspaceId, stored)
       },

@@ -6,10 +6,9 @@ import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { workspaceSettings } from '../domain/settings.ts'
-import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Launcher } from '../temporal/launcher.ts'
-import { checkAccess, checkAddress } from './access.ts'
+import { checkAccess, checkAddress, type AccessDeps } from './access.ts'
 import { refusalAnswer, type Answer } from './answer.ts'
 import { asRefusal } from './as-refusal.ts'
 import { ClientGone } from './body.ts'
@@ -28,7 +27,7 @@ export interface ProcessDeps {
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
   launch: Launcher['launch']
-  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_SIGNATURE_SKEW_MS'>
+  config: CommandDeps['limits'] & AppendConfig & AccessDeps['config']
   log: Log
 }
 
@@ -52,6 +51,8 @@ export const createProcess = ({ db, sources, receipts, contents, launch, config,
     limits: config,
   }
 
+  const access: AccessDeps = { listKeys: certificates.listKeys, findDocProt: deps.archiveDocuments.findDocProt, config }
+
   const carryOut = async (exchange: Exchange): Promise<Answer> => {
     const { incoming: request, userSlug, workspaceSlug, query, captured } = exchange
     const command = readCommand(request.method, query)
@@ -60,7 +61,7 @@ export const createProcess = ({ db, sources, receipts, contents, launch, config,
 
     const source = await sources.find(userSlug, workspaceSlug, command.get('contRep'))
     if (!source) throw unknownRepository()
-    await checkAccess(source, command, request, { listKeys: certificates.listKeys, config })
+    await checkAccess(source, command, request, access)
     return documentCommands[name]({ source, command, request, captured }, deps)
   }
 

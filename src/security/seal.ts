@@ -14,6 +14,9 @@ export type SealedFor = readonly [kind: string, ...ids: string[]]
 /** Credentials of a destination, as they are bound to its row. */
 export const credentialsOf = (workspaceId: string, destinationId: string): SealedFor => ['destination', workspaceId, destinationId]
 
+/** Credentials of the system that a workspace's bridge calls. */
+export const rfcCredentialsOf = (workspaceId: string): SealedFor => ['rfc', workspaceId]
+
 /** An envelope that does not open: tampered with, of another row, or sealed under a key that is no longer configured. */
 export class SealError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -48,6 +51,9 @@ export const createKeyRing = (entries: readonly string[]) => {
   const [sealingId, sealingKey] = first
 
   return {
+    /** Of the key that seals. */
+    sealingId,
+
     seal: (value: unknown, owner: SealedFor): Buffer => {
       const header = Buffer.concat([Buffer.from([envelopeVersion, sealingId.length]), Buffer.from(sealingId)])
       const nonce = randomBytes(nonceBytes)

@@ -17,8 +17,9 @@ describe('workspace settings', () => {
       auditDays: 365,
       contentDays: null,
       receiverAllowedCidrs: [],
+      rfc: null,
     })
-    expect(workspaceSettings({ rfc: { url: 'https://erp' }, max_retries: 3 })).toEqual({ ...defaults, maxRetries: 3 })
+    expect(workspaceSettings({ colour: 'red', max_retries: 3 })).toEqual({ ...defaults, maxRetries: 3 })
   })
 
   test('the retry policy is in milliseconds', () => {
@@ -31,10 +32,26 @@ describe('workspace settings', () => {
   })
 
   test('a setting put back to its default is stored no longer, and what belongs to others stays', () => {
-    const before = { max_retries: 3, audit_days: 30, rfc: { url: 'https://erp' } }
+    const before = { max_retries: 3, audit_days: 30, colour: 'red' }
     const { faults, stored } = changeSettings(before, { maxRetries: 10 }, { complianceTier: false })
     expect(faults).toEqual([])
-    expect(stored).toEqual({ audit_days: 30, rfc: { url: 'https://erp' } })
+    expect(stored).toEqual({ audit_days: 30, colour: 'red' })
+  })
+
+  test('the system of the bridge is merged, and a new address of it needs its credentials again', () => {
+    const change = (stored: object, rfc: Parameters<typeof changeSettings>[1]['rfc']) =>
+      changeSettings(stored, { rfc }, { complianceTier: false })
+    const credentials = { user: 'RELAY', password: 'canary' }
+    expect(change({}, { url: 'https://erp' }).faults.map(({ path }) => path)).toEqual(['rfc.client'])
+    expect(change({}, { url: 'https://erp', client: '100' }).faults.map(({ path }) => path)).toEqual(['rfc.credentials'])
+    const { stored, faults } = change({}, { url: 'https://erp', client: '100', credentials })
+    expect(faults).toEqual([])
+    expect(stored).toEqual({ rfc: { url: 'https://erp', client: '100', allowed_functions: [] } })
+    expect(change(stored, { allowedFunctions: ['RFC_PING'] }).stored).toEqual({
+      rfc: { url: 'https://erp', client: '100', allowed_functions: ['RFC_PING'] },
+    })
+    expect(change(stored, { url: 'https://elsewhere' }).faults.map(({ path }) => path)).toEqual(['rfc.credentials'])
+    expect(change(stored, null).stored).toEqual({})
   })
 
   test('rules that span settings see what is stored and what is new', () => {

@@ -79,6 +79,7 @@ describe('settings', () => {
     audit_days: 365,
     content_days: null,
     receiver_allowed_cidrs: [],
+    rfc: null,
   }
 
   test('show the defaults, take changes one by one, and store only differences', async () => {
@@ -121,6 +122,38 @@ describe('settings', () => {
     const before = (await acme.call('GET', '/settings')).json
     expect((await acme.call('PATCH', '/settings', body)).status).toBe(status)
     expect((await acme.call('GET', '/settings')).json).toEqual(before)
+  })
+
+  test('the system of the bridge takes credentials and never shows them', async () => {
+    const credentials = { user: 'RELAY', password: 'canary-rfc' }
+    const rfc = { url: 'https://erp.example:44300', client: '100' }
+    const made = await acme.call('PATCH', '/settings', { rfc: { ...rfc, credentials } })
+    expect(made.json.data.attributes.rfc).toEqual({ ...rfc, allowed_functions: [] })
+    const row = await database.db('workspaces').where({ id: acme.id }).first()
+    expect(JSON.stringify(row.settings)).not.toContain('canary')
+    expect(row.rfc_credentials_sealed.toString('latin1')).not.toContain('canary')
+
+    const changed = await acme.call('PATCH', '/settings', { rfc: { allowed_functions: ['RFC_PING', '/ACME/PING'] } })
+    expect(changed.json.data.attributes.rfc).toEqual({ ...rfc, allowed_functions: ['RFC_PING', '/ACME/PING'] })
+    const moved = await acme.call('PATCH', '/settings', { rfc: { url: 'https://elsewhere.example' } })
+    expect({ status: moved.status, path: moved.json.error.details[0].path }).toEqual({ status: 422, path: 'rfc.credentials' })
+
+    const ended = await acme.call('PATCH', '/settings', { rfc: null })
+    expect(ended.json.data.attributes.rfc).toBeNull()
+    expect((await database.db('workspaces').where({ id: acme.id }).first()).rfc_credentials_sealed).toBeNull()
+    for (const { text } of [made, changed, moved, ended]) expect(text).not.toContain('canary')
+  })
+
+  test.each([
+    [{ url: 'https://erp/path', client: '100' }, 'rfc.url'],
+    [{ url: 'https://user:secret@erp', client: '100' }, 'rfc.url'],
+    [{ url: 'file:///etc/passwd', client: '100' }, 'rfc.url'],
+    [{ url: 'https://erp', client: '1' }, 'rfc.client'],
+    [{ url: 'https://erp' }, 'rfc.client'],
+    [{ url: 'https://erp', client: '100', allowed_functions: ['rfc_ping'] }, 'rfc.allowed_functions.0'],
+  ])('the system %p does not fit', async (rfc, path) => {
+    const { status, json } = await acme.call('PATCH', '/settings', { rfc })
+    expect({ status, path: json.error.details[0].path }).toEqual({ status: 422, path })
   })
 
   test('a compliance-tier workspace may keep its audit log indefinitely', async () => {

@@ -1,0 +1,112 @@
+import { readRfcAnswer, rfcEnvelope, type RfcValue } from '../../src/bridge/soap.ts'
+
+const bodyOf = (xml: string) => /<soapenv:Body>(.*)<\/soapenv:Body>/s.exec(xml)?.[1]
+const answerOf = (body: string) => `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>${body}</e:Body></e:Envelope>`
+
+describe('a call in SOAP', () => {
+  test('is what the documents of the interface show', () => {
+    const xml = rfcEnvelope({
+      functionName: 'ARCHIV_GET_CONNECTIONS',
+      imports: { ARCHIV_ID: 'Z1', ARC_DOC_ID: '005056B5A3F21EEFA9C1D04F7B6E8C11' },
+      tables: { CONNECTIONS: [] },
+    })
+    expect(xml).toBe(
+      '<?xml version="1.0" encoding="UTF-8"?>' +
+        '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:urn="urn:sap-com:document:sap:rfc:functions">' +
+        '<soapenv:Header/><soapenv:Body>' +
+        '<urn:ARCHIV_GET_CONNECTIONS><ARCHIV_ID>Z1</ARCHIV_ID><ARC_DOC_ID>005056B5A3F21EEFA9C1D04F7B6E8C11</ARC_DOC_ID><CONNECTIONS/></urn:ARCHIV_GET_CONNECTIONS>' +
+        '</soapenv:Body></soapenv:Envelope>',
+    )
+  })
+
+  test.each<[string, RfcValue, string]>([
+    ['text with what XML reserves', `<a & "b" 'c'>`, '<P>&lt;a &amp; &quot;b&quot; &apos;c&apos;&gt;</P>'],
+    ['letters of any script', 'Grüße 日本', '<P>Grüße 日本</P>'],
+    ['leading and closing blanks', '  x ', '<P>  x </P>'],
+    ['a number', 12.5, '<P>12.5</P>'],
+    ['true', true, '<P>X</P>'],
+    ['false', false, '<P/>'],
+    ['null', null, '<P/>'],
+    ['a structure', { Bukrs: '1000', GJAHR: 2026 }, '<P><BUKRS>1000</BUKRS><GJAHR>2026</GJAHR></P>'],
+    ['a table in a structure', { ROWS: [{ A: '1' }] }, '<P><ROWS><item><A>1</A></item></ROWS></P>'],
+    ['rows without fields', ['one', 'two'], '<P><item>one</item><item>two</item></P>'],
+    ['text that looks like a number', '0012', '<P>0012</P>'],
+  ])('carries %s', (_, value, expected) => {
+    expect(bodyOf(rfcEnvelope({ functionName: 'F', imports: { P: value }, tables: {} }))).toBe(`<urn:F>${expected}</urn:F>`)
+  })
+
+  test('names functions and parameters of a namespace as the interface does', () => {
+    expect(bodyOf(rfcEnvelope({ functionName: '/ACME/PING', imports: { '/acme/id': '1' }, tables: {} }))).toBe(
+      '<urn:_-ACME_-PING><_-ACME_-ID>1</_-ACME_-ID></urn:_-ACME_-PING>',
+    )
+  })
+})
+
+describe('an answer in SOAP', () => {
+  test('gives exports, structures, and each table that the call named, in whatever prefix', () => {
+    const xml = answerOf(`
+      <urn:F.Response xmlns:urn="urn:sap-com:document:sap:rfc:functions">
+        <COUNT>0001</COUNT>
+        <BLANKS>  x </BLANKS>
+        <EMPTY/>
+        <HEADER><BUKRS>1000</BUKRS><_-ACME_-KEY>7</_-ACME_-KEY></HEADER>
+        <CONNECTIONS>
+          <item><OBJECT_ID>1 &amp; 2</OBJECT_ID></item>
+          <item><OBJECT_ID>3</OBJECT_ID></item>
+        </CONNECTIONS>
+        <NONE></NONE>
+      </urn:F.Response>`)
+    expect(readRfcAnswer(xml, { tables: { connections: [], NONE: [] } })).toEqual({
+      kind: 'result',
+      exports: { COUNT: '0001', BLANKS: '  x ', EMPTY: '', HEADER: { BUKRS: '1000', '/ACME/KEY': '7' } },
+      tables: { CONNECTIONS: [{ OBJECT_ID: '1 & 2' }, { OBJECT_ID: '3' }], NONE: [] },
+    })
+  })
+
+  test.each([
+    [
+      'a fault that names an exception',
+      '<e:Fault><faultcode>e:Client</faultcode><faultstring>NOTHING_FOUND</faultstring></e:Fault>',
+      'NOTHING_FOUND',
+    ],
+    [
+      'a fault that names it in its detail',
+      '<e:Fault><faultstring>Application error</faultstring><detail><r:Error xmlns:r="urn:r"><type>2</type><message>ERROR_CONNECTIONTABLE</message></r:Error></detail></e:Fault>',
+      'ERROR_CONNECTIONTABLE',
+    ],
+    [
+      'the other dialect',
+      '<r:F.Exception xmlns:r="urn:r"><Name>NOTHING_FOUND</Name><Message><Text>none</Text></Message></r:F.Exception>',
+      'NOTHING_FOUND',
+    ],
+    [
+      'a BAPI message of type E in a table',
+      '<F.Response><RETURN><item><TYPE>S</TYPE></item><item><TYPE>E</TYPE><ID>F5</ID><NUMBER>312</NUMBER><MESSAGE>Period closed</MESSAGE></item></RETURN></F.Response>',
+      'F5-312',
+    ],
+    ['one of type A in a structure', '<F.Response><RETURN><TYPE>A</TYPE><ID>ZX</ID><NUMBER>001</NUMBER></RETURN></F.Response>', 'ZX-001'],
+  ])('reads %s as an exception', (_, body, name) => {
+    expect(readRfcAnswer(answerOf(body), { tables: { RETURN: [] } })).toMatchObject({ kind: 'exception', name })
+  })
+
+  test('takes a BAPI message of success for what it is', () => {
+    const body = '<F.Response><RETURN><TYPE>S</TYPE><MESSAGE>Posted</MESSAGE></RETURN></F.Response>'
+    expect(readRfcAnswer(answerOf(body), { tables: {} })).toEqual({
+      kind: 'result',
+      exports: { RETURN: { TYPE: 'S', MESSAGE: 'Posted' } },
+      tables: {},
+    })
+  })
+
+  test.each([
+    ['a login page', '<html><body>Please log on</body></html>'],
+    ['nothing', ''],
+    ['JSON', '{"a":1}'],
+    ['broken XML', '<e:Envelope><e:Body>'],
+    ['an envelope that is empty', answerOf('')],
+    ['entities of its own', `<!DOCTYPE x [<!ENTITY a "aaaa">]>${answerOf('<F.Response><A>&a;</A></F.Response>')}`],
+    ['a fault of the call itself', answerOf('<e:Fault><faultstring>Deserialization of P failed</faultstring></e:Fault>')],
+  ])('counts %s as no answer of the function', (_, xml) => {
+    expect(readRfcAnswer(xml, { tables: {} })).toMatchObject({ kind: 'fault', message: expect.stringMatching(/\w/) })
+  })
+})

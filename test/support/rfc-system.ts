@@ -1,0 +1,99 @@
+// A contract double of a source system's /sap/bc/soap/rfc, since none can be had: built from the documented requests and answers (tables
+// that a call does not name are dropped, faults come with status 500, BAPI messages with 200), on a real socket.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { XMLParser } from 'fast-xml-parser'
+
+interface Called {
+  url: string
+  headers: IncomingMessage['headers']
+  /** As it came. */
+  xml: string
+  functionName: string
+  /** By the element's name; tables as rows. */
+  parameters: Record<string, unknown>
+}
+
+interface Reply {
+  status?: number
+  contentType?: string
+  body: string
+  delayMs?: number
+}
+
+type RfcFunction = (parameters: Record<string, unknown>) => Reply
+
+const soap = 'http://schemas.xmlsoap.org/soap/envelope/'
+const envelope = (body: string) =>
+  `<?xml version="1.0" encoding="utf-8"?>\n<SOAP-ENV:Envelope xmlns:SOAP-ENV="${soap}">\n <SOAP-ENV:Body>\n${body}\n </SOAP-ENV:Body>\n</SOAP-ENV:Envelope>`
+
+/** The answer of a function: XML of its exporting and changing parameters, and of the tables, each only if the call names it. */
+export const result = (
+  functionName: string,
+  called: Record<string, unknown>,
+  parameters: string,
+  tables: Record<string, string> = {},
+): Reply => {
+  const named = Object.entries(tables).filter(([name]) => name in called)
+  const xml = named.map(([name, rows]) => `<${name}>${rows}</${name}>`).join('\n  ')
+  return {
+    body: envelope(
+      `<rfc:${functionName}.Response xmlns:rfc="urn:sap-com:document:sap:rfc:functions">\n  ${parameters}\n  ${xml}\n</rfc:${functionName}.Response>`,
+    ),
+  }
+}
+
+export const fault = (faultstring: string, detail = ''): Reply => ({
+  status: 500,
+  body: envelope(
+    `<SOAP-ENV:Fault><faultcode>SOAP-ENV:Client</faultcode><faultstring>${faultstring}</faultstring><detail>${detail}</detail></SOAP-ENV:Fault>`,
+  ),
+})
+
+/** The same in the other dialect. */
+export const exception = (functionName: string, name: string, message: string): Reply => ({
+  body: envelope(
+    `<rfc:${functionName}.Exception xmlns:rfc="urn:sap-com:document:sap:rfc:functions"><Name>${name}</Name><Message><ID>OA</ID><Number>312</Number><Text>${message}</Text></Message></rfc:${functionName}.Exception>`,
+  ),
+})
+
+const parser = new XMLParser({ removeNSPrefix: true, parseTagValue: false, trimValues: false, isArray: (name) => name === 'item' })
+
+export const startRfcSystem = async (functions: Record<string, RfcFunction>, logon = { user: 'RELAY', password: 'canary-rfc' }) => {
+  const calls: Called[] = []
+  const expected = `Basic ${Buffer.from(`${logon.user}:${logon.password}`).toString('base64')}`
+
+  const answerTo = async (request: IncomingMessage): Promise<Reply> => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+    const xml = Buffer.concat(chunks).toString('utf8')
+    if (!request.url?.startsWith('/sap/bc/soap/rfc')) return { status: 404, contentType: 'text/html', body: '<html>no service</html>' }
+    if (request.headers.authorization !== expected) return { status: 401, contentType: 'text/html', body: '<html>Logon failed</html>' }
+    const body = parser.parse(xml)?.Envelope?.Body as Record<string, Record<string, unknown>> | undefined
+    const [functionName = '', parameters = {}] = Object.entries(body ?? {})[0] ?? []
+    const called = typeof parameters === 'object' ? parameters : {}
+    calls.push({ url: request.url, headers: request.headers, xml, functionName, parameters: called })
+    return functions[functionName]?.(called) ?? fault(`Function ${functionName} not found`)
+  }
+
+  const send = async (request: IncomingMessage, response: ServerResponse) => {
+    const { status = 200, contentType = 'text/xml; charset=utf-8', body, delayMs = 0 } = await answerTo(request)
+    setTimeout(() => response.writeHead(status, { 'content-type': contentType }).end(body), delayMs)
+  }
+
+  const server = createServer((request, response) => void send(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    logon,
+    calls,
+    stop: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+export type RfcSystem = Awaited<ReturnType<typeof startRfcSystem>>
