@@ -17,6 +17,7 @@ import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
 import { createApi } from './http/app.ts'
 import { openAuthenticator } from './http/authenticator.ts'
+import { refuseUnknown } from './http/errors.ts'
 import { createReference } from './http/reference.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
@@ -79,6 +80,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
       createBridge({ db, config, log, keyRing, outbound, authenticator }),
       createReference(config),
       createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores, replay }),
+      refuseUnknown(log),
     ],
     config,
     log,

@@ -1,12 +1,20 @@
 import type { ZodError } from 'zod'
 import { connectorTypes, type ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
+import { createDrive } from './drive.ts'
 import { objstore } from './objstore.ts'
 import { sftp } from './sftp.ts'
+import { createTeamsite } from './teamsite.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, webhook }
+const connectors: Partial<Record<ConnectorType, Connector>> = {
+  objstore,
+  teamsite: createTeamsite(),
+  drive: createDrive(),
+  sftp,
+  webhook,
+}
 
 /** Those there are, in the order in which the API names them. */
 export const allConnectors = (): Connector[] => connectorTypes.map(findConnector).filter((connector) => connector !== undefined)

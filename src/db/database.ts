@@ -62,6 +62,12 @@ const lockNotAvailable = '55P03'
 /** True where somebody else held a lock for longer than the statement was to wait. */
 export const isLockTimeout = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === lockNotAvailable
 
+// deadlock, serialization failure
+const lostRaceCodes = new Set(['40P01', '40001'])
+
+/** True where PostgreSQL undid a transaction for the sake of another one: the same again may well succeed. */
+export const isLostRace = (thrown: unknown): boolean => thrown instanceof DatabaseError && lostRaceCodes.has(thrown.code ?? '')
+
 // class 08: connection; 53: out of resources; 57P: shut down
 const outage = /^(08|53|57P)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])

@@ -35,6 +35,13 @@ export interface DocumentFilter {
   dateTo?: Date | undefined
 }
 
+/** What a document is about, as far as it is known; null takes it back. */
+export interface MetadataChange {
+  erpObjectType?: string | null | undefined
+  erpObjectId?: string | null | undefined
+  arObject?: string | null | undefined
+}
+
 /** Where the bytes of a document lie, and how to name them. */
 export interface DocumentContent {
   compId: string
@@ -96,6 +103,27 @@ export const createDocuments = (db: Database | Transaction) => {
     find: async (workspaceId: string, id: string): Promise<Document | undefined> => {
       const rows = await db('documents').select<Omit<Document, 'deliveries'>[]>(columns).where({ workspace_id: workspaceId, id })
       return (await withDeliveries(rows))[0]
+    },
+
+    /**
+     * Sets what a docId is about, on everything that was ever received under it: each component, and what an update has replaced, as
+     * that was delivered too. @returns how many documents there are, and the values of the newest
+     */
+    setMetadata: async (
+      workspaceId: string,
+      { repoId, docId }: { repoId: string; docId: string },
+      { erpObjectType, erpObjectId, arObject }: MetadataChange,
+    ): Promise<({ documents: number } & Pick<Document, 'erpObjectType' | 'erpObjectId' | 'arObject'>) | undefined> => {
+      const changed: Pick<Document, 'id' | 'erpObjectType' | 'erpObjectId' | 'arObject'>[] = await db('documents')
+        .where({ workspace_id: workspaceId, repo_id: repoId, doc_id: docId })
+        .update({
+          ...(erpObjectType !== undefined && { erp_object_type: erpObjectType }),
+          ...(erpObjectId !== undefined && { erp_object_id: erpObjectId }),
+          ...(arObject !== undefined && { ar_object: arObject }),
+        })
+        .returning(['id', 'erp_object_type as erpObjectType', 'erp_object_id as erpObjectId', 'ar_object as arObject'])
+      const newest = changed.toSorted((one, other) => (one.id < other.id ? 1 : -1))[0]
+      return newest && { ...newest, documents: changed.length }
     },
 
     /** Undefined where there is no such document, or nothing was kept of it. */

@@ -22,11 +22,11 @@ const auditLog = resource(
 )
 
 const query = cursorQuery.extend({
-  event: z.enum(auditEventNames).optional(),
-  event_prefix: z.string().optional(),
-  subject_type: z.enum(auditSubjectTypes).optional(),
-  subject_id: z.string().optional(),
-  user_id: z.string().optional(),
+  event: z.enum(auditEventNames).optional().describe('The exact name of an event'),
+  event_prefix: z.string().optional().describe('The beginning of its name, like `cert.`'),
+  subject_type: z.enum(auditSubjectTypes).optional().describe('What kind of thing was changed'),
+  subject_id: z.string().optional().describe('The id of what was changed'),
+  user_id: z.string().optional().describe('The member who did it'),
   date_from: dateFrom,
   date_to: dateTo,
 })

@@ -10,6 +10,7 @@ import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { allows, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
 import { answerCsv, type CsvExport } from './csv.ts'
+import { setLinks } from './links.ts'
 import { bodyRefusal, invalidRequest, notFound } from './faults.ts'
 
 interface RequestContext {
@@ -138,7 +139,10 @@ const serve =
     if (definition.response === 'none') context.body = null
     else if (definition.response === 'bytes') await answerBytes(context, answer as Download)
     else if (definition.response === 'csv') await answerCsv(context, answer as CsvExport)
-    else context.body = outward(definition.response, answer)
+    else {
+      context.body = outward(definition.response, answer)
+      setLinks(context)
+    }
   }
 
 /** Routes requests to endpoints; what none of them takes is refused, with the methods that would be. */

@@ -15,6 +15,8 @@ interface Stored {
 /** A real server of one kind, and what the suite must know to look into it. */
 export interface Rig {
   connector: Connector
+  /** Where the product itself names the hosts of a kind, and not the target: the connector as it would be made for another port. */
+  connectorAt?(port: number): Connector
   port: number
   /** A target that works, reached by another port where something stands in between. */
   target(port?: number): Target<unknown, unknown>
@@ -77,6 +79,9 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
 
     const deliver = (parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}, target = rig.target()) =>
       rig.connector.deliver(parcel, target, contextOf(outbound, overrides))
+
+    const deliverBy = (port: number, parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}) =>
+      (rig.connectorAt?.(port) ?? rig.connector).deliver(parcel, rig.target(port), contextOf(outbound, overrides))
 
     test.each([0, 1, 32 * 1024, 100_003])('delivers a document of %i bytes', async (sizeBytes) => {
       const parcel = parcelOf(randomBytes(sizeBytes))
@@ -161,7 +166,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
       const parcel = largeParcel(sizeMiB * MiB)
       const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: parcel.sizeBytes / 2 })
 
-      const error = await failure(deliver(parcel, {}, rig.target(proxy.port)))
+      const error = await failure(deliverBy(proxy.port, parcel))
       await proxy.stop()
 
       expect(error).toMatchObject({ code: 'connection_lost', permanent: false })
@@ -214,7 +219,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
       const proxy = await startTcpProxy(rig.port, { kind: 'stall', afterBytes })
       const begun = Date.now()
 
-      const error = await failure(deliver(largeParcel(12 * MiB), { connectTimeoutMs: 700, idleTimeoutMs: 700 }, rig.target(proxy.port)))
+      const error = await failure(deliverBy(proxy.port, largeParcel(12 * MiB), { connectTimeoutMs: 700, idleTimeoutMs: 700 }))
       await proxy.stop()
 
       expect(error).toMatchObject({ code: 'timeout', permanent: false })
@@ -225,7 +230,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
     test('tries again where nothing listens', async () => {
       const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: 0 })
       await proxy.stop()
-      expect(await failure(deliver(parcelOf(Buffer.from('x')), {}, rig.target(proxy.port)))).toMatchObject({
+      expect(await failure(deliverBy(proxy.port, parcelOf(Buffer.from('x'))))).toMatchObject({
         code: 'connection_refused',
         permanent: false,
       })

@@ -30,7 +30,7 @@ test('everything that does not fit is told at once, by its place, and no secret 
 })
 
 test('no secret of any connector can be shown by accident', () => {
-  const secretLike = /secret|password|token|passphrase|private_key|header_value/
+  const secretLike = /secret|password|token|passphrase|private_key|header_value|service_account/
   for (const kind of connectorTypes) {
     const connector = findConnector(kind)
     if (!connector) continue

@@ -23,7 +23,7 @@ export const largeParcel = (sizeBytes: number, overrides: Partial<Parcel> = {}):
   return {
     ...parcelLike(sizeBytes),
     sha256: hash.digest('hex'),
-    open: () => Readable.from(blocks(sizeBytes), { objectMode: false }),
+    open: (start) => Readable.from(blocks(sizeBytes, start), { objectMode: false }),
     ...overrides,
   }
 }
@@ -57,8 +57,12 @@ export const dying = (parcel: Parcel, afterBytes: number): Parcel => ({
     ),
 })
 
-function* blocks(sizeBytes: number) {
-  for (let left = sizeBytes; left > 0; left -= block.length) yield left < block.length ? block.subarray(0, left) : block
+function* blocks(sizeBytes: number, start = 0) {
+  for (let at = start; at < sizeBytes;) {
+    const chunk = block.subarray(at % block.length).subarray(0, sizeBytes - at)
+    yield chunk
+    at += chunk.length
+  }
 }
 
 const parcelLike = (sizeBytes: number): Omit<Parcel, 'sha256' | 'open'> => ({

@@ -53,7 +53,10 @@ test('every operation has a name of its own, a summary, and a description of eac
 
 test('level and audit event of an endpoint are told, and the refusals it can give', () => {
   const told = Object.fromEntries(operations())
-  expect(told['delete /repositories/{id}']).toMatchObject({ 'x-required-level': 'admin', 'x-audit-event': 'repository.deleted' })
+  expect(told['delete /repositories/{id}']).toMatchObject({
+    'x-required-level': 'admin',
+    'x-audit-event': ['repository.deleted', 'cert.deleted', 'connection.deleted'],
+  })
   const statuses = (at: string) => Object.keys(told[at]!.responses).map(Number)
   expect(statuses('get /settings')).toEqual([200, 400, 401, 429, 500, 503])
   expect(statuses('post /repositories')).toEqual([201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503])

@@ -289,6 +289,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/by-doc-id/{repo_id}/{doc_id}/metadata": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Tells what a docId is about: sets the given values on all documents that were received under it
+         * @description Needs a key of level `member`.
+         */
+        put: operations["putDocumentsByDocIdMetadata"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories": {
         parameters: {
             query?: never;
@@ -584,6 +604,18 @@ export interface components {
             /** @constant */
             type: "destination";
         };
+        /** config of drive */
+        DestinationConfigDrive: {
+            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            ca_certificate?: string;
+            /** @description Folder that documents are put into: the last part of its address, or a shared drive's own id */
+            folder_id: string;
+            /**
+             * Format: email
+             * @description User in whose name documents are put there, by domain-wide delegation; the files are theirs then
+             */
+            subject?: string;
+        };
         /** config of objstore */
         DestinationConfigObjstore: {
             /** @description Bucket; it must exist */
@@ -632,6 +664,29 @@ export interface components {
              */
             port?: number;
         };
+        /** config of teamsite */
+        DestinationConfigTeamsite: {
+            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            ca_certificate?: string;
+            /**
+             * @description The Microsoft cloud the tenant belongs to
+             * @default global
+             * @enum {string}
+             */
+            cloud?: "global" | "usgov" | "usgov-dod" | "china";
+            /** @description Name of the document library, as the site shows it */
+            document_library: string;
+            /**
+             * @description Folder of the library that documents are put under; made as needed
+             * @default
+             */
+            folder?: string;
+            /**
+             * Format: uri
+             * @description Address of the site, like https://contoso.sharepoint.com/sites/Finance
+             */
+            site_url: string;
+        };
         /** config of webhook */
         DestinationConfigWebhook: {
             /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
@@ -661,6 +716,26 @@ export interface components {
              */
             url: string;
         };
+        /** credentials of drive */
+        DestinationCredentialsDrive: {
+            /**
+             * Format: password
+             * @description The key file of a service account, as an object
+             */
+            service_account: {
+                client_email: string;
+                /** Format: password */
+                private_key: string;
+                private_key_id?: string;
+                /**
+                 * Format: uri
+                 * @default https://oauth2.googleapis.com/token
+                 */
+                token_uri?: string;
+                /** @constant */
+                type: "service_account";
+            };
+        };
         /** credentials of objstore */
         DestinationCredentialsObjstore: {
             access_key_id: string;
@@ -684,6 +759,18 @@ export interface components {
              */
             private_key?: string;
             username: string;
+        };
+        /** credentials of teamsite */
+        DestinationCredentialsTeamsite: {
+            /** @description Application (client) id */
+            client_id: string;
+            /**
+             * Format: password
+             * @description Value of a client secret, not its id
+             */
+            client_secret: string;
+            /** @description Directory (tenant) id, or a domain of the tenant */
+            tenant_id: string;
         };
         /** credentials of webhook */
         DestinationCredentialsWebhook: {
@@ -1281,12 +1368,17 @@ export interface operations {
                 date_from?: string;
                 /** @description Up to and with here; a mere date means its last moment, in UTC */
                 date_to?: string;
+                /** @description The exact name of an event */
                 event?: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "connection.created" | "connection.toggled" | "connection.deleted" | "document.retried" | "apikey.created" | "apikey.revoked" | "rfc.call";
+                /** @description The beginning of its name, like `cert.` */
                 event_prefix?: string;
                 /** @description Rows to a page */
                 per_page?: number;
+                /** @description The id of what was changed */
                 subject_id?: string;
+                /** @description What kind of thing was changed */
                 subject_type?: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "ApiKey" | "RfcCall";
+                /** @description The member who did it */
                 user_id?: string;
             };
             header?: never;
@@ -1347,12 +1439,17 @@ export interface operations {
                 date_from?: string;
                 /** @description Up to and with here; a mere date means its last moment, in UTC */
                 date_to?: string;
+                /** @description The exact name of an event */
                 event?: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "connection.created" | "connection.toggled" | "connection.deleted" | "document.retried" | "apikey.created" | "apikey.revoked" | "rfc.call";
+                /** @description The beginning of its name, like `cert.` */
                 event_prefix?: string;
                 /** @description Rows to a page */
                 per_page?: number;
+                /** @description The id of what was changed */
                 subject_id?: string;
+                /** @description What kind of thing was changed */
                 subject_type?: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "ApiKey" | "RfcCall";
+                /** @description The member who did it */
                 user_id?: string;
             };
             header?: never;
@@ -1649,6 +1746,18 @@ export interface operations {
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
                     name: string;
                 } | {
+                    config: components["schemas"]["DestinationConfigTeamsite"];
+                    /** @constant */
+                    connector_type: "teamsite";
+                    credentials: components["schemas"]["DestinationCredentialsTeamsite"];
+                    name: string;
+                } | {
+                    config: components["schemas"]["DestinationConfigDrive"];
+                    /** @constant */
+                    connector_type: "drive";
+                    credentials: components["schemas"]["DestinationCredentialsDrive"];
+                    name: string;
+                } | {
                     config: components["schemas"]["DestinationConfigSftp"];
                     /** @constant */
                     connector_type: "sftp";
@@ -1772,12 +1881,12 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description Merged into the present config, null removes a key. The result must be what the connector takes: DestinationConfigObjstore, DestinationConfigSftp, DestinationConfigWebhook */
+                    /** @description Merged into the present config, null removes a key. The result must be what the connector takes: DestinationConfigObjstore, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigWebhook */
                     config?: {
                         [key: string]: unknown;
                     };
                     /** @description Replaces the present credentials; must be what the connector takes */
-                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsWebhook"];
+                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsWebhook"];
                     name?: string;
                 };
             };
@@ -1858,6 +1967,16 @@ export interface operations {
                     /** @constant */
                     connector_type: "objstore";
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
+                } | {
+                    config: components["schemas"]["DestinationConfigTeamsite"];
+                    /** @constant */
+                    connector_type: "teamsite";
+                    credentials: components["schemas"]["DestinationCredentialsTeamsite"];
+                } | {
+                    config: components["schemas"]["DestinationConfigDrive"];
+                    /** @constant */
+                    connector_type: "drive";
+                    credentials: components["schemas"]["DestinationCredentialsDrive"];
                 } | {
                     config: components["schemas"]["DestinationConfigSftp"];
                     /** @constant */
@@ -2003,6 +2122,68 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putDocumentsByDocIdMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What the source system calls the document */
+                doc_id: string;
+                /** @description The source's repository identifier */
+                repo_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "erp_object_type": "...",
+                 *       "erp_object_id": "...",
+                 *       "ar_object": "..."
+                 *     }
+                 */
+                "application/json": {
+                    ar_object?: string | null;
+                    erp_object_id?: string | null;
+                    erp_object_type?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Tells what a docId is about: sets the given values on all documents that were received under it */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            doc_id: string;
+                            documents: number;
+                            metadata: {
+                                ar_object: string | null;
+                                erp_object_id: string | null;
+                                erp_object_type: string | null;
+                            };
+                            repo_id: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
