@@ -2,11 +2,15 @@ import { createBatchActivities } from '../activities/batches.ts'
 import { createChoreActivities } from '../activities/chores.ts'
 import { createActivities } from '../activities/delivery.ts'
 import { createBridge } from './bridge/app.ts'
+import { createCaptureQueue } from './capture/queue.ts'
+import { createReplay } from './capture/replay.ts'
 import { allChores, runChoresHere, type ChoreDeps } from './chores.ts'
 import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
 import { createS3Store } from './content/s3.ts'
+import { createCapturedRequests } from './db/captured-requests.ts'
+import { upsertCaptures } from './db/captures.ts'
 import { openDatabase, type Database } from './db/database.ts'
 import { createDeliveries } from './db/deliveries.ts'
 import { createHeld } from './db/held.ts'
@@ -53,6 +57,19 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const authenticator = openAuthenticator(db, config)
 
+  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
+  const receiver = createReceiver({
+    db,
+    sources: createSources(db),
+    receipts: createReceipts(db, config),
+    contents: { stores, writeTo },
+    captures,
+    launch: launcher.launch,
+    config,
+    log,
+  })
+  const replay = createReplay({ find: createCapturedRequests(db).findRepeatable, process: receiver.replay })
+
   const listening = await serve(
     [
       createProbes(
@@ -61,20 +78,13 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
           { name: 'temporal', check: temporal.ping },
         ],
         outbox.count,
+        captures.metrics,
       ),
-      createReceiver({
-        db,
-        sources: createSources(db),
-        receipts: createReceipts(db, config),
-        contents: { stores, writeTo },
-        launch: launcher.launch,
-        config,
-        log,
-      }),
+      receiver.middleware,
       createBridge({ db, config, log, keyRing, outbound, authenticator }),
       createReference(config),
       createDownloads({ db, contents: stores, links: createDownloadLinks(config.RELAY_SECRET_KEYS), log }),
-      createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores, launch: launcher.launch }),
+      createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores, launch: launcher.launch, replay }),
       refuseUnknown(log),
     ],
     config,
@@ -84,6 +94,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
     ...listening,
     stop: async () => {
       await listening.close()
+      await captures.close()
       await launcher.close()
       await outbound.close()
       await temporal.close()

@@ -99,6 +99,21 @@ export const environment = z.object({
   CONTENT_S3_IDLE_TIMEOUT_MS: integer(30_000, 100, 'That store neither takes nor sends a byte'),
   CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Bytes that no document came to own are removed after this'),
 
+  CAPTURE_BODY_MAX_BYTES: integer(1 * MiB, 0, 'The largest body kept with a captured request or its answer'),
+  CAPTURE_COMMIT_BODY_MAX_BYTES: integer(
+    32 * KiB,
+    0,
+    'A body larger than this is written just after the answer, and not in the transaction of its document',
+  ),
+  CAPTURE_MEMORY_MAX_BYTES: integer(
+    64 * MiB,
+    1 * MiB,
+    'What bodies to be captured and captures not written yet may hold in one process; beyond it bodies, then captures are left out',
+  ),
+  CAPTURE_WAITING_MAX_REQUESTS: integer(10_000, 1, 'Captures that wait in one process to be written; what comes on top is left out'),
+  CAPTURE_WRITE_INTERVAL_MS: integer(500, 10, 'How long a capture waits for others to be written with'),
+  CAPTURE_REPLAY_TIMEOUT_MS: integer(30_000, 100, 'The longest a replayed request may search'),
+
   DELIVERY_ATTEMPT_TIMEOUT_MS: integer(3_600_000, 1_000, 'The longest one attempt may take'),
   DELIVERY_CONNECT_TIMEOUT_MS: integer(10_000, 100, 'Connecting to a target'),
   DELIVERY_IDLE_TIMEOUT_MS: integer(60_000, 100, 'A target that neither takes nor sends a byte'),

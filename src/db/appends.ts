@@ -3,6 +3,7 @@ import type { UnownedContent } from '../content/store.ts'
 import { retryPolicyOf } from '../domain/settings.ts'
 import { documentWorkflowId, type DestinationRef } from '../../workflows/messages.ts'
 import { lockArchiveDocument, type LockLimit } from './archive-locks.ts'
+import { insertCapture, type Capture } from './captures.ts'
 import type { Database, Transaction } from './database.ts'
 import { keyOf, type DocumentMessage } from './outbox.ts'
 import type { Workflow } from './planned-documents.ts'
@@ -17,6 +18,8 @@ export interface Append {
   basedOn: string
   content: UnownedContent
   receivedAt: Date
+  /** The request that brought it. */
+  captured: Capture
 }
 
 export type AppendConfig = Workflow & LockLimit & Pick<Config, 'RELAY_APPEND_QUIET_MS'>
@@ -54,6 +57,7 @@ export const createAppends = (db: Database, config: AppendConfig) => ({
         // whoever still reads them may finish; the sweep removes them after that
         await trx('contents').where({ id: basedOn }).update({ owned_at: null, created_at: trx.fn.now() })
         await planRelay(trx, append, document, await reopenDeliveries(trx, document.id), config)
+        await insertCapture(trx, append.captured)
         return 'appended' as const
       })
       .catch((thrown: unknown) => {

@@ -33,6 +33,8 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
     } as Knex.PgConnectionConfig,
     pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS, idleTimeoutMillis: config.DATABASE_IDLE_TIMEOUT_MS },
     acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+    // an error is logged, and the values of its statement are not for the log
+    compileSqlOnError: false,
     // knex would write to the console by itself
     log: {
       warn: (message: unknown) => log?.warn({ reason: String(message) }, 'the database driver warns'),

@@ -4,6 +4,7 @@ import type { UnownedContent } from '../content/store.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
 import { retryPolicyOf } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
+import { bindCapture, captureWith, type Capture } from './captures.ts'
 import type { Database, Transaction } from './database.ts'
 import { keyOf, type DocumentMessage } from './outbox.ts'
 import type { Source } from './sources.ts'
@@ -30,6 +31,8 @@ export interface Arrival {
   metadata: Metadata
   components: ReceivedComponent[]
   receivedAt: Date
+  /** The request that brought them, unless it has been written with another document. */
+  captured?: Capture | undefined
 }
 
 /** What a component takes over from the one it replaces. */
@@ -150,7 +153,7 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
       where :kept::bigint > 0
       on conflict (repository_id, shard) do update
       set documents = repository_counts.documents + excluded.documents
-    )
+    ), ${captureWith('archive_document')}
     select count(*) > 0 as inserted from archive_document
     `,
       {
@@ -166,6 +169,7 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
         messages: JSON.stringify(messages),
         shard: randomInt(countShards),
         kept: documents.filter(({ status }) => status !== 'discarded').length,
+        ...bindCapture(arrival.captured),
       },
     )
     .options({ name: `insert-documents-${archive.name}` })

@@ -10,10 +10,11 @@ import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
 import { documentEndpoints, type DocumentDeps } from './documents.ts'
 import { mount, type Endpoint } from './endpoint.ts'
 import { answerErrors } from './errors.ts'
+import { requestEndpoints, type RequestDeps } from './requests.ts'
 import { repositoryEndpoints } from './repositories.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & AuditLogDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RequestDeps & AuditLogDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
@@ -30,6 +31,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...documentEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
+  ...requestEndpoints(deps),
   ...auditLogEndpoints(deps),
 ]
 

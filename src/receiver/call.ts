@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Appends } from '../db/appends.ts'
@@ -11,14 +10,17 @@ import type { Launcher } from '../temporal/launcher.ts'
 import type { Answer } from './answer.ts'
 import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
+import type { Exchange } from './exchange.ts'
+import type { Incoming } from './incoming.ts'
 import type { Turns } from './turns.ts'
 
 /** A command on a repository that may be carried out. */
 export interface Call {
   source: Source
   command: Command
-  request: IncomingMessage
-  receivedAt: Date
+  request: Incoming
+  /** See `Exchange`: for commands that bring documents. */
+  captured: Exchange['captured']
 }
 
 export interface Contents {

@@ -4,12 +4,15 @@ import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { pino } from 'pino'
 import { z } from 'zod'
+import { createReplay, type Replay } from '../../src/capture/replay.ts'
 import { createKey } from '../../src/commands/key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
 import { readConfig } from '../../src/config.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { findConnector } from '../../src/connectors/index.ts'
 import type { ContentStore } from '../../src/content/store.ts'
+import { createCapturedRequests } from '../../src/db/captured-requests.ts'
+import { newId } from '../../src/ids.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ConnectorType } from '../../src/domain/connector-type.ts'
 import { apiEndpoints, createApi } from '../../src/http/app.ts'
@@ -90,7 +93,8 @@ export const startApi = async (
     variables = {},
     contents = {},
     launch = () => {},
-  }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore }; launch?: LaunchDeps['launch'] } = {},
+    replay,
+  }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore }; launch?: LaunchDeps['launch']; replay?: Replay } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const config = readConfig({ RELAY_PROBE_TIMEOUT_MS: '200', ...variables })
@@ -104,6 +108,8 @@ export const startApi = async (
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
     contents: { postgres: contents.postgres, s3: undefined },
     launch,
+    // what processes it is for the tests that have a receiver
+    replay: replay ?? createReplay({ find: createCapturedRequests(db).findRepeatable, process: () => Promise.resolve(newId()) }),
   }
   const app = new Koa()
   app.use(createApi(deps))

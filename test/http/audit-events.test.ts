@@ -10,6 +10,7 @@ const silent: Record<string, string> = {
   'PATCH /settings': 'the contract has no event for settings',
   'PUT /documents/by-doc-id/:repo_id/:doc_id/metadata': 'the contract has no event for what a document is about',
   'POST /destinations/test': 'a trial changes nothing',
+  'POST /requests/:id/replay': 'the contract has no event for it: what is replayed is captured, and marked as such',
   'POST /destinations/:id/test': 'a trial changes nothing that anybody has configured',
 }
 

@@ -1,4 +1,5 @@
 import type { ContentStore } from '../../src/content/store.ts'
+import { upsertCaptures } from '../../src/db/captures.ts'
 import type { Database } from '../../src/db/database.ts'
 import { newId } from '../../src/ids.ts'
 import { objstore, type Tenant } from './api.ts'
@@ -49,6 +50,41 @@ export const createResources = ({ db, store, certificate }: World) => {
     return id
   }
 
+  const request = async (tenant: Tenant) => {
+    const [id, at] = [newId(), new Date()]
+    const [userSlug, workspaceSlug] = tenant.path.split('/').slice(-2) as [string, string]
+    await upsertCaptures(db, [
+      {
+        id,
+        channel: 'receiver',
+        userSlug,
+        workspaceSlug,
+        httpMethod: 'PUT',
+        uri: '/',
+        queryString: '',
+        repoId: null,
+        docId: null,
+        requestHeaders: {},
+        requestContentType: null,
+        requestContentLength: 5,
+        requestBodyTruncated: false,
+        requestBody: { data: Buffer.from('hello'), redacted: false },
+        sourceIp: '::1',
+        requestAt: at,
+        statusCode: 201,
+        durationMs: 1,
+        responseHeaders: {},
+        responseContentType: null,
+        responseContentLength: 0,
+        responseBodyTruncated: false,
+        responseBody: null,
+        responseAt: at,
+        replayOf: null,
+      },
+    ])
+    return id
+  }
+
   const byPath: Record<string, (tenant: Tenant) => Promise<Ids>> = {
     '/destinations/{id}': async (tenant) => ({ id: await destination(tenant) }),
     '/repositories/{id}': async (tenant) => ({ id: await repository(tenant) }),
@@ -64,6 +100,7 @@ export const createResources = ({ db, store, certificate }: World) => {
       return { repo_id: repoId, doc_id: docId }
     },
     '/documents/{id}': async (tenant) => ({ id: await document(tenant) }),
+    '/requests/{id}': async (tenant) => ({ id: await request(tenant) }),
     '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
   }
 

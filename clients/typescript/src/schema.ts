@@ -409,6 +409,86 @@ export interface paths {
         patch: operations["updateRepositoryCertificate"];
         trace?: never;
     };
+    "/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The requests that reached receivers and bridges, newest first
+         * @description Needs a key of level `viewer`.
+         */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One captured request with its headers, and its bodies where they are small text
+         * @description Needs a key of level `viewer`.
+         */
+        get: operations["getRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/requests/{id}/body/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The bytes of a captured request, or of its response, with their own content type; 404 where none are kept
+         * @description Needs a key of level `viewer`.
+         */
+        get: operations["getRequestBody"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/requests/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a captured request through the receiver again, its signature judged as of then; the new one is captured in turn
+         * @description Needs a key of level `admin`.
+         */
+        post: operations["replayRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/settings": {
         parameters: {
             query?: never;
@@ -2614,6 +2694,225 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                /** @description The rows before this one: next_cursor of the page before */
+                before?: string;
+                /** @description That came in here only */
+                channel?: "receiver" | "bridge";
+                /** @description From here on; a mere date means its first moment, in UTC */
+                date_from?: string;
+                /** @description Up to and with here; a mere date means its last moment, in UTC */
+                date_to?: string;
+                /** @description Whose URL carries this docId */
+                doc_id?: string;
+                /** @description Sent by this HTTP method */
+                method?: string;
+                /** @description Rows to a page */
+                per_page?: number;
+                /** @description Whose URL carries this contRep */
+                repo_id?: string;
+                /** @description Answered by a status of this class */
+                status_class?: "2xx" | "3xx" | "4xx" | "5xx";
+                /** @description Answered by exactly this status */
+                status_code?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requests that reached receivers and bridges, newest first */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                /** @enum {string} */
+                                channel: "receiver" | "bridge";
+                                /** Format: date-time */
+                                created_at: string;
+                                duration_ms: number;
+                                http_method: string;
+                                query_string: string;
+                                /** Format: date-time */
+                                request_at: string;
+                                request_body_truncated: boolean;
+                                request_content_length: number;
+                                request_content_type: string | null;
+                                /** Format: date-time */
+                                response_at: string;
+                                response_body_truncated: boolean;
+                                response_content_length: number;
+                                response_content_type: string | null;
+                                source_ip: string;
+                                status_code: number;
+                                uri: string;
+                                workspace_id: string;
+                            };
+                            id: string;
+                            /** @constant */
+                            type: "captured_request";
+                        }[];
+                        meta: {
+                            next_cursor: string | null;
+                            per_page: number;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the resource */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One captured request with its headers, and its bodies where they are small text */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                /** @enum {string} */
+                                channel: "receiver" | "bridge";
+                                /** Format: date-time */
+                                created_at: string;
+                                duration_ms: number;
+                                http_method: string;
+                                query_string: string;
+                                replay_of: string | null;
+                                /** Format: date-time */
+                                request_at: string;
+                                request_body_preview: string | null;
+                                request_body_truncated: boolean;
+                                request_content_length: number;
+                                request_content_type: string | null;
+                                request_headers: {
+                                    [key: string]: string;
+                                };
+                                /** Format: date-time */
+                                response_at: string;
+                                response_body_preview: string | null;
+                                response_body_truncated: boolean;
+                                response_content_length: number;
+                                response_content_type: string | null;
+                                response_headers: {
+                                    [key: string]: string;
+                                };
+                                source_ip: string;
+                                status_code: number;
+                                uri: string;
+                                workspace_id: string;
+                            };
+                            id: string;
+                            /** @constant */
+                            type: "captured_request";
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRequestBody: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the resource */
+                id: string;
+                /** @description Whose body */
+                kind: "request" | "response";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bytes of a captured request, or of its response, with their own content type; 404 where none are kept */
+            200: {
+                headers: {
+                    "content-disposition": string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    replayRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the resource */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sends a captured request through the receiver again, its signature judged as of then; the new one is captured in turn */
+            202: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            new_request_id: string;
+                            replay_of: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description It cannot be sent again as it was: its body is not kept or was redacted, or it is a call through the bridge */
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
