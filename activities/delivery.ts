@@ -18,7 +18,12 @@ export interface ActivityDeps {
   outbound: OutboundGuard
   config: Pick<
     Config,
-    'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'
+    | 'DELIVERY_RETRY_WINDOW_MS'
+    | 'DELIVERY_ATTEMPT_TIMEOUT_MS'
+    | 'DELIVERY_CONNECT_TIMEOUT_MS'
+    | 'DELIVERY_IDLE_TIMEOUT_MS'
+    | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'
+    | 'DELIVERY_ANSWER_MAX_BYTES'
   >
 }
 
@@ -37,11 +42,18 @@ export const createActivities = (deps: ActivityDeps): Activities => ({
   attemptDelivery: async (input) => {
     const consignment = await deps.deliveries.load(input.documentId, input.destinationId)
     if (!consignment || consignment.status === 'cancelled') return { status: 'cancelled' }
-    if (consignment.status === 'delivered') return { status: 'delivered' }
+    const takesAPlace = !deps.findConnector(consignment.destination.connector)?.isMessage
+    if (consignment.status === 'delivered') {
+      // recorded by a run before this one, which may have come no further
+      if (consignment.superseded && takesAPlace)
+        await deps.deliveries.resendNewer({ documentId: input.documentId, destinationId: input.destinationId }, deps.config)
+      return { status: 'delivered' }
+    }
     if (consignment.destination.deleted) {
       await deps.deliveries.cancel(input.documentId, input.destinationId)
       return { status: 'cancelled' }
     }
+    if (consignment.status === 'failed') await deps.deliveries.reopen(input.documentId, input.destinationId)
 
     const progress: Progress = { startedAt: Date.now(), bytesSent: 0 }
     let { failures } = input
@@ -54,12 +66,19 @@ export const createActivities = (deps: ActivityDeps): Activities => ({
       heartbeat({ ...progress })
     }
 
+    if (consignment.overtaken && takesAPlace) {
+      return settle(deps, input, consignment, failures, progress, 'superseded')
+    }
     const result = await tryToDeliver(deps, input, consignment, progress)
     return settle(deps, input, consignment, result instanceof DeliveryError ? failures + 1 : failures, progress, result)
   },
 
   recordCancellation: async ({ documentId, destinationId }) => {
     await deps.deliveries.cancel(documentId, destinationId)
+  },
+
+  recordTermination: async ({ documentId, destinationId, error }) => {
+    await deps.deliveries.fail(documentId, destinationId, error)
   },
 })
 
@@ -133,32 +152,39 @@ const interrupted = () => new DeliveryError('interrupted', 'the worker was lost 
 
 /** Records the attempt and tells the workflow what is next. */
 const settle = async (
-  { deliveries }: ActivityDeps,
+  { deliveries, findConnector, config }: ActivityDeps,
   input: AttemptInput,
-  { content }: Consignment,
+  { content, overwrites, destination }: Consignment,
   failures: number,
   progress: Progress,
-  result: Receipt | DeliveryError,
+  result: Receipt | DeliveryError | 'superseded',
 ): Promise<AttemptOutcome> => {
+  const { documentId, destinationId } = input
   const record = {
-    documentId: input.documentId,
-    destinationId: input.destinationId,
+    documentId,
+    destinationId,
     contentId: content.id,
+    overwrites,
     startedAt: new Date(progress.startedAt),
     durationMs: Date.now() - progress.startedAt,
   }
+  if (result === 'superseded') {
+    await deliveries.record({ ...record, status: 'delivered', outcome: 'superseded', bytesSent: 0 })
+    return { status: 'delivered' }
+  }
   if (!(result instanceof DeliveryError)) {
-    const { path, answer, bytesSent } = result
-    const status = await deliveries.record({
+    const { path: location, answer, bytesSent } = result
+    const { status, superseded } = await deliveries.record({
       ...record,
       status: 'delivered',
       outcome: 'delivered',
-      path,
+      location,
       bytesSent,
       ...(answer && { answer }),
     })
+    if (superseded && !findConnector(destination.connector)?.isMessage) await deliveries.resendNewer({ documentId, destinationId }, config)
     if (status !== 'retrying') return { status: 'delivered' }
-    return { status, inMs: repeatMs, failures, error: 'the document was appended to while it was sent' }
+    return { status, inMs: repeatMs, failures, error: 'the document, or what lies at its path, was changed while it was sent' }
   }
 
   const next = nextTry(
@@ -168,7 +194,7 @@ const settle = async (
   )
   const retrying = next.again && !result.permanent
   const message = clipped(result.message)
-  const status = await deliveries.record({
+  const { status } = await deliveries.record({
     ...record,
     status: retrying ? 'retrying' : 'failed',
     outcome: result.code === 'interrupted' ? 'interrupted' : result.permanent ? 'permanent' : 'retryable',
@@ -177,7 +203,7 @@ const settle = async (
     bytesSent: progress.bytesSent,
   })
   if (status === 'cancelled' || status === 'delivered') return { status }
-  return retrying
+  return retrying && status === 'retrying'
     ? { status: 'retrying', inMs: next.inMs, failures, error: message }
     : { status: 'failed', error: result.permanent ? message : `${message} (gave up after ${failures} attempts)` }
 }

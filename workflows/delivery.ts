@@ -12,10 +12,12 @@ import {
   setHandler,
   sleep,
   upsertSearchAttributes,
+  uuid4,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { RetryPolicy } from '../src/domain/retry.ts'
+import { isRetryPolicy, type RetryPolicy } from '../src/domain/retry.ts'
 import {
+  documentWorkflowId,
   queries,
   searchAttributes,
   signals,
@@ -26,7 +28,8 @@ import {
   type RetryRequest,
 } from './messages.ts'
 
-const retrySignal = defineSignal<[RetryRequest]>(signals.retry)
+// what an operator types in the UI may be anything, or nothing
+const retrySignal = defineSignal<[unknown?]>(signals.retry)
 const settledSignal = defineSignal<[DeliveryState]>(signals.settled)
 const statusQuery = defineQuery<DeliveryState>(queries.status)
 
@@ -43,30 +46,37 @@ const recordingSlackMs = 60_000
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   const state: DeliveryState = { destinationId: input.destination.id, status: 'pending' }
   let policy = input.policy
-  let request: RetryRequest | undefined
-  const answered = new Set<string>()
+  let request: Required<RetryRequest> | undefined
+  const seen = new Set<string>()
 
   setHandler(statusQuery, () => state)
   setHandler(retrySignal, (asked) => {
-    if (answered.has(asked.requestId)) return
-    answered.add(asked.requestId)
-    // one that is still under way needs no retry
-    if (state.status === 'failed') request = asked
+    const { requestId = uuid4(), policy: fresh } = (asked ?? {}) as RetryRequest
+    if (seen.has(requestId)) return
+    seen.add(requestId)
+    // Kept in any case: the API says "failed" as soon as the attempt is recorded, so the request may come before the attempt's end does.
+    request = { requestId, policy: isRetryPolicy(fresh) ? fresh : input.policy }
   })
 
   try {
     for (;;) {
+      // where a retry has started this run, it is here already
+      if (request !== undefined) {
+        policy = request.policy
+        request = undefined
+        show(input, state, 'retrying')
+        await tellDocument(input, state)
+      }
       await deliverOrGiveUp(input, policy, state)
-      if (state.status !== 'failed') return state
-      await tellDocument(state)
+      if (state.status !== 'failed') break
+      await tellDocument(input, state)
 
       await condition(() => request !== undefined, input.retryWindowMs, { summary: 'waiting for a retry by hand' })
       if (request === undefined) throw ApplicationFailure.nonRetryable(state.error, 'DeliveryFailed')
-      policy = request.policy
-      request = undefined
-      show(input, state, 'retrying')
-      await tellDocument(state)
     }
+    // a document whose child this is hears of it by its end
+    if (!workflowInfo().parent) await tellDocument(input, state)
+    return state
   } catch (thrown) {
     if (isCancellation(thrown)) {
       await CancellationScope.nonCancellable(async () => {
@@ -119,14 +129,13 @@ function show(input: DeliveryInput, state: DeliveryState, status: DeliveryStatus
   if (changed && input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value: status }])
 }
 
-async function tellDocument(state: DeliveryState): Promise<void> {
-  const { parent } = workflowInfo()
-  // none where a retry started this run, after the document's own workflow had closed
-  if (!parent) return
+async function tellDocument(input: DeliveryInput, state: DeliveryState): Promise<void> {
+  // gone already where a retry started this run after everything had closed
+  const workflowId = documentWorkflowId(input.documentId, input.revision)
   try {
-    await getExternalWorkflowHandle(parent.workflowId, parent.runId).signal(settledSignal, state)
+    await getExternalWorkflowHandle(workflowId).signal(settledSignal, state)
   } catch (thrown) {
     if (isCancellation(thrown)) throw thrown
-    log.warn('the document workflow is gone', { parent: parent.workflowId })
+    log.info('the document workflow has closed', { workflowId })
   }
 }

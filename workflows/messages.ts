@@ -79,14 +79,47 @@ export interface Activities {
    */
   attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
   /** An operator has cancelled the delivery's workflow. */
-  recordCancellation(delivery: { documentId: string; destinationId: string }): Promise<void>
+  recordCancellation(delivery: DeliveryRef): Promise<void>
+  /** An operator has terminated it: it cannot tell of its end itself. */
+  recordTermination(delivery: DeliveryRef & { error: string }): Promise<void>
 }
 
-/** Asks a failed delivery for a fresh round. */
+interface BulkRetryRef {
+  bulkRetryId: string
+}
+
+export interface BulkRetryInput extends BulkRetryRef {
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  /** False where they are not registered: the server would refuse the workflow. */
+  searchAttributes: boolean
+}
+
+export interface BulkRetryActivities {
+  /** Retries the next documents. One that is run twice goes on where the first left off. */
+  retryNextPage(bulkRetry: BulkRetryRef): Promise<BulkRetryProgress>
+  /** An operator has cancelled the workflow. */
+  recordBulkRetryCancellation(bulkRetry: BulkRetryRef): Promise<void>
+}
+
+export interface BulkRetryProgress {
+  status: 'running' | 'completed' | 'cancelled'
+  matchedDocuments: number
+  retriedDocuments: number
+  retriedDeliveries: number
+}
+
+interface DeliveryRef {
+  documentId: string
+  destinationId: string
+}
+
+/** Asks a failed delivery for a fresh round. Operators may send it by hand, empty. */
 export interface RetryRequest {
   /** Senders repeat themselves: the same id counts once. */
-  requestId: string
-  policy: RetryPolicy
+  requestId?: string
+  /** Where there is none, the one that was pinned at receipt. */
+  policy?: RetryPolicy
 }
 
 export const signals = { retry: 'retry', settled: 'settled' } as const
@@ -96,6 +129,8 @@ export const queries = { status: 'status' } as const
 export const documentWorkflowId = (documentId: string, revision = 1) =>
   revision === 1 ? `document/${documentId}` : `document/${documentId}@${revision}`
 export const deliveryWorkflowId = (documentId: string, destinationId: string) => `document/${documentId}/${destinationId}`
+
+export const bulkRetryWorkflowId = (bulkRetryId: string) => `bulk-retry/${bulkRetryId}`
 
 const attributesOf = (input: Shared, more: SearchAttributePair[] = []): { typedSearchAttributes?: SearchAttributePair[] } =>
   input.searchAttributes
@@ -128,4 +163,11 @@ export const deliveryOptions = (input: DeliveryInput) => ({
     { key: searchAttributes.destination, value: input.destination.id },
     { key: searchAttributes.connector, value: input.destination.connector },
   ]),
+})
+
+export const bulkRetryOptions = (input: BulkRetryInput) => ({
+  workflowId: bulkRetryWorkflowId(input.bulkRetryId),
+  args: [input] as [BulkRetryInput],
+  staticSummary: `documents of ${input.workspace} that failed`,
+  ...(input.searchAttributes && { typedSearchAttributes: [{ key: searchAttributes.workspace, value: input.workspace }] }),
 })

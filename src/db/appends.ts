@@ -1,11 +1,10 @@
 import type { Config } from '../config.ts'
 import type { UnownedContent } from '../content/store.ts'
-import { retryPolicyOf } from '../domain/settings.ts'
 import { documentWorkflowId, type DestinationRef } from '../../workflows/messages.ts'
 import { lockArchiveDocument, type LockLimit } from './archive-locks.ts'
 import type { Database, Transaction } from './database.ts'
 import { keyOf, type DocumentMessage } from './outbox.ts'
-import type { Workflow } from './planned-documents.ts'
+import { pinnedOf, type Workflow } from './planned-documents.ts'
 import type { Source } from './sources.ts'
 
 /** A component with more bytes than before. */
@@ -121,10 +120,7 @@ const planRelay = async (
     docId,
     compId,
     destinations: reopened,
-    policy: retryPolicyOf(source.workspace.settings),
-    retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
-    attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
-    heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+    ...pinnedOf(source.workspace.settings, config),
   }
   await trx('documents').where({ id: document.id }).update({ revision })
   await trx('outbox').insert({ key: keyOf(message), message: JSON.stringify(message), due_at: dueAt })
