@@ -1,9 +1,11 @@
+import { createBulkRetryActivities } from '../activities/bulk-retry.ts'
 import { createActivities } from '../activities/delivery.ts'
 import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
 import { createS3Store } from './content/s3.ts'
 import { sweepOrphans } from './content/sweep.ts'
+import { createBulkRetries } from './db/bulk-retries.ts'
 import { openDatabase, type Database } from './db/database.ts'
 import { createDeliveries } from './db/deliveries.ts'
 import { createOutbox } from './db/outbox.ts'
@@ -62,7 +64,17 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         config,
         log,
       }),
-      createApi({ db, config, log, keyRing, outbound, findConnector, contents: stores }),
+      createApi({
+        db,
+        config,
+        log,
+        keyRing,
+        outbound,
+        findConnector,
+        contents: stores,
+        launch: launcher.launch,
+        isUnderWay: temporal.isUnderWay,
+      }),
     ],
     config,
     log,
@@ -95,7 +107,10 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
     outbound,
     config,
   })
-  const { worker, close } = await createWorker(config, activities)
+  const { worker, close } = await createWorker(config, {
+    ...activities,
+    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) }),
+  })
   const upkeep = keepUp(db, stores, config, log)
   const ended = worker.run()
   return {

@@ -1,14 +1,35 @@
-import { documentWorkflowId, type DocumentInput } from '../../workflows/messages.ts'
+import {
+  bulkRetryWorkflowId,
+  deliveryWorkflowId,
+  documentWorkflowId,
+  type DeliveryInput,
+  type DocumentInput,
+} from '../../workflows/messages.ts'
 import type { Database } from './database.ts'
 
 /** A document's workflow is to be started. Whether search attributes are registered is known only then. */
 export type DocumentMessage = { kind: 'document' } & Omit<DocumentInput, 'searchAttributes'>
 
+/** A delivery is to be made again: by its workflow where that is open, by a new one where it has closed. */
+export type RetryMessage = { kind: 'retry'; requestId: string } & Omit<DeliveryInput, 'searchAttributes'>
+
+/** The workflow of a bulk retry is to be started. */
+export interface BulkRetryMessage {
+  kind: 'bulk-retry'
+  bulkRetryId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+}
+
 /** What Temporal is to be told, committed with the change that makes it so. Sending it twice must do no harm. */
-export type OutboxMessage = DocumentMessage
+export type OutboxMessage = DocumentMessage | RetryMessage | BulkRetryMessage
 
 /** What a message is stored and removed by. */
-export const keyOf = (message: OutboxMessage): string => documentWorkflowId(message.documentId, message.revision)
+export const keyOf = (message: OutboxMessage): string => {
+  if (message.kind === 'document') return documentWorkflowId(message.documentId, message.revision)
+  if (message.kind === 'bulk-retry') return bulkRetryWorkflowId(message.bulkRetryId)
+  return `${deliveryWorkflowId(message.documentId, message.destination.id)}#${message.requestId}`
+}
 
 export const createOutbox = (db: Database) => ({
   /** Messages that have been due for at least this long, the longest first: younger ones are still being sent by the process that wrote them. */

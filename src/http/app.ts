@@ -5,6 +5,8 @@ import type { Log } from '../log.ts'
 import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
+import { attemptEndpoints } from './attempts.ts'
+import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
@@ -12,9 +14,10 @@ import { documentEndpoints, type DocumentDeps } from './documents.ts'
 import { mount, type Endpoint } from './endpoint.ts'
 import { answerErrors } from './errors.ts'
 import { repositoryEndpoints } from './repositories.ts'
+import { retryEndpoints, type RetryDeps } from './retries.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RetryDeps & BulkRetryDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] &
@@ -29,6 +32,9 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
   ...documentEndpoints(deps),
+  ...attemptEndpoints(deps),
+  ...retryEndpoints(deps),
+  ...bulkRetryEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
 ]

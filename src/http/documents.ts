@@ -17,7 +17,7 @@ const delivery = z.object({
   attempts: z.int(),
 })
 
-const attributes = z.object({
+export const documentAttributes = z.object({
   doc_id: z.string(),
   repo_id: z.string(),
   comp_id: z.string(),
@@ -28,10 +28,10 @@ const attributes = z.object({
   deliveries: z.array(delivery),
 })
 
-const document = resource('document', attributes)
+const document = resource('document', documentAttributes)
 const singleDocument = resource(
   'document',
-  attributes.extend({
+  documentAttributes.extend({
     metadata: z.object({
       erp_object_type: z.string().nullable(),
       erp_object_id: z.string().nullable(),
@@ -41,7 +41,7 @@ const singleDocument = resource(
   }),
 )
 
-const present = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
+export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
   id,
   type: 'document' as const,
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
@@ -68,7 +68,7 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       }),
       response: pageOfMany(document),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, present),
+      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, presentDocument),
     }),
 
     endpoint({
@@ -82,7 +82,7 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.find(workspaceId, params.id)
         if (!found) throw notFound()
-        return { data: present(found) }
+        return { data: presentDocument(found) }
       },
     }),
 

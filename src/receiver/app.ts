@@ -4,13 +4,13 @@ import { createAppends, type AppendConfig } from '../db/appends.ts'
 import { createArchiveDocuments } from '../db/archive-documents.ts'
 import { createCertificates } from '../db/certificates.ts'
 import type { Database } from '../db/database.ts'
+import type { DocumentMessage } from '../db/outbox.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Sources } from '../db/sources.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { workspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { Launcher } from '../temporal/launcher.ts'
 import { checkAccess, checkAddress } from './access.ts'
 import { asRefusal } from './as-refusal.ts'
 import { refusalAnswer, send, type Answer } from './answer.ts'
@@ -28,7 +28,7 @@ export interface ReceiverDeps {
   receipts: Receipts
   contents: Contents
   /** Starts the workflows of documents that have been committed. Never throws, never waits. */
-  launch: Launcher['launch']
+  launch(messages: DocumentMessage[]): void
   config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS' | 'RELAY_SIGNATURE_SKEW_MS'>
   log: Log
 }

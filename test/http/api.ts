@@ -12,7 +12,7 @@ import { findConnector } from '../../src/connectors/index.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ConnectorType } from '../../src/domain/connector-type.ts'
-import { apiEndpoints, createApi } from '../../src/http/app.ts'
+import { apiEndpoints, createApi, type EndpointDeps } from '../../src/http/app.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -81,7 +81,15 @@ export interface Api {
 /** The management API on a socket of its own. Every success is held against the schema of its endpoint, to the key. */
 export const startApi = async (
   db: Database,
-  { variables = {}, contents = {} }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore } } = {},
+  {
+    variables = {},
+    contents = {},
+    temporal = {},
+  }: {
+    variables?: Record<string, string>
+    contents?: { postgres?: ContentStore }
+    temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isUnderWay'>>
+  } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const deps = {
@@ -92,6 +100,10 @@ export const startApi = async (
     findConnector: registry,
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
     contents: { postgres: contents.postgres, s3: undefined },
+    // Temporal is asked nothing, unless a test has one: what it would be told stays in the outbox
+    launch: () => {},
+    isUnderWay: () => Promise.reject(new Error('not in this test')),
+    ...temporal,
   }
   const app = new Koa()
   app.use(createApi(deps))
