@@ -113,8 +113,10 @@ async function deliverOrGiveUp(input: DeliveryInput, policy: RetryPolicy, state:
       state.status = 'delivered'
       return
     }
+    const isFirstFailure = state.status === 'pending'
     show(input, state, outcome.status, outcome.error)
     if (outcome.status !== 'retrying') return
+    if (isFirstFailure) await tellDocument(input, state)
     failures = outcome.failures
     await sleep(outcome.inMs, { summary: `attempt ${failures + 1} of ${policy.maxRetries + 1}` })
   }
