@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { createActivities } from '../../activities/delivery.ts'
 import { findConnector } from '../../src/connectors/index.ts'
@@ -90,24 +89,22 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
     attempt,
     /** An attempt that has begun, and sends once it is let go. */
     slowAttempt: async (documentId: string) => {
-      let [go, reached] = [() => {}, false]
-      const gate = new Promise<void>((resolve) => {
-        go = resolve
-      })
+      const gate = Promise.withResolvers<void>()
+      const reached = Promise.withResolvers<void>()
       const outcome = attempt(documentId, {
         ...store,
         read: (...wanted) => {
-          reached = true
+          reached.resolve()
           return store.read(...wanted).compose(async function* (chunks: AsyncIterable<Buffer>) {
-            await gate
+            await gate.promise
             yield* chunks
           })
         },
       } as ContentStore)
-      while (!reached) await delay(10)
+      await reached.promise
       return {
         finish: () => {
-          go()
+          gate.resolve()
           return outcome
         },
       }

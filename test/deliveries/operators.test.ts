@@ -134,6 +134,7 @@ it('API and UI say the same at every step of a document that fails, is retried, 
   })
 }, 90_000)
 
+// the server that skips time tells no parent of such an end
 it('a terminated delivery has failed in API and UI, and its retry is delivered', async () => {
   await relay.run(async ({ wire }) => {
     const { receive } = await wire([{ name: 'web', config: { url: web.origin } }])
@@ -143,10 +144,28 @@ it('a terminated delivery has failed in API and UI, and its retry is delivered',
     await document.handle('web').terminate('not wanted any more')
     await until('the API', 'failed', document.status)
     await until('the document in the UI', 'failed', () => relayStatus(document))
+    expect(await relay.db('deliveries').where({ document_id: document.id }).first('last_error')).toEqual({
+      last_error: 'its workflow was ended by hand',
+    })
     answerWith(200)
     expect((await document.retry()).status).toBe(200)
     await until('the API', 'delivered', document.status)
     await until('the delivery in the UI', 'delivered', () => relayStatus(document, 'web'))
+  })
+}, 60_000)
+
+it('one command retries everything that waits at a destination', async () => {
+  answerWith(403)
+  await relay.run(async ({ wire }) => {
+    const { receive, destinations } = await wire([{ name: 'web', config: { url: web.origin } }])
+    const documents = [await receive('one'), await receive('two')]
+    for (const document of documents) await untilAllSay(document, 'web', 'failed')
+    answerWith(200)
+    const query = `WorkflowType = 'delivery' and ExecutionStatus = 'Running' and RelayStatus = 'failed' and RelayDestination = '${destinations['web']}'`
+    const signal = ['workflow', 'signal', '--address', env.address, '--name', 'retry', '--reason', 'the target is back', '--yes']
+    await run(process.env.TEST_TEMPORAL_BIN!, [...signal, '--query', query])
+    for (const document of documents) await untilAllSay(document, 'web', 'delivered')
+    expect(web.arrivals).toHaveLength(4)
   })
 }, 60_000)
 

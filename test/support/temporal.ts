@@ -18,7 +18,7 @@ const quietly = () => {
 }
 
 // the SDK gives a server five seconds to start, and a busy machine takes longer now and then
-const atLast = async <T>(start: () => Promise<T>, tries = 3): Promise<T> => {
+const atLast = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
   try {
     return await start()
   } catch (thrown) {
