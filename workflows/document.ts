@@ -64,7 +64,7 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
       } catch (thrown) {
         if (CancellationScope.current().consideredCancelled) throw thrown
         const known = states.get(destination.id)!
-        if (isCancellation(thrown)) settle({ ...known, status: 'cancelled' })
+        if (isCancellation(thrown)) settle({ destinationId: destination.id, status: 'cancelled' })
         // else its window has closed, and it has told us before
         else if (known.status !== 'failed') {
           const error = 'its workflow was ended by hand'

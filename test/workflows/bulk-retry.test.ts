@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { WorkflowFailedError } from '@temporalio/client'
 import { bulkRetryOptions, type BulkRetryActivities, type BulkRetryProgress } from '../../workflows/messages.ts'
@@ -18,6 +19,7 @@ const pages = (count: number) => {
   const activities: BulkRetryActivities = {
     retryNextPage: async (): Promise<BulkRetryProgress> => {
       seen.pages += 1
+      await delay(count === Infinity ? 300 : 0)
       return {
         status: seen.pages < count ? 'running' : 'completed',
         matchedDocuments: 200 * count,
@@ -53,7 +55,7 @@ describe('a bulk retry', () => {
     const { seen, activities } = pages(Infinity)
     await withWorker(env, activities, async (taskQueue) => {
       const handle = await start('endless', taskQueue)
-      while (seen.pages === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+      while (seen.pages === 0) await delay(10)
       await handle.cancel()
       await expect(handle.result()).rejects.toThrow(WorkflowFailedError)
     })
