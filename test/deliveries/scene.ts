@@ -42,6 +42,9 @@ export const startScene = async () => {
     },
     untilStatus: (document: RelayedDocument, status: string) =>
       until(env, `the document is ${status}`, async () => (await document.status()) === status, 5 * minute),
+    // not by awaiting its result: time would run to the window of whatever an earlier story left open, past everything at work
+    untilClosed: (document: RelayedDocument) =>
+      until(env, 'its window closes', async () => (await document.handle().describe()).status.name === 'FAILED', hour),
     /** When each attempt was asked for, by the server's clock. */
     startsOf: async (document: RelayedDocument, name: string): Promise<number[]> => {
       const { events } = await document.handle(name).fetchHistory()
