@@ -26,6 +26,8 @@ export interface ActivityDeps {
   outbound: OutboundGuard
   config: Pick<
     Config,
+    | 'DELIVERY_RETRY_WINDOW_MS'
+    | 'DELIVERY_ATTEMPT_TIMEOUT_MS'
     | 'DELIVERY_CONNECT_TIMEOUT_MS'
     | 'DELIVERY_IDLE_TIMEOUT_MS'
     | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'
@@ -58,13 +60,18 @@ export const createActivities = (deps: ActivityDeps): Activities => {
       try {
         const consignment = await deps.deliveries.load(input.documentId, input.destinationId)
         if (!consignment || consignment.status === 'cancelled') return { status: 'cancelled' }
-        if (consignment.status === 'delivered') return { status: 'delivered' }
+        if (consignment.status === 'delivered') {
+          // recorded by a run before this one, which may have come no further
+          if (consignment.superseded && takesAPlace(deps, consignment)) await deps.deliveries.resendNewer(input, deps.config)
+          return { status: 'delivered' }
+        }
         if (consignment.destination.deleted) {
           await deps.deliveries.cancel(input.documentId, input.destinationId)
           return { status: 'cancelled' }
         }
         const waitMs = place.confirm(limitsAt(consignment, limits))
         if (waitMs !== undefined) return { status: 'waiting', inMs: waitMs }
+        if (consignment.status === 'failed') await deps.deliveries.reopen(input.documentId, input.destinationId)
         return await attempt(deps, input, consignment, before)
       } finally {
         place.leave()
@@ -74,8 +81,15 @@ export const createActivities = (deps: ActivityDeps): Activities => {
     recordCancellation: async ({ documentId, destinationId }) => {
       await deps.deliveries.cancel(documentId, destinationId)
     },
+
+    recordTermination: async ({ documentId, destinationId, error }) => {
+      await deps.deliveries.fail(documentId, destinationId, error)
+    },
   }
 }
+
+/** Whether what is delivered there lies at its path, where another document of that name would take its place. */
+const takesAPlace = ({ findConnector }: ActivityDeps, { destination }: Consignment) => !findConnector(destination.connector)?.isMessage
 
 const limitsAt = ({ destination }: Consignment, limits: DestinationLimits): DestinationLimits => {
   const own = limitsOf(destination.config)
@@ -100,6 +114,7 @@ const attempt = async (
     const outcome = await settle(deps, input, consignment, failures, { startedAt, bytesSent }, interrupted())
     if (outcome.status !== 'retrying') return outcome
   }
+  if (consignment.overtaken && takesAPlace(deps, consignment)) return settle(deps, input, consignment, failures, progress, 'superseded')
   // in place of the other run's heartbeat, or that run would be counted again
   const telling = tellProgress(progress, { intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout, atOnce: cutOff })
   let result: Receipt | DeliveryError
@@ -186,32 +201,41 @@ const interrupted = () => new DeliveryError('interrupted', 'the worker was lost 
 
 /** Records the attempt and tells the workflow what is next. */
 const settle = async (
-  { deliveries }: ActivityDeps,
+  deps: ActivityDeps,
   input: AttemptInput,
-  { content }: Consignment,
+  consignment: Consignment,
   failures: number,
   progress: Progress,
-  result: Receipt | DeliveryError,
+  result: Receipt | DeliveryError | 'superseded',
 ): Promise<AttemptOutcome> => {
+  const { deliveries, config } = deps
+  const { content, overwrites } = consignment
+  const { documentId, destinationId } = input
   const record = {
-    documentId: input.documentId,
-    destinationId: input.destinationId,
+    documentId,
+    destinationId,
     contentId: content.id,
+    overwrites,
     startedAt: new Date(progress.startedAt),
     durationMs: Date.now() - progress.startedAt,
   }
+  if (result === 'superseded') {
+    await deliveries.record({ ...record, status: 'delivered', outcome: 'superseded', bytesSent: 0 })
+    return { status: 'delivered' }
+  }
   if (!(result instanceof DeliveryError)) {
-    const { path, answer, bytesSent } = result
-    const status = await deliveries.record({
+    const { path: location, answer, bytesSent } = result
+    const { status, superseded } = await deliveries.record({
       ...record,
       status: 'delivered',
       outcome: 'delivered',
-      path,
+      location,
       bytesSent,
       ...(answer && { answer }),
     })
+    if (superseded && takesAPlace(deps, consignment)) await deliveries.resendNewer({ documentId, destinationId }, config)
     if (status !== 'retrying') return { status: 'delivered' }
-    return { status, inMs: repeatMs, failures, error: 'the document was appended to while it was sent' }
+    return { status, inMs: repeatMs, failures, error: 'the document, or what lies at its path, was changed while it was sent' }
   }
 
   const next = nextTry(
@@ -221,7 +245,7 @@ const settle = async (
   )
   const retrying = next.again && !result.permanent
   const message = clipped(result.message)
-  const status = await deliveries.record({
+  const { status } = await deliveries.record({
     ...record,
     status: retrying ? 'retrying' : 'failed',
     outcome: result.code === 'interrupted' ? 'interrupted' : result.permanent ? 'permanent' : 'retryable',
@@ -230,7 +254,7 @@ const settle = async (
     bytesSent: progress.bytesSent,
   })
   if (status === 'cancelled' || status === 'delivered') return { status }
-  return retrying
+  return retrying && status === 'retrying'
     ? { status: 'retrying', inMs: next.inMs, failures, error: message }
     : { status: 'failed', error: result.permanent ? message : `${message} (gave up after ${failures} attempts)`, code: result.code }
 }

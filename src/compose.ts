@@ -1,4 +1,5 @@
 import { createBatchActivities } from '../activities/batches.ts'
+import { createBulkRetryActivities } from '../activities/bulk-retry.ts'
 import { createChoreActivities } from '../activities/chores.ts'
 import { createActivities } from '../activities/delivery.ts'
 import { createBridge } from './bridge/app.ts'
@@ -9,6 +10,7 @@ import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
 import { createS3Store } from './content/s3.ts'
+import { createBulkRetries } from './db/bulk-retries.ts'
 import { createCapturedRequests } from './db/captured-requests.ts'
 import { upsertCaptures } from './db/captures.ts'
 import { openDatabase, type Database } from './db/database.ts'
@@ -84,7 +86,19 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
       createBridge({ db, config, log, keyRing, outbound, authenticator }),
       createReference(config),
       createDownloads({ db, contents: stores, links: createDownloadLinks(config.RELAY_SECRET_KEYS), log }),
-      createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores, launch: launcher.launch, replay }),
+      createApi({
+        db,
+        config,
+        log,
+        keyRing,
+        outbound,
+        authenticator,
+        findConnector,
+        contents: stores,
+        launch: launcher.launch,
+        isUnderWay: temporal.isUnderWay,
+        replay,
+      }),
       refuseUnknown(log),
     ],
     config,
@@ -129,6 +143,7 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
       config,
     }),
     ...createBatchActivities({ db, held, sendAll: launcher.sendAll, config }),
+    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) }),
     ...createChoreActivities(choreDeps),
   }
   const { worker, close } = await createWorker(config, activities)

@@ -13,10 +13,13 @@ import {
   setHandler,
   sleep,
   upsertSearchAttributes,
+  uuid4,
   workflowInfo,
 } from '@temporalio/workflow'
 import { adviceOn } from '../src/domain/advice.ts'
+import { isRetryPolicy } from '../src/domain/retry.ts'
 import {
+  documentWorkflowId,
   nameOf,
   queries,
   searchAttributes,
@@ -29,7 +32,8 @@ import {
   type Round,
 } from './messages.ts'
 
-const retrySignal = defineSignal<[RetryRequest]>(signals.retry)
+// what an operator types in the UI may be anything, or nothing
+const retrySignal = defineSignal<[unknown?]>(signals.retry)
 const settledSignal = defineSignal<[DeliveryState]>(signals.settled)
 const statusQuery = defineQuery<DeliveryState>(queries.status)
 
@@ -47,31 +51,39 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   const { carried } = input
   const state: DeliveryState = carried?.state ?? { destinationId: input.destination.id, status: 'pending' }
   let round = carried?.round ?? roundUnder(input.policy)
-  let request: RetryRequest | undefined
+  let request = carried?.request
   const answered = new Set(carried?.answered)
-  const startAnew = () => continueAsNew<typeof delivery>({ ...input, carried: { round, state, answered: [...answered] } })
+  const startAnew = () =>
+    continueAsNew<typeof delivery>({ ...input, carried: { round, state, answered: [...answered], ...(request && { request }) } })
 
   setHandler(statusQuery, () => state)
   setHandler(retrySignal, (asked) => {
-    if (answered.has(asked.requestId)) return
-    answered.add(asked.requestId)
-    // one that is still under way needs no retry
-    if (state.status === 'failed') request = asked
+    const { requestId = uuid4(), policy: fresh } = (asked ?? {}) as RetryRequest
+    if (answered.has(requestId)) return
+    answered.add(requestId)
+    // Kept in any case: the API says "failed" as soon as the attempt is recorded, so the request may come before the attempt's end does.
+    request = { requestId, policy: isRetryPolicy(fresh) ? fresh : input.policy }
   })
 
   try {
-    for (;;) {
+    for (let goesOn = carried !== undefined; ; goesOn = false) {
+      // where a retry has started this run, it is here already; one that came in mid-round waits for its end
+      if (request !== undefined && !goesOn) {
+        round = roundUnder(request.policy)
+        request = undefined
+        show(input, state, { status: 'retrying', details: 'asked to retry by hand' })
+        await tellDocument(input, state)
+      }
       await deliverOrGiveUp(input, round, state, startAnew)
-      if (state.status !== 'failed') return state
-      await tellDocument(state)
+      if (state.status !== 'failed') break
+      await tellDocument(input, state)
 
       await condition(() => request !== undefined, input.retryWindowMs, { summary: 'waiting for a retry by hand' })
       if (request === undefined) throw ApplicationFailure.nonRetryable(`${state.error}. ${round.advice}`, 'DeliveryFailed')
-      round = roundUnder(request.policy)
-      request = undefined
-      show(input, state, { status: 'retrying', details: 'asked to retry by hand' })
-      await tellDocument(state)
     }
+    // a document whose child this is hears of it by its end
+    if (!workflowInfo().parent) await tellDocument(input, state)
+    return state
   } catch (thrown) {
     if (isCancellation(thrown)) {
       await CancellationScope.nonCancellable(async () => {
@@ -130,6 +142,7 @@ async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: Delive
     }
     if (outcome.status === 'cancelled') return show(input, state, { status: 'cancelled', details: 'its destination was deleted' })
     const { error } = outcome
+    const isFirstFailure = state.status === 'pending'
     if (outcome.status === 'failed') {
       round.advice = adviceOn(outcome.code, destination.name)
       return show(input, state, { status: 'failed', error, details: `${error}. ${round.advice}` })
@@ -137,6 +150,7 @@ async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: Delive
     round.failures = outcome.failures
     const next = `attempt ${round.failures + 1} of ${policy.maxRetries + 1}`
     show(input, state, { status: 'retrying', error, details: `${error}. It tries again by itself: ${next}` })
+    if (isFirstFailure) await tellDocument(input, state)
     await sleep(outcome.inMs, { summary: next })
   }
 }
@@ -156,14 +170,13 @@ function show(
   if (changed && input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value: status }])
 }
 
-async function tellDocument(state: DeliveryState): Promise<void> {
-  const { parent } = workflowInfo()
-  // none where a retry started this run, after the document's own workflow had closed
-  if (!parent) return
+async function tellDocument(input: DeliveryInput, state: DeliveryState): Promise<void> {
+  // gone already where a retry started this run after everything had closed
+  const workflowId = documentWorkflowId(input.documentId, input.revision)
   try {
-    await getExternalWorkflowHandle(parent.workflowId, parent.runId).signal(settledSignal, state)
+    await getExternalWorkflowHandle(workflowId).signal(settledSignal, state)
   } catch (thrown) {
     if (isCancellation(thrown)) throw thrown
-    log.warn('the document workflow is gone', { parent: parent.workflowId })
+    log.info('the document workflow has closed', { workflowId })
   }
 }

@@ -45,7 +45,7 @@ export interface DocumentInput extends Shared {
 export interface DeliveryInput extends Shared {
   destination: DestinationRef
   /** Where the run before this one stopped, as its history had become long. */
-  carried?: { round: Round; state: DeliveryState; answered: string[] }
+  carried?: { round: Round; state: DeliveryState; answered: string[]; request?: Required<RetryRequest> }
 }
 
 /** Attempts under one retry budget. */
@@ -98,7 +98,9 @@ export interface Activities {
    */
   attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
   /** An operator has cancelled the delivery's workflow. */
-  recordCancellation(delivery: { documentId: string; destinationId: string }): Promise<void>
+  recordCancellation(delivery: DeliveryRef): Promise<void>
+  /** An operator has terminated it: it cannot tell of its end itself. */
+  recordTermination(delivery: DeliveryRef & { error: string }): Promise<void>
 }
 
 /** What is worked off in batches. Names are for operators to read. */
@@ -130,11 +132,42 @@ export interface ChoreActivities {
   runChore(name: string): Promise<string>
 }
 
-/** Asks a failed delivery for a fresh round. */
+interface BulkRetryRef {
+  bulkRetryId: string
+}
+
+export interface BulkRetryInput extends BulkRetryRef {
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  /** False where they are not registered: the server would refuse the workflow. */
+  searchAttributes: boolean
+}
+
+export interface BulkRetryActivities {
+  /** Retries the next documents. One that is run twice goes on where the first left off. */
+  retryNextPage(bulkRetry: BulkRetryRef): Promise<BulkRetryProgress>
+  /** An operator has cancelled the workflow. */
+  recordBulkRetryCancellation(bulkRetry: BulkRetryRef): Promise<void>
+}
+
+export interface BulkRetryProgress {
+  status: 'running' | 'completed' | 'cancelled'
+  matchedDocuments: number
+  retriedDocuments: number
+  retriedDeliveries: number
+}
+
+interface DeliveryRef {
+  documentId: string
+  destinationId: string
+}
+
+/** Asks a failed delivery for a fresh round. Operators may send it by hand, empty. */
 export interface RetryRequest {
   /** Senders repeat themselves: the same id counts once. */
-  requestId: string
-  policy: RetryPolicy
+  requestId?: string
+  /** Where there is none, the one that was pinned at receipt. */
+  policy?: RetryPolicy
 }
 
 export const signals = { retry: 'retry', settled: 'settled', again: 'again' } as const
@@ -146,6 +179,7 @@ export const documentWorkflowId = (documentId: string, revision = 1) =>
 export const deliveryWorkflowId = (documentId: string, destinationId: string) => `document/${documentId}/${destinationId}`
 
 export const batchWorkflowId = ({ action, id }: BatchSubject) => `${action}/${id}`
+export const bulkRetryWorkflowId = (bulkRetryId: string) => `bulk-retry/${bulkRetryId}`
 
 const attributesOf = (input: Shared, more: SearchAttributePair[] = []): { typedSearchAttributes?: SearchAttributePair[] } =>
   input.searchAttributes
@@ -192,4 +226,11 @@ export const batchOptions = (subject: BatchSubject) => ({
   args: [{ subject, done: 0 }] as [BatchInput],
   signal: signals.again,
   staticSummary: `what the ${subject.by} ${subject.name} ${subject.action === 'release' || subject.by === 'connection' ? 'held' : 'was to get'}`,
+})
+
+export const bulkRetryOptions = (input: BulkRetryInput) => ({
+  workflowId: bulkRetryWorkflowId(input.bulkRetryId),
+  args: [input] as [BulkRetryInput],
+  staticSummary: `documents of ${input.workspace} that failed`,
+  ...(input.searchAttributes && { typedSearchAttributes: [{ key: searchAttributes.workspace, value: input.workspace }] }),
 })

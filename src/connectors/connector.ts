@@ -80,6 +80,8 @@ export interface Receipt {
 
 export interface Connector<Config = unknown, Credentials = unknown> {
   kind: ConnectorType
+  /** Each delivery is a message of its own (a call, a mail). Elsewhere a path holds one document, and a later one takes its place. */
+  isMessage?: boolean
   /** Strict: unknown keys are refused. Defaults are filled in by parsing. */
   config: z.ZodType<Config>
   /** Strict; every secret field carries `.meta({ secret: true })`. */

@@ -11,6 +11,7 @@ type EmailTarget = Target<EmailConfig, EmailCredentials>
 /** Sends the document as an attachment, or a link to it where it is too large. A repetition bears the same Message-ID. */
 export const email: Connector<EmailConfig, EmailCredentials> = {
   kind: 'email',
+  isMessage: true,
   config: emailConfig,
   credentials: emailCredentials,
 

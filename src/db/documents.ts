@@ -63,6 +63,19 @@ const columns = [
   'ar_object as arObject',
 ]
 
+/** Those of a workspace that a repository and a time of receipt are asked for. */
+export const documentsOf = (
+  db: Database | Transaction,
+  workspaceId: string,
+  { repoId, dateFrom, dateTo }: Pick<DocumentFilter, 'repoId' | 'dateFrom' | 'dateTo'>,
+) => {
+  const query = db('documents').where({ 'documents.workspace_id': workspaceId })
+  if (repoId !== undefined) query.where({ repo_id: repoId })
+  if (dateFrom) query.where('received_at', '>=', dateFrom)
+  if (dateTo) query.where('received_at', '<=', dateTo)
+  return query
+}
+
 export const createDocuments = (db: Database | Transaction) => {
   /** The deliveries of a whole page in one query. */
   const withDeliveries = async (documents: Omit<Document, 'deliveries'>[]): Promise<Document[]> => {
@@ -71,7 +84,7 @@ export const createDocuments = (db: Database | Transaction) => {
       `
       select
         document_id as "documentId", destination_id as "destinationId", destinations.name as "destinationName",
-        deliveries.status, delivered_at as "deliveredAt", attempts, path
+        deliveries.status, delivered_at as "deliveredAt", attempts, coalesce(location, path) as path
       from deliveries
       join destinations on destinations.id = deliveries.destination_id
       where document_id = any (?)
@@ -86,17 +99,14 @@ export const createDocuments = (db: Database | Transaction) => {
   return {
     /** Newest first. */
     list: async (workspaceId: string, filter: DocumentFilter & PageRequest): Promise<Page<Document>> => {
-      const { repoId, status, dateFrom, dateTo, ...page } = filter
-      const query = db('documents').where({ workspace_id: workspaceId })
-      if (repoId !== undefined) query.where({ repo_id: repoId })
+      const { status, page, perPage } = filter
+      const query = documentsOf(db, workspaceId, filter)
       if (status) query.where({ status })
-      if (dateFrom) query.where('received_at', '>=', dateFrom)
-      if (dateTo) query.where('received_at', '<=', dateTo)
       query.orderBy([
         { column: 'received_at', order: 'desc' },
         { column: 'id', order: 'desc' },
       ])
-      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(query, columns, page)
+      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(query, columns, { page, perPage })
       return { items: await withDeliveries(items), total }
     },
 

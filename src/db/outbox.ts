@@ -1,5 +1,6 @@
 import {
   batchWorkflowId,
+  bulkRetryWorkflowId,
   deliveryWorkflowId,
   documentWorkflowId,
   type BatchSubject,
@@ -29,8 +30,19 @@ export interface BatchMessage {
   requestId: string
 }
 
+/** A delivery is to be made again: by its workflow where that is open, by a new one where it has closed. */
+export type RetryMessage = { kind: 'retry'; requestId: string } & Omit<DeliveryInput, 'searchAttributes'>
+
+/** The workflow of a bulk retry is to be started. */
+export interface BulkRetryMessage {
+  kind: 'bulk-retry'
+  bulkRetryId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+}
+
 /** What Temporal is to be told, committed with the change that makes it so. Sending it twice must do no harm. */
-export type OutboxMessage = DocumentMessage | DeliveryMessage | StopMessage | BatchMessage
+export type OutboxMessage = DocumentMessage | DeliveryMessage | RetryMessage | StopMessage | BatchMessage | BulkRetryMessage
 
 /** What a message is stored and removed by. */
 export const keyOf = (message: OutboxMessage): string => {
@@ -39,6 +51,10 @@ export const keyOf = (message: OutboxMessage): string => {
       return documentWorkflowId(message.documentId, message.revision)
     case 'delivery':
       return deliveryWorkflowId(message.documentId, message.destination.id)
+    case 'retry':
+      return `${deliveryWorkflowId(message.documentId, message.destination.id)}#${message.requestId}`
+    case 'bulk-retry':
+      return bulkRetryWorkflowId(message.bulkRetryId)
     case 'stop':
       return `stop/${deliveryWorkflowId(message.documentId, message.destinationId)}`
     default:

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import type { Config } from '../config.ts'
 import type { UnownedContent } from '../content/store.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
-import { retryPolicyOf } from '../domain/settings.ts'
+import { retryPolicyOf, type WorkspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
 import { bindCapture, captureWith, type Capture } from './captures.ts'
 import type { Database, Transaction } from './database.ts'
@@ -44,6 +44,14 @@ export interface Heritage {
 
 export type Workflow = Pick<Config, 'DELIVERY_RETRY_WINDOW_MS' | 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 
+/** What a workflow goes by from its start on, whatever is set later. */
+export const pinnedOf = (settings: WorkspaceSettings, config: Workflow) => ({
+  policy: retryPolicyOf(settings),
+  retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
+  attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
+  heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+})
+
 // enough that writers seldom meet, few enough to add up on every read
 const countShards = 16
 const untyped = 'application/octet-stream'
@@ -72,10 +80,7 @@ export const planDocument = (arrival: Arrival, component: ReceivedComponent, her
     docId,
     compId,
     destinations,
-    policy: retryPolicyOf(source.workspace.settings),
-    retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
-    attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
-    heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+    ...pinnedOf(source.workspace.settings, config),
   }
   return { id, component, contentType, heritage, deliveries, message }
 }

@@ -3,6 +3,8 @@ import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Authenticator } from '../security/api-keys.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
+import { attemptEndpoints } from './attempts.ts'
+import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
 import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
@@ -12,9 +14,10 @@ import { mount, type Endpoint } from './endpoint.ts'
 import { answerErrors } from './errors.ts'
 import { requestEndpoints, type RequestDeps } from './requests.ts'
 import { repositoryEndpoints } from './repositories.ts'
+import { retryEndpoints, type RetryDeps } from './retries.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RequestDeps & AuditLogDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RetryDeps & BulkRetryDeps & RequestDeps & AuditLogDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
@@ -29,6 +32,9 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
   ...documentEndpoints(deps),
+  ...attemptEndpoints(deps),
+  ...retryEndpoints(deps),
+  ...bulkRetryEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
   ...requestEndpoints(deps),

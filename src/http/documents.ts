@@ -18,7 +18,7 @@ const delivery = z.object({
   attempts: z.int(),
 })
 
-const attributes = z.object({
+export const documentAttributes = z.object({
   doc_id: z.string(),
   repo_id: z.string(),
   comp_id: z.string(),
@@ -29,7 +29,7 @@ const attributes = z.object({
   deliveries: z.array(delivery),
 })
 
-const document = resource('document', attributes).meta({ id: 'Document' })
+const document = resource('document', documentAttributes).meta({ id: 'Document' })
 const metadata = z.object({
   erp_object_type: z.string().nullable(),
   erp_object_id: z.string().nullable(),
@@ -37,7 +37,7 @@ const metadata = z.object({
 })
 const singleDocument = resource(
   'document',
-  attributes.extend({
+  documentAttributes.extend({
     metadata,
     deliveries: z.array(delivery.extend({ path: z.string().describe('Where the document lies at the destination') })),
   }),
@@ -50,7 +50,7 @@ const metadataMaxCharacters = 255
 const metadataValue = z.string().min(1).max(metadataMaxCharacters).nullable().optional()
 const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
 
-const present = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
+export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
   id,
   type: 'document' as const,
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
@@ -77,7 +77,7 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       }),
       response: pageOfMany(document),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, present),
+      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, presentDocument),
     }),
 
     endpoint({
@@ -91,7 +91,7 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.find(workspaceId, params.id)
         if (!found) throw notFound()
-        return { data: present(found) }
+        return { data: presentDocument(found) }
       },
     }),
 

@@ -3,10 +3,10 @@ import type { ContentStore } from '../content/store.ts'
 import type { Appends } from '../db/appends.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
 import type { Certificates } from '../db/certificates.ts'
+import type { DocumentMessage } from '../db/outbox.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Source } from '../db/sources.ts'
 import type { Log } from '../log.ts'
-import type { Launcher } from '../temporal/launcher.ts'
 import type { Answer } from './answer.ts'
 import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
@@ -37,7 +37,7 @@ export interface CommandDeps {
   certificates: Certificates
   receipts: Receipts
   contents: Contents
-  launch: Launcher['launch']
+  launch(messages: DocumentMessage[]): void
   log: Log
   limits: BodyLimits &
     Pick<

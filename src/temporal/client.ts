@@ -1,8 +1,26 @@
 import { Client, Connection, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
-import { batchOptions, deliveryOptions, deliveryWorkflowId, documentOptions, searchAttributes } from '../../workflows/messages.ts'
+import {
+  batchOptions,
+  bulkRetryOptions,
+  deliveryOptions,
+  deliveryWorkflowId,
+  documentOptions,
+  documentWorkflowId,
+  searchAttributes,
+  signals,
+  type RetryRequest,
+} from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
-import type { BatchMessage, DeliveryMessage, DocumentMessage, OutboxMessage, StopMessage } from '../db/outbox.ts'
+import type {
+  BatchMessage,
+  BulkRetryMessage,
+  DeliveryMessage,
+  DocumentMessage,
+  OutboxMessage,
+  RetryMessage,
+  StopMessage,
+} from '../db/outbox.ts'
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
@@ -39,19 +57,19 @@ export const createTemporal = (
 
   const { TEMPORAL_TASK_QUEUE: taskQueue } = config
 
-  // the id is a business key: one that was started before stays as it is
-  const startOnce = async (
-    type: string,
-    options: ReturnType<typeof documentOptions> | ReturnType<typeof deliveryOptions>,
-  ): Promise<void> => {
+  const once = async (start: () => Promise<unknown>): Promise<void> => {
     try {
-      await within(() =>
-        client.workflow.start(type, { ...options, taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE }),
-      )
+      await within(start)
     } catch (thrown) {
       if (!(thrown instanceof WorkflowExecutionAlreadyStartedError)) throw thrown
     }
   }
+
+  type StartOptions = ReturnType<typeof documentOptions> | ReturnType<typeof deliveryOptions> | ReturnType<typeof bulkRetryOptions>
+
+  // the id is a business key: one that was started before stays as it is
+  const startOnce = (type: string, options: StartOptions) =>
+    once(() => client.workflow.start(type, { ...options, taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE }))
 
   const startDocument = async (message: DocumentMessage): Promise<void> => {
     const { kind: _, ...document } = message
@@ -61,6 +79,25 @@ export const createTemporal = (
   const startDelivery = async (message: DeliveryMessage): Promise<void> => {
     const { kind: _, ...delivery } = message
     await startOnce('delivery', deliveryOptions({ ...delivery, searchAttributes: await areRegistered() }))
+  }
+
+  const startBulkRetry = async ({ bulkRetryId, workspace }: BulkRetryMessage): Promise<void> => {
+    await startOnce('bulkRetry', bulkRetryOptions({ bulkRetryId, workspace, searchAttributes: await areRegistered() }))
+  }
+
+  // an open delivery gets the signal, a closed one is started anew with it, unless it has delivered
+  const retryDelivery = async (message: RetryMessage): Promise<void> => {
+    const { kind: _, requestId, ...delivery } = message
+    const input = { ...delivery, searchAttributes: await areRegistered() }
+    await once(() =>
+      client.workflow.signalWithStart('delivery', {
+        ...deliveryOptions(input),
+        taskQueue,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+        signal: signals.retry,
+        signalArgs: [{ requestId, policy: input.policy } satisfies RetryRequest],
+      }),
+    )
   }
 
   const stopDelivery = async ({ documentId, destinationId }: StopMessage): Promise<void> => {
@@ -82,10 +119,24 @@ export const createTemporal = (
         return startDocument(message)
       case 'delivery':
         return startDelivery(message)
+      case 'retry':
+        return retryDelivery(message)
       case 'stop':
         return stopDelivery(message)
+      case 'bulk-retry':
+        return startBulkRetry(message)
       default:
         return workOff(message)
+    }
+  }
+
+  const statusOf = async (workflowId: string): Promise<string | undefined> => {
+    try {
+      const { status } = await within(() => client.workflow.getHandle(workflowId).describe())
+      return status.name
+    } catch (thrown) {
+      if (thrown instanceof WorkflowNotFoundError) return undefined
+      throw thrown
     }
   }
 
@@ -95,6 +146,13 @@ export const createTemporal = (
     hasSearchAttributes: areRegistered,
     /** Does what a message says. A second time changes nothing. */
     send,
+    /** Whether somebody will go on with a delivery that is not at its end by the database. */
+    isUnderWay: async ({ documentId, revision, destinationId }: { documentId: string; revision: number; destinationId: string }) => {
+      const own = await statusOf(deliveryWorkflowId(documentId, destinationId))
+      // not begun yet, or delivered before an append: its document's workflow will start it
+      if (own === undefined || own === 'COMPLETED') return (await statusOf(documentWorkflowId(documentId, revision))) === 'RUNNING'
+      return own === 'RUNNING'
+    },
     /** Answers within the start timeout, or throws. */
     ping: async (): Promise<void> => {
       await within(() => connection.workflowService.getSystemInfo({}))

@@ -15,10 +15,9 @@ import { createCapturedRequests } from '../../src/db/captured-requests.ts'
 import { newId } from '../../src/ids.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ConnectorType } from '../../src/domain/connector-type.ts'
-import { apiEndpoints, createApi } from '../../src/http/app.ts'
+import { apiEndpoints, createApi, type EndpointDeps } from '../../src/http/app.ts'
 import { openAuthenticator } from '../../src/http/authenticator.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
-import type { LaunchDeps } from '../../src/http/launch.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -92,9 +91,14 @@ export const startApi = async (
   {
     variables = {},
     contents = {},
-    launch = () => {},
+    temporal = {},
     replay,
-  }: { variables?: Record<string, string>; contents?: { postgres?: ContentStore }; launch?: LaunchDeps['launch']; replay?: Replay } = {},
+  }: {
+    variables?: Record<string, string>
+    contents?: { postgres?: ContentStore }
+    temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isUnderWay'>>
+    replay?: Replay
+  } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const config = readConfig({ RELAY_PROBE_TIMEOUT_MS: '200', ...variables })
@@ -107,7 +111,10 @@ export const startApi = async (
     findConnector: registry,
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
     contents: { postgres: contents.postgres, s3: undefined },
-    launch,
+    // Temporal is asked nothing, unless a test has one: what it would be told stays in the outbox
+    launch: () => {},
+    isUnderWay: () => Promise.reject(new Error('not in this test')),
+    ...temporal,
     // what processes it is for the tests that have a receiver
     replay: replay ?? createReplay({ find: createCapturedRequests(db).findRepeatable, process: () => Promise.resolve(newId()) }),
   }

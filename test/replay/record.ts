@@ -41,6 +41,7 @@ const activitiesOf = (story: Story): Activities => {
       return story.answer(attempt, destinationId)
     },
     recordCancellation: async () => {},
+    recordTermination: async () => {},
   }
 }
 

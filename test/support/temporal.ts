@@ -18,12 +18,24 @@ export const quietly = () => {
   }
 }
 
+// the SDK gives a server five seconds to start, and a busy machine takes longer now and then
+const atLast = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
+  try {
+    return await start()
+  } catch (thrown) {
+    if (tries === 1) throw thrown
+    return atLast(start, tries - 1)
+  }
+}
+
 /** The server that skips time: hours of back-off pass in milliseconds while a test awaits a result. It lists nothing and has no schedules. */
 export const createTimeSkippingTemporal = async (): Promise<TestWorkflowEnvironment> => {
   quietly()
-  const env = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path: process.env.TEST_TIME_SKIPPING_BIN! }, extraArgs: [] },
-  })
+  const env = await atLast(() =>
+    TestWorkflowEnvironment.createTimeSkipping({
+      server: { executable: { type: 'existing-path', path: process.env.TEST_TIME_SKIPPING_BIN! }, extraArgs: [] },
+    }),
+  )
   // a child that carries an unregistered attribute would never start here, without a word
   await env.connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes: attributeTypes })
   return env

@@ -56,7 +56,7 @@ export const withRelay = async <T>(
     return await withWorker(env, activities, async (taskQueue) => {
       const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
       const { launch, ...rest } = (launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent')))
-      const api = await startApi(db, { variables: { DELIVERY_BATCH_SIZE: String(config.DELIVERY_BATCH_SIZE) }, launch })
+      const api = await startApi(db, { variables: { DELIVERY_BATCH_SIZE: String(config.DELIVERY_BATCH_SIZE) }, temporal: { launch } })
       try {
         const acme = await api.tenant(`acme/${taskQueue}`)
         return await story({ acme, held, launcher: { launch, ...rest } })

@@ -43,6 +43,7 @@ test('a workspace whose documents wait in line by the hundred does not hold up t
       return { status: 'delivered' }
     },
     recordCancellation: async () => {},
+    recordTermination: async () => {},
   }
   for (let started = 0; started < waiting; started += 20) await Promise.all(Array.from({ length: 20 }, () => start('acme/busy')))
   const single = await start('acme/quiet')

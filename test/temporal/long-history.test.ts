@@ -42,6 +42,7 @@ test('a delivery that waits and waits goes on in a new run, with its round, its 
       return attempts.length <= 15 ? { status: 'waiting', inMs: 10 } : { status: 'delivered' }
     },
     recordCancellation: async () => {},
+    recordTermination: async () => {},
   }
   await withWorker(env, activities, async (taskQueue) => {
     const handle = await env.client.workflow.start('document', { ...documentOptions(input), taskQueue })

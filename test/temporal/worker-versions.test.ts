@@ -24,7 +24,11 @@ const deploymentName = 'document-relay'
 
 /** A worker of this version, whose attempts end this way. */
 const startVersion = async (buildId: string, taskQueue: string, outcome: AttemptOutcome) => {
-  const activities: Activities = { attemptDelivery: async () => outcome, recordCancellation: async () => {} }
+  const activities: Activities = {
+    attemptDelivery: async () => outcome,
+    recordCancellation: async () => {},
+    recordTermination: async () => {},
+  }
   const config = testConfig({ TEMPORAL_ADDRESS: env.address, TEMPORAL_TASK_QUEUE: taskQueue, TEMPORAL_WORKER_BUILD_ID: buildId })
   const { worker, close } = await createWorker(config, activities, { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } })
   const ended = worker.run()

@@ -1,23 +1,17 @@
-import { randomUUID } from 'node:crypto'
 import { WorkflowFailedError } from '@temporalio/client'
 import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
-import { activityInfo } from '@temporalio/activity'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { nextTry } from '../../src/domain/retry.ts'
 import {
   deliveryOptions,
   deliveryWorkflowId,
   documentOptions,
   signals,
   type Activities,
-  type AttemptInput,
-  type AttemptOutcome,
   type DocumentInput,
   type DeliveryState,
 } from '../../workflows/messages.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
-
-const hour = 3_600_000
+import { documentTo, hour, scripted } from './scripted.ts'
 
 let env: TestWorkflowEnvironment
 
@@ -26,43 +20,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await env.teardown()
-})
-
-/** Activities whose outcomes the test dictates: what a target answers to the nth attempt. The rules of retry are the real ones. */
-const scripted = (answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused' | 'busy') => {
-  const attempts: { destinationId: string; atMs: number; input: AttemptInput }[] = []
-  const cancelled: string[] = []
-  const activities: Activities = {
-    attemptDelivery: async (input: AttemptInput): Promise<AttemptOutcome> => {
-      attempts.push({ destinationId: input.destinationId, atMs: activityInfo().scheduledTimestampMs, input })
-      const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
-      const answered = answer(input.destinationId, count)
-      if (answered === 'delivered') return { status: 'delivered' }
-      if (answered === 'refused') return { status: 'failed', error: 'credentials refused', code: 'credentials_refused' }
-      if (answered === 'busy') return { status: 'waiting', inMs: hour }
-      const failures = input.failures + 1
-      const next = nextTry(input.policy, { failures, remainingMs: input.remainingMs }, 0)
-      return next.again ? { status: 'retrying', inMs: next.inMs, failures, error: 'HTTP 503' } : { status: 'failed', error: 'HTTP 503' }
-    },
-    recordCancellation: async ({ destinationId }) => {
-      cancelled.push(destinationId)
-    },
-  }
-  return { activities, attempts, cancelled, of: (id: string) => attempts.filter((attempt) => attempt.destinationId === id) }
-}
-
-const documentTo = (...names: string[]): DocumentInput => ({
-  documentId: randomUUID(),
-  workspace: 'acme/invoices',
-  repoId: 'Z1',
-  docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
-  compId: 'data',
-  destinations: names.map((name) => ({ id: name, name, connector: 'webhook' })),
-  policy: { maxRetries: 10, ttlMs: 24 * hour, initialIntervalMs: hour, maxIntervalMs: 4 * hour },
-  retryWindowMs: 7 * 24 * hour,
-  attemptTimeoutMs: hour,
-  heartbeatTimeoutMs: 30_000,
-  searchAttributes: true,
 })
 
 const start = (input: DocumentInput, taskQueue: string) => env.client.workflow.start('document', { ...documentOptions(input), taskQueue })

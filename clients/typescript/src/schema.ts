@@ -85,6 +85,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/bulk-retries/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How far a bulk retry is
+         * @description Needs a key of level `viewer`.
+         */
+        get: operations["getBulkRetry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/bulk-retries/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stops a bulk retry before its next document; what it has retried stays so
+         * @description Needs a key of level `member`.
+         */
+        post: operations["cancelBulkRetry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/connections": {
         parameters: {
             query?: never;
@@ -269,6 +309,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/{id}/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Every delivery attempt of a document, oldest first: how long it took, what came of it, and what the target answered
+         * @description Needs a key of level `viewer`.
+         */
+        get: operations["listDocumentAttempts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents/{id}/content": {
         parameters: {
             query?: never;
@@ -289,6 +349,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/{id}/deliveries/{destinationId}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retries one delivery that has failed, was left behind, or is held by nothing any more
+         * @description Needs a key of level `member`. A success is in the audit log as `document.retried`.
+         */
+        post: operations["retryDocumentDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/documents/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retries every failed delivery of a document, with a fresh retry budget; what was delivered is not delivered again
+         * @description Needs a key of level `member`. A success is in the audit log as `document.retried`.
+         */
+        post: operations["retryDocument"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents/by-doc-id/{repo_id}/{doc_id}/metadata": {
         parameters: {
             query?: never;
@@ -303,6 +403,26 @@ export interface paths {
          */
         put: operations["putDocumentsByDocIdMetadata"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/documents/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retries every failed delivery that the filters match, in the background; a dry run (200) only counts them
+         * @description Needs a key of level `member`. A success is in the audit log as `document.retried`.
+         */
+        post: operations["retryDocuments"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1583,6 +1703,119 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getBulkRetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the resource */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far a bulk retry is */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                /** Format: date-time */
+                                created_at: string | null;
+                                /** Format: date-time */
+                                ended_at: string | null;
+                                filter: {
+                                    /** Format: date-time */
+                                    date_from?: string;
+                                    /** Format: date-time */
+                                    date_to?: string;
+                                    destination_id?: string;
+                                    repo_id?: string;
+                                };
+                                matched_deliveries: number;
+                                matched_documents: number;
+                                retried_deliveries: number;
+                                retried_documents: number;
+                                /** @enum {string} */
+                                status: "dry_run" | "running" | "completed" | "cancelled";
+                            };
+                            id: string | null;
+                            /** @constant */
+                            type: "bulk_retry";
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    cancelBulkRetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the resource */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Stops a bulk retry before its next document; what it has retried stays so */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                /** Format: date-time */
+                                created_at: string | null;
+                                /** Format: date-time */
+                                ended_at: string | null;
+                                filter: {
+                                    /** Format: date-time */
+                                    date_from?: string;
+                                    /** Format: date-time */
+                                    date_to?: string;
+                                    destination_id?: string;
+                                    repo_id?: string;
+                                };
+                                matched_deliveries: number;
+                                matched_documents: number;
+                                retried_deliveries: number;
+                                retried_documents: number;
+                                /** @enum {string} */
+                                status: "dry_run" | "running" | "completed" | "cancelled";
+                            };
+                            id: string | null;
+                            /** @constant */
+                            type: "bulk_retry";
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listConnections: {
         parameters: {
             query?: {
@@ -2225,6 +2458,70 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listDocumentAttempts: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1 */
+                page?: number;
+                /** @description Rows to a page */
+                per_page?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the resource */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Every delivery attempt of a document, oldest first: how long it took, what came of it, and what the target answered */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                answer: {
+                                    [key: string]: unknown;
+                                } | null;
+                                bytes_sent: number | null;
+                                destination_id: string;
+                                destination_name: string;
+                                duration_ms: number;
+                                error: {
+                                    code: string;
+                                    message: string;
+                                } | null;
+                                number: number;
+                                /** @enum {string} */
+                                outcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
+                                /** Format: date-time */
+                                started_at: string;
+                            };
+                            id: string;
+                            /** @constant */
+                            type: "delivery_attempt";
+                        }[];
+                        meta: {
+                            current_page: number;
+                            per_page: number;
+                            total: number;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getDocumentContent: {
         parameters: {
             query?: never;
@@ -2250,6 +2547,115 @@ export interface operations {
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    retryDocumentDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                destinationId: string;
+                /** @description The id of the resource */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Retries one delivery that has failed, was left behind, or is held by nothing any more */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                deliveries: {
+                                    attempts: number;
+                                    /** Format: date-time */
+                                    delivered_at: string | null;
+                                    destination_id: string;
+                                    destination_name: string;
+                                    /** @enum {string} */
+                                    status: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
+                                }[];
+                                doc_id: string;
+                                /** Format: date-time */
+                                received_at: string;
+                                repo_id: string;
+                                /** @enum {string} */
+                                status: "pending" | "delivered" | "failed" | "retrying" | "discarded";
+                            };
+                            id: string;
+                            /** @constant */
+                            type: "document";
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    retryDocument: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the resource */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Retries every failed delivery of a document, with a fresh retry budget; what was delivered is not delivered again */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                deliveries: {
+                                    attempts: number;
+                                    /** Format: date-time */
+                                    delivered_at: string | null;
+                                    destination_id: string;
+                                    destination_name: string;
+                                    /** @enum {string} */
+                                    status: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
+                                }[];
+                                doc_id: string;
+                                /** Format: date-time */
+                                received_at: string;
+                                repo_id: string;
+                                /** @enum {string} */
+                                status: "pending" | "delivered" | "failed" | "retrying" | "discarded";
+                            };
+                            id: string;
+                            /** @constant */
+                            type: "document";
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
@@ -2310,6 +2716,84 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    retryDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "dry_run": false,
+                 *       "repo_id": "...",
+                 *       "destination_id": "...",
+                 *       "date_from": "2026-11-21T09:00:00.000Z",
+                 *       "date_to": "2026-11-21T09:00:00.000Z"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description From here on; a mere date means its first moment, in UTC */
+                    date_from?: string;
+                    /** @description Up to and with here; a mere date means its last moment, in UTC */
+                    date_to?: string;
+                    destination_id?: string;
+                    /** @default false */
+                    dry_run?: boolean;
+                    repo_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Retries every failed delivery that the filters match, in the background; a dry run (200) only counts them */
+            202: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                /** Format: date-time */
+                                created_at: string | null;
+                                /** Format: date-time */
+                                ended_at: string | null;
+                                filter: {
+                                    /** Format: date-time */
+                                    date_from?: string;
+                                    /** Format: date-time */
+                                    date_to?: string;
+                                    destination_id?: string;
+                                    repo_id?: string;
+                                };
+                                matched_deliveries: number;
+                                matched_documents: number;
+                                retried_deliveries: number;
+                                retried_documents: number;
+                                /** @enum {string} */
+                                status: "dry_run" | "running" | "completed" | "cancelled";
+                            };
+                            id: string | null;
+                            /** @constant */
+                            type: "bulk_retry";
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
