@@ -40,6 +40,13 @@ export default {
       to: { path: '^src/(http|receiver|bridge)/', pathNot: '^src/($1/|http/(body|errors|faults)\\.ts$)' },
     },
     {
+      name: 'capture-knows-no-channel',
+      comment: 'receiver and bridge tell it what there was; it asks nobody',
+      severity: 'error',
+      from: { path: '^src/capture/' },
+      to: { path: '^src/(http|receiver|bridge|temporal)/' },
+    },
+    {
       name: 'temporal-through-its-client-only',
       severity: 'error',
       from: { path: '^src/(http|receiver|bridge)/' },

@@ -1,67 +1,132 @@
-import { cancellationSignal, heartbeat, activityInfo, CancelledFailure } from '@temporalio/activity'
+import { cancellationSignal, activityInfo, CancelledFailure } from '@temporalio/activity'
 import type { Config } from '../src/config.ts'
 import { DeliveryError, type Connector, type Parcel, type Receipt } from '../src/connectors/connector.ts'
 import { parseTarget } from '../src/connectors/index.ts'
+import { limitsOf } from '../src/connectors/limits.ts'
 import type { ContentStore } from '../src/content/store.ts'
 import type { Consignment, Deliveries } from '../src/db/deliveries.ts'
 import type { ConnectorType } from '../src/domain/connector-type.ts'
 import { nextTry } from '../src/domain/retry.ts'
 import { messageOf } from '../src/errors.ts'
 import type { OutboundGuard } from '../src/security/outbound.ts'
+import type { KeyRing } from '../src/security/seal.ts'
 import type { Activities, AttemptInput, AttemptOutcome } from '../workflows/messages.ts'
+import { createPlaces, type DestinationLimits } from './places.ts'
+import { tellProgress, toldBefore, type Progress } from './progress.ts'
+import { sealedUploads, stopped } from './uploads.ts'
 
 export interface ActivityDeps {
   deliveries: Deliveries
   contents: Record<Consignment['content']['store'], ContentStore | undefined>
   findConnector(kind: ConnectorType): Connector | undefined
   openCredentials(consignment: Consignment): unknown
+  /** Where the bytes can be fetched without a key; undefined where nobody knows how we are reached. */
+  downloadUrl(workspaceId: string, documentId: string): string | undefined
+  keyRing: KeyRing
   outbound: OutboundGuard
   config: Pick<
     Config,
-    'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'
+    | 'DELIVERY_RETRY_WINDOW_MS'
+    | 'DELIVERY_ATTEMPT_TIMEOUT_MS'
+    | 'DELIVERY_CONNECT_TIMEOUT_MS'
+    | 'DELIVERY_IDLE_TIMEOUT_MS'
+    | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'
+    | 'DELIVERY_ANSWER_MAX_BYTES'
+    | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'
+    | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
+    | 'DELIVERY_BUSY_MAX_WAIT_MS'
+    | 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'
   >
 }
 
-/** What a heartbeat carries: enough for the next run to tell that this one was cut off. */
-interface Progress {
-  startedAt: number
-  bytesSent: number
+/** Thin hands of the workflows. Each may run twice: a delivery that has ended is not attempted again. */
+export const createActivities = (deps: ActivityDeps): Activities => {
+  const { config } = deps
+  const limits = {
+    maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+    maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+  }
+  const places = createPlaces(
+    { slots: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS, limits, maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS },
+    Date.now,
+    Math.random,
+  )
+
+  return {
+    attemptDelivery: async (input) => {
+      const before = toldBefore(activityInfo().heartbeatDetails)
+      const place = places.enter(input.destinationId, { waited: (input.waits ?? 0) > 0, resumes: before !== undefined })
+      if ('waitMs' in place) return { status: 'waiting', inMs: place.waitMs }
+      try {
+        const consignment = await deps.deliveries.load(input.documentId, input.destinationId)
+        if (!consignment || consignment.status === 'cancelled') return { status: 'cancelled' }
+        if (consignment.status === 'delivered') {
+          // recorded by a run before this one, which may have come no further
+          if (consignment.superseded && takesAPlace(deps, consignment)) await deps.deliveries.resendNewer(input, deps.config)
+          return { status: 'delivered' }
+        }
+        if (consignment.destination.deleted) {
+          await deps.deliveries.cancel(input.documentId, input.destinationId)
+          return { status: 'cancelled' }
+        }
+        const waitMs = place.confirm(limitsAt(consignment, limits))
+        if (waitMs !== undefined) return { status: 'waiting', inMs: waitMs }
+        if (consignment.status === 'failed') await deps.deliveries.reopen(input.documentId, input.destinationId)
+        return await attempt(deps, input, consignment, before)
+      } finally {
+        place.leave()
+      }
+    },
+
+    recordCancellation: async ({ documentId, destinationId }) => {
+      await deps.deliveries.cancel(documentId, destinationId)
+    },
+
+    recordTermination: async ({ documentId, destinationId, error }) => {
+      await deps.deliveries.fail(documentId, destinationId, error)
+    },
+  }
 }
 
-// a heartbeat is a call to the server: an attempt that is over sooner than this sends none
-const firstHeartbeatMs = 1_000
+/** Whether what is delivered there lies at its path, where another document of that name would take its place. */
+const takesAPlace = ({ findConnector }: ActivityDeps, { destination }: Consignment) => !findConnector(destination.connector)?.isMessage
+
+const limitsAt = ({ destination }: Consignment, limits: DestinationLimits): DestinationLimits => {
+  const own = limitsOf(destination.config)
+  return {
+    maxConcurrent: own.max_concurrent_deliveries ?? limits.maxConcurrent,
+    maxPerMinute: own.max_deliveries_per_minute ?? limits.maxPerMinute,
+  }
+}
+
+const attempt = async (
+  deps: ActivityDeps,
+  input: AttemptInput,
+  consignment: Consignment,
+  before: Partial<Progress> | undefined,
+): Promise<AttemptOutcome> => {
+  const progress: Progress = { startedAt: Date.now(), bytesSent: 0, saved: before?.saved }
+  let { failures } = input
+  const cutOff = before?.startedAt !== undefined
+  if (cutOff) {
+    failures += 1
+    const { startedAt = progress.startedAt, bytesSent = 0 } = before
+    const outcome = await settle(deps, input, consignment, failures, { startedAt, bytesSent }, interrupted())
+    if (outcome.status !== 'retrying') return outcome
+  }
+  if (consignment.overtaken && takesAPlace(deps, consignment)) return settle(deps, input, consignment, failures, progress, 'superseded')
+  // in place of the other run's heartbeat, or that run would be counted again
+  const telling = tellProgress(progress, { intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout, atOnce: cutOff })
+  let result: Receipt | DeliveryError
+  try {
+    result = await tryToDeliver(deps, input, consignment, progress, telling.save)
+  } finally {
+    telling.stop()
+  }
+  return settle(deps, input, consignment, result instanceof DeliveryError ? failures + 1 : failures, progress, result)
+}
+
 const heartbeatsPerTimeout = 3
-
-/** Thin hands of the workflows. Each may run twice: a delivery that has ended is not attempted again. */
-export const createActivities = (deps: ActivityDeps): Activities => ({
-  attemptDelivery: async (input) => {
-    const consignment = await deps.deliveries.load(input.documentId, input.destinationId)
-    if (!consignment || consignment.status === 'cancelled') return { status: 'cancelled' }
-    if (consignment.status === 'delivered') return { status: 'delivered' }
-    if (consignment.destination.deleted) {
-      await deps.deliveries.cancel(input.documentId, input.destinationId)
-      return { status: 'cancelled' }
-    }
-
-    const progress: Progress = { startedAt: Date.now(), bytesSent: 0 }
-    let { failures } = input
-    const cutOff = activityInfo().heartbeatDetails as Progress | undefined
-    if (cutOff) {
-      failures += 1
-      const outcome = await settle(deps, input, consignment, failures, cutOff, interrupted())
-      if (outcome.status !== 'retrying') return outcome
-      // in place of the other run's, or that one would be counted again
-      heartbeat({ ...progress })
-    }
-
-    const result = await tryToDeliver(deps, input, consignment, progress)
-    return settle(deps, input, consignment, result instanceof DeliveryError ? failures + 1 : failures, progress, result)
-  },
-
-  recordCancellation: async ({ documentId, destinationId }) => {
-    await deps.deliveries.cancel(documentId, destinationId)
-  },
-})
 
 /** What came of it, as a value. @throws CancelledFailure where the workflow or the worker's shutdown ended it */
 const tryToDeliver = async (
@@ -69,14 +134,15 @@ const tryToDeliver = async (
   input: AttemptInput,
   consignment: Consignment,
   progress: Progress,
+  save: (sealed: string) => void,
 ): Promise<Receipt | DeliveryError> => {
   const { config } = deps
   const timeUp = AbortSignal.timeout(input.attemptTimeoutMs)
-  const beats = beatWhile(progress, config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout)
+  const uploads = sealedUploads(deps.keyRing, input)
   try {
     const { connector, target } = readTarget(deps, consignment)
     return await connector.deliver(toParcel(deps, input, consignment), target, {
-      signal: AbortSignal.any([cancellationSignal(), timeUp]),
+      signal: AbortSignal.any([stopped(cancellationSignal()), timeUp]),
       onProgress: (bytesSent) => {
         progress.bytesSent = bytesSent
       },
@@ -84,13 +150,13 @@ const tryToDeliver = async (
       connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
       idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
       answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
+      saved: progress.saved === undefined ? undefined : uploads.open(progress.saved),
+      save: (state) => save(uploads.seal(state)),
     })
   } catch (thrown) {
     if (cancellationSignal().aborted) throw new CancelledFailure('the attempt was stopped')
     if (timeUp.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)
     return thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
-  } finally {
-    beats.stop()
   }
 }
 
@@ -107,7 +173,7 @@ const readTarget = (deps: ActivityDeps, consignment: Consignment) => {
 }
 
 const toParcel = (deps: ActivityDeps, input: AttemptInput, consignment: Consignment): Parcel => {
-  const { content, docId, compId, repoId, contentType, receivedAt, path } = consignment
+  const { content, workspaceId, docId, compId, arObject, repoId, contentType, receivedAt, path } = consignment
   const store = deps.contents[content.store]
   if (!store)
     throw new DeliveryError(
@@ -120,12 +186,14 @@ const toParcel = (deps: ActivityDeps, input: AttemptInput, consignment: Consignm
     repoId,
     docId,
     compId,
+    arObject,
     path,
     contentType,
     sizeBytes: content.sizeBytes,
     sha256: content.sha256.toString('hex'),
     receivedAt,
     open: (start = 0) => store.read(content, { start }),
+    downloadUrl: () => deps.downloadUrl(workspaceId, input.documentId),
   }
 }
 
@@ -133,32 +201,41 @@ const interrupted = () => new DeliveryError('interrupted', 'the worker was lost 
 
 /** Records the attempt and tells the workflow what is next. */
 const settle = async (
-  { deliveries }: ActivityDeps,
+  deps: ActivityDeps,
   input: AttemptInput,
-  { content }: Consignment,
+  consignment: Consignment,
   failures: number,
   progress: Progress,
-  result: Receipt | DeliveryError,
+  result: Receipt | DeliveryError | 'superseded',
 ): Promise<AttemptOutcome> => {
+  const { deliveries, config } = deps
+  const { content, overwrites } = consignment
+  const { documentId, destinationId } = input
   const record = {
-    documentId: input.documentId,
-    destinationId: input.destinationId,
+    documentId,
+    destinationId,
     contentId: content.id,
+    overwrites,
     startedAt: new Date(progress.startedAt),
     durationMs: Date.now() - progress.startedAt,
   }
+  if (result === 'superseded') {
+    await deliveries.record({ ...record, status: 'delivered', outcome: 'superseded', bytesSent: 0 })
+    return { status: 'delivered' }
+  }
   if (!(result instanceof DeliveryError)) {
-    const { path, answer, bytesSent } = result
-    const status = await deliveries.record({
+    const { path: location, answer, bytesSent } = result
+    const { status, superseded } = await deliveries.record({
       ...record,
       status: 'delivered',
       outcome: 'delivered',
-      path,
+      location,
       bytesSent,
       ...(answer && { answer }),
     })
+    if (superseded && takesAPlace(deps, consignment)) await deliveries.resendNewer({ documentId, destinationId }, config)
     if (status !== 'retrying') return { status: 'delivered' }
-    return { status, inMs: repeatMs, failures, error: 'the document was appended to while it was sent' }
+    return { status, inMs: repeatMs, failures, error: 'the document, or what lies at its path, was changed while it was sent' }
   }
 
   const next = nextTry(
@@ -168,7 +245,7 @@ const settle = async (
   )
   const retrying = next.again && !result.permanent
   const message = clipped(result.message)
-  const status = await deliveries.record({
+  const { status } = await deliveries.record({
     ...record,
     status: retrying ? 'retrying' : 'failed',
     outcome: result.code === 'interrupted' ? 'interrupted' : result.permanent ? 'permanent' : 'retryable',
@@ -177,9 +254,9 @@ const settle = async (
     bytesSent: progress.bytesSent,
   })
   if (status === 'cancelled' || status === 'delivered') return { status }
-  return retrying
+  return retrying && status === 'retrying'
     ? { status: 'retrying', inMs: next.inMs, failures, error: message }
-    : { status: 'failed', error: result.permanent ? message : `${message} (gave up after ${failures} attempts)` }
+    : { status: 'failed', error: result.permanent ? message : `${message} (gave up after ${failures} attempts)`, code: result.code }
 }
 
 // an append seldom comes alone
@@ -187,27 +264,3 @@ const repeatMs = 10_000
 
 const messageMaxCharacters = 1_000
 const clipped = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)
-
-const beatWhile = (progress: Progress, intervalMs: number) => {
-  let beaten = false
-  const beat = () => {
-    beaten = true
-    heartbeat({ ...progress })
-  }
-  let interval: NodeJS.Timeout | undefined
-  const first = setTimeout(
-    () => {
-      beat()
-      interval = setInterval(beat, intervalMs)
-    },
-    Math.min(firstHeartbeatMs, intervalMs),
-  )
-  return {
-    stop: () => {
-      clearTimeout(first)
-      clearInterval(interval)
-      // over, one way or the other: should recording it fail, the next run must not take it for cut off
-      if (beaten) heartbeat()
-    },
-  }
-}

@@ -1,6 +1,3 @@
-// `npm run docs` writes docs/configuration.md from the schema that reads the environment; a test holds the two together.
-import { writeFile } from 'node:fs/promises'
-import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import { environment } from '../src/config.ts'
 
@@ -10,6 +7,7 @@ const defaultOf = (field: z.ZodType): string => {
   return shown && `\`${shown}\``
 }
 
+/** docs/configuration.md, from the schema that reads the environment. */
 export const configurationPage = (): string => {
   const rows = Object.entries(environment.shape).map(
     ([name, field]) => `| \`${name}\` | ${defaultOf(field)} | ${field.description ?? ''} |`,
@@ -23,8 +21,4 @@ variables and profiles (\`TEMPORAL_ADDRESS\`, \`TEMPORAL_NAMESPACE\`, \`TEMPORAL
 |---|---|---|
 ${rows.join('\n')}
 `
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  await writeFile(new URL('configuration.md', import.meta.url), configurationPage())
 }

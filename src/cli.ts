@@ -87,6 +87,15 @@ export const createCli = (variables: Variables): Command => {
       if (findings.some(({ ok }) => !ok)) process.exitCode = 1
     })
 
+  program
+    .command('openapi')
+    .description('print the description of the management API (OpenAPI 3.1, JSON)')
+    .addOption(json)
+    .action(async () => {
+      const { describeApi } = await import('./http/description.ts')
+      answer(describeApi())
+    })
+
   addWorkspaceCommands(program, config, json)
   addKeyCommands(program, config, json)
   addSealingKeyCommands(program, config, json)

@@ -1,34 +1,46 @@
+import { createBatchActivities } from '../activities/batches.ts'
+import { createBulkRetryActivities } from '../activities/bulk-retry.ts'
+import { createChoreActivities } from '../activities/chores.ts'
 import { createActivities } from '../activities/delivery.ts'
 import { createBridge } from './bridge/app.ts'
+import { createCaptureQueue } from './capture/queue.ts'
+import { createReplay } from './capture/replay.ts'
+import { allChores, runChoresHere, type ChoreDeps } from './chores.ts'
 import type { Config } from './config.ts'
 import { findConnector } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
 import { createS3Store } from './content/s3.ts'
-import { sweepOrphans } from './content/sweep.ts'
+import { createBulkRetries } from './db/bulk-retries.ts'
+import { createCapturedRequests } from './db/captured-requests.ts'
+import { upsertCaptures } from './db/captures.ts'
 import { openDatabase, type Database } from './db/database.ts'
 import { createDeliveries } from './db/deliveries.ts'
+import { createHeld } from './db/held.ts'
 import { createOutbox } from './db/outbox.ts'
-import { ensurePartitions } from './db/partitions.ts'
 import { createReceipts } from './db/receipts.ts'
 import { createSources } from './db/sources.ts'
+import { messageOf } from './errors.ts'
 import { createApi } from './http/app.ts'
 import { openAuthenticator } from './http/authenticator.ts'
+import { refuseUnknown } from './http/errors.ts'
+import { createReference } from './http/reference.ts'
+import { createDownloads } from './http/download.ts'
 import type { Log } from './log.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
+import { createDownloadLinks, createDownloadUrl } from './security/download-link.ts'
 import { createOutboundGuard } from './security/outbound.ts'
 import { createKeyRing, credentialsOf } from './security/seal.ts'
 import { serve, type Listening } from './serve.ts'
-import { openTemporal } from './temporal/client.ts'
+import { openTemporal, type OpenTemporal } from './temporal/client.ts'
 import { createLauncher } from './temporal/launcher.ts'
+import { createSchedules } from './temporal/schedules.ts'
 import { createWorker } from './temporal/worker.ts'
 
 /** A part of the relay that runs until it is stopped. */
 export interface Running {
   stop(): Promise<void>
 }
-
-type Stores = ReturnType<typeof storesOf>['stores']
 
 const storesOf = (db: Database, config: Config) => {
   const postgres = createPostgresStore(db)
@@ -47,6 +59,19 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const authenticator = openAuthenticator(db, config)
 
+  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
+  const receiver = createReceiver({
+    db,
+    sources: createSources(db),
+    receipts: createReceipts(db, config),
+    contents: { stores, writeTo },
+    captures,
+    launch: launcher.launch,
+    config,
+    log,
+  })
+  const replay = createReplay({ find: createCapturedRequests(db).findRepeatable, process: receiver.replay })
+
   const listening = await serve(
     [
       createProbes(
@@ -55,27 +80,35 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
           { name: 'temporal', check: temporal.ping },
         ],
         outbox.count,
+        captures.metrics,
       ),
-      createReceiver({
+      receiver.middleware,
+      createBridge({ db, config, log, keyRing, outbound, authenticator }),
+      createReference(config),
+      createDownloads({ db, contents: stores, links: createDownloadLinks(config.RELAY_SECRET_KEYS), log }),
+      createApi({
         db,
-        sources: createSources(db),
-        receipts: createReceipts(db, config),
-        contents: { stores, writeTo },
-        launch: launcher.launch,
         config,
         log,
+        keyRing,
+        outbound,
+        authenticator,
+        findConnector,
+        contents: stores,
+        launch: launcher.launch,
+        isUnderWay: temporal.isUnderWay,
+        replay,
       }),
-      createBridge({ db, config, log, keyRing, outbound, authenticator }),
-      createApi({ db, config, log, keyRing, outbound, authenticator, findConnector, contents: stores }),
+      refuseUnknown(log),
     ],
     config,
     log,
   )
-  launcher.startSweeping()
   return {
     ...listening,
     stop: async () => {
       await listening.close()
+      await captures.close()
       await launcher.close()
       await outbound.close()
       await temporal.close()
@@ -84,30 +117,46 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
   }
 }
 
-/** Runs workflows and attempts. */
+/** Runs workflows, attempts and chores. */
 export const startWorker = async (config: Config, log: Log): Promise<Running & { ended: Promise<void> }> => {
   const db = openDatabase(config, 'worker', log)
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const { stores } = storesOf(db, config)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
-  const activities = createActivities({
-    deliveries: createDeliveries(db),
-    contents: stores,
-    findConnector,
-    openCredentials: ({ workspaceId, destination }) =>
-      keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
-    outbound,
-    config,
-  })
+  const temporal = openTemporal(config)
+  const launcher = createLauncher(temporal, createOutbox(db), config, log)
+  const held = createHeld(db, config)
+  const choreDeps = { db, stores, held, launcher, config }
+  const activities = {
+    ...createActivities({
+      deliveries: createDeliveries(db),
+      contents: stores,
+      findConnector,
+      openCredentials: ({ workspaceId, destination }) =>
+        keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
+      downloadUrl: createDownloadUrl(createDownloadLinks(config.RELAY_SECRET_KEYS), {
+        baseUrl: config.RELAY_BASE_URL,
+        ttlMs: config.DOWNLOAD_LINK_TTL_MS,
+      }),
+      keyRing,
+      outbound,
+      config,
+    }),
+    ...createBatchActivities({ db, held, sendAll: launcher.sendAll, config }),
+    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) }),
+    ...createChoreActivities(choreDeps),
+  }
   const { worker, close } = await createWorker(config, activities)
-  const upkeep = keepUp(db, stores, config, log)
+  const stopChores = await startChores(temporal, choreDeps, config, log)
   const ended = worker.run()
   return {
     ended,
     stop: async () => {
-      clearInterval(upkeep)
       if (worker.getState() === 'RUNNING') worker.shutdown()
       await ended
+      await stopChores()
+      await launcher.close()
+      await temporal.close()
       await outbound.close()
       await close()
       await db.destroy()
@@ -115,17 +164,13 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
   }
 }
 
-const upkeepIntervalMs = 3_600_000
-
-/** Partitions are made well before they are needed (`relay migrate` has made the first ones), bytes without a document removed. */
-const keepUp = (db: Database, stores: Stores, config: Config, log: Log) => {
-  const run = async () => {
-    await ensurePartitions(db, new Date())
-    const removed = await sweepOrphans(db, stores, new Date(Date.now() - config.CONTENT_ORPHAN_AGE_MS))
-    if (removed > 0) log.info({ removed }, 'removed contents that no document came to own')
+/** By schedules in Temporal, where operators see them. A server that takes none has them run by each worker, unseen. @returns what ends that */
+const startChores = async (temporal: OpenTemporal, deps: ChoreDeps, config: Config, log: Log): Promise<() => Promise<void>> => {
+  try {
+    await createSchedules(temporal.client, temporal.connection, config).ensure(allChores())
+    return async () => {}
+  } catch (thrown) {
+    log.warn({ reason: messageOf(thrown) }, 'Temporal takes no schedules of ours: this worker runs the chores by itself')
+    return runChoresHere(deps, config, log)
   }
-  const runOrTell = () =>
-    void run().catch((thrown: unknown) => log.error({ err: thrown }, 'the upkeep failed, the next one will try again'))
-  runOrTell()
-  return setInterval(runOrTell, upkeepIntervalMs)
 }

@@ -62,6 +62,9 @@ export const environment = z.object({
     'How long the rest of a refused body is read, so that the client gets to see the refusal',
   ),
   RELAY_API_BODY_MAX_BYTES: integer(1 * MiB, 1 * KiB, 'A JSON body of the management API'),
+  RELAY_EXPORT_MAX_ROWS: integer(100_000, 1, 'Rows in one CSV export; a narrower range of dates gets the rest'),
+  RELAY_EXPORT_TIMEOUT_MS: integer(600_000, 1_000, 'The longest one CSV export may take, however slowly the client reads'),
+  RELAY_MAX_CONCURRENT_EXPORTS: integer(2, 1, 'CSV exports at work in one process: each holds a database connection'),
   RELAY_WRONG_KEYS_PER_MINUTE: integer(20, 1, 'Wrong API keys from one address before it is answered 429'),
   RELAY_WRONG_KEY_MAX_ADDRESSES: integer(10_000, 1, 'Addresses whose wrong keys one process counts'),
   RELAY_PROBE_TIMEOUT_MS: integer(30_000, 100, 'The longest a test of a destination may take'),
@@ -96,22 +99,62 @@ export const environment = z.object({
   CONTENT_S3_IDLE_TIMEOUT_MS: integer(30_000, 100, 'That store neither takes nor sends a byte'),
   CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Bytes that no document came to own are removed after this'),
 
+  CAPTURE_BODY_MAX_BYTES: integer(1 * MiB, 0, 'The largest body kept with a captured request or its answer'),
+  CAPTURE_COMMIT_BODY_MAX_BYTES: integer(
+    32 * KiB,
+    0,
+    'A body larger than this is written just after the answer, and not in the transaction of its document',
+  ),
+  CAPTURE_MEMORY_MAX_BYTES: integer(
+    64 * MiB,
+    1 * MiB,
+    'What bodies to be captured and captures not written yet may hold in one process; beyond it bodies, then captures are left out',
+  ),
+  CAPTURE_WAITING_MAX_REQUESTS: integer(10_000, 1, 'Captures that wait in one process to be written; what comes on top is left out'),
+  CAPTURE_WRITE_INTERVAL_MS: integer(500, 10, 'How long a capture waits for others to be written with'),
+  CAPTURE_REPLAY_TIMEOUT_MS: integer(30_000, 100, 'The longest a replayed request may search'),
+
   DELIVERY_ATTEMPT_TIMEOUT_MS: integer(3_600_000, 1_000, 'The longest one attempt may take'),
   DELIVERY_CONNECT_TIMEOUT_MS: integer(10_000, 100, 'Connecting to a target'),
   DELIVERY_IDLE_TIMEOUT_MS: integer(60_000, 100, 'A target that neither takes nor sends a byte'),
   DELIVERY_HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 'A worker silent for this long has lost its attempt'),
+  DELIVERY_MAX_CONCURRENT_PER_DESTINATION: integer(
+    16,
+    1,
+    'Attempts at work at one destination in one worker process, and never more than are left free for the others; a destination may say max_concurrent_deliveries',
+  ),
+  DELIVERY_MAX_PER_MINUTE_PER_DESTINATION: integer(
+    0,
+    0,
+    'Attempts one worker process begins at one destination in a minute, 0 for any number; a destination may say max_deliveries_per_minute',
+  ),
+  DELIVERY_BUSY_MAX_WAIT_MS: integer(
+    1_800_000,
+    1_000,
+    'The longest a delivery waits before it asks again whether its destination has a place',
+  ),
   DELIVERY_RETRY_WINDOW_MS: integer(
     7 * 86_400_000,
     1_000,
     'How long a failed delivery stays open in Temporal, waiting for a retry by hand',
   ),
   DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "How much of a target's answer is kept with the attempt"),
+  DELIVERY_BATCH_SIZE: integer(200, 1, 'Deliveries released or cancelled in one transaction, when a connection or destination changes'),
+
+  DOWNLOAD_LINK_TTL_MS: integer(
+    7 * 86_400_000,
+    1_000,
+    'How long the link in a mail is good, which stands for a document too large to be attached; it needs RELAY_BASE_URL',
+  ),
 
   RFC_TIMEOUT_MS: integer(60_000, 100, 'The longest one remote function call may take'),
   RFC_ANSWER_MAX_BYTES: integer(16 * MiB, 1 * KiB, "The answer to one, as the system's XML"),
 
-  OUTBOX_SWEEP_INTERVAL_MS: integer(5_000, 100, 'How often the outbox is looked through for messages that were never sent'),
+  OUTBOX_SWEEP_INTERVAL_MS: integer(15_000, 1_000, 'How often the outbox is looked through for messages that were never sent'),
   OUTBOX_SWEEP_AGE_MS: integer(5_000, 0, 'How old such a message must be: younger ones are still being sent'),
+
+  HELD_CHECK_INTERVAL_MS: integer(60_000, 1_000, 'How often held deliveries are looked for whose connection is active or gone'),
+  UPKEEP_INTERVAL_MS: integer(3_600_000, 1_000, 'How often partitions are made ahead, and bytes removed that belong to nothing'),
 
   RETENTION_ATTEMPTS_DAYS: integer(
     365,
@@ -128,9 +171,14 @@ export const environment = z.object({
 
   TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
   TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Starting a workflow; the sweep takes over after that'),
-  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Workflow starts in flight in one API process'),
-  TEMPORAL_MAX_WAITING_STARTS: integer(1_000, 0, 'Starts that wait for their turn; the sweep takes the rest'),
+  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Messages to Temporal in flight in one process'),
+  TEMPORAL_MAX_WAITING_STARTS: integer(1_000, 0, 'Messages that wait for their turn; the sweep takes the rest'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Delivery attempts at work in one worker process'),
+  TEMPORAL_WORKER_BUILD_ID: z
+    .string()
+    .optional()
+    .describe("Of this worker's version, where upgrades go by worker versioning: the version must then be made current"),
+  TEMPORAL_WORKER_DEPLOYMENT: z.string().default('document-relay').describe('The worker deployment that such versions belong to'),
   TEMPORAL_MAX_CACHED_WORKFLOWS: integer(1_000, 0, 'Workflows a worker keeps in memory'),
 })
 

@@ -1,9 +1,11 @@
+import { allChores } from './chores.ts'
 import type { Config } from './config.ts'
 import { openDatabase } from './db/database.ts'
 import { pendingMigrations } from './db/migrations.ts'
 import { messageOf } from './errors.ts'
 import { createKeyRing } from './security/seal.ts'
 import { openTemporal } from './temporal/client.ts'
+import { createSchedules } from './temporal/schedules.ts'
 
 export interface Finding {
   name: string
@@ -51,6 +53,11 @@ export const diagnose = async (config: Config): Promise<Finding[]> => {
         if (!(await temporal.hasSearchAttributes()))
           throw new Error('not registered: run relay migrate, or ask who runs the Temporal cluster')
         return 'registered'
+      }),
+      find('schedules', async () => {
+        const missing = await createSchedules(temporal.client, temporal.connection, config).findMissing(allChores())
+        if (missing.length > 0) throw new Error(`${missing.join(', ')} missing: start a relay worker, it makes them`)
+        return `${allChores().length} there`
       }),
     ])
   } finally {

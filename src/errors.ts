@@ -1,11 +1,12 @@
 /** Every refusal the HTTP surfaces know, with its status. docs/errors.md says what a caller does about each. */
-const errorStatus = {
+export const errorStatus = {
   invalid_request: 400,
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
+  gone: 410,
   payload_too_large: 413,
   unsupported_media_type: 415,
   validation_failed: 422,

@@ -1,4 +1,4 @@
-import { encodeTime, monotonicFactory } from 'ulid'
+import { decodeTime, encodeTime, monotonicFactory } from 'ulid'
 
 /** A new ULID: 26 characters, sorted by time, and within one process strictly rising. */
 export const newId = monotonicFactory()
@@ -8,4 +8,7 @@ const ulidPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 export const isId = (text: string) => ulidPattern.test(text)
 
 /** The first ten characters of every ULID made in this millisecond: the lower bound of that moment in an ordered column of ids. */
-export const idPrefixAt = (time: Date) => encodeTime(time.getTime(), 10)
+export const idPrefixAt = (time: Date) => encodeTime(Math.max(0, time.getTime()), 10)
+
+/** The millisecond in which an id was made. */
+export const timeOfId = (id: string) => new Date(decodeTime(id))

@@ -10,7 +10,11 @@ export const createLog = (level: string): Log =>
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: ['*.authorization', '*.credentials', '*.secret', '*.password'], censor: '[REDACTED]' },
+      // what PostgreSQL adds to an error may quote the row
+      redact: {
+        paths: ['*.authorization', '*.credentials', '*.secret', '*.password', 'err.detail', 'err.where'],
+        censor: '[REDACTED]',
+      },
     },
     pino.destination({ dest: 2, sync: true }),
   )

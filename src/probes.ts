@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa'
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client'
 import { messageOf } from './errors.ts'
 
 export interface Dependency {
@@ -15,10 +15,11 @@ interface Health {
 }
 
 /** `/healthz`, `/readyz` and `/metrics`: what load balancers, operators and Prometheus ask for. */
-export const createProbes = (dependencies: Dependency[], countOutbox: () => Promise<number>): Middleware => {
+export const createProbes = (dependencies: Dependency[], countOutbox: () => Promise<number>, metrics: Metric[]): Middleware => {
   const lastSuccess = new Map<string, Date>()
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  for (const metric of metrics) registry.registerMetric(metric)
   registry.registerMetric(
     new Gauge({
       name: 'relay_outbox_messages',

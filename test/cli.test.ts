@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
@@ -51,6 +52,12 @@ describe('relay on the command line', () => {
     expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
   })
 
+  it('prints the description of the API, for which it needs nothing', async () => {
+    const { status, stdout } = await relay(['openapi', '--json'], {})
+    const committed = await readFile(new URL('../openapi.json', import.meta.url), 'utf8')
+    expect({ status, stdout }).toEqual({ status: 0, stdout: committed })
+  })
+
   it('migrates, and says that search attributes can wait where Temporal is away', async () => {
     expect(await json(['migrate'])).toEqual({ applied: [], search_attributes: false })
   })
@@ -66,6 +73,7 @@ describe('relay on the command line', () => {
       'secret keys': false,
       temporal: false,
       'search attributes': false,
+      schedules: false,
     })
   })
 

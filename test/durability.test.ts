@@ -70,7 +70,7 @@ const start = async (verb: 'api' | 'worker', temporalAddress = env.address) => {
   const running = await startRelayProcess(verb, {
     ...relayVariables(database, temporalAddress),
     OUTBOX_SWEEP_AGE_MS: '0',
-    OUTBOX_SWEEP_INTERVAL_MS: '500',
+    OUTBOX_SWEEP_INTERVAL_MS: '1000',
     DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
   })
   processes.push(running)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { refuseUnknown } from '../src/http/errors.ts'
 import { createLog } from '../src/log.ts'
 import { serve, type Listening } from '../src/serve.ts'
 import { testConfig } from './support/factories.ts'
@@ -23,6 +24,17 @@ const send = async (head: string): Promise<string> => {
   socket.end(head)
   return text(socket)
 }
+
+test('what no surface has taken is 404 in the one envelope, to every method', async () => {
+  const log = createLog('silent')
+  const bare = await serve([refuseUnknown(log)], testConfig({ RELAY_SHUTDOWN_GRACE_MS: '100' }), log)
+  for (const method of ['GET', 'POST', 'OPTIONS']) {
+    const answer = await fetch(`http://127.0.0.1:${bare.port}/nowhere`, { method })
+    expect(answer.status).toBe(404)
+    expect(await answer.json()).toMatchObject({ error: { code: 'not_found', request_id: answer.headers.get('x-relay-request-id') } })
+  }
+  await bare.close()
+})
 
 describe('the HTTP server', () => {
   it('takes a request line and headers of up to 64 KiB: signed URLs are long', async () => {

@@ -1,10 +1,12 @@
 import {
   ApplicationFailure,
   CancellationScope,
+  ChildWorkflowFailure,
   defineQuery,
   defineSignal,
   executeChild,
   isCancellation,
+  proxyActivities,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
@@ -15,6 +17,7 @@ import {
   queries,
   searchAttributes,
   signals,
+  type Activities,
   type DeliveryState,
   type DeliveryStatus,
   type DocumentInput,
@@ -22,6 +25,8 @@ import {
 
 const settledSignal = defineSignal<[DeliveryState]>(signals.settled)
 const statusQuery = defineQuery<DeliveryState[]>(queries.status)
+
+const { recordTermination } = proxyActivities<Activities>({ startToCloseTimeout: '30s' })
 
 // the first of these that any delivery shows is the document's, as the database derives it too
 const precedence: DeliveryStatus[] = ['failed', 'retrying', 'pending', 'delivered', 'cancelled']
@@ -32,6 +37,8 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   const overall = () => precedence.find((status) => [...states.values()].some((state) => state.status === status)) ?? 'pending'
   let published: DeliveryStatus = 'pending'
   const settle = (state: DeliveryState) => {
+    // of a destination that another revision of this document goes to
+    if (!states.has(state.destinationId)) return
     states.set(state.destinationId, state)
     setCurrentDetails(
       input.destinations
@@ -57,13 +64,23 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
       } catch (thrown) {
         if (CancellationScope.current().consideredCancelled) throw thrown
         const known = states.get(destination.id)!
-        if (isCancellation(thrown)) settle({ ...known, status: 'cancelled' })
-        // its window has closed, or somebody terminated it
-        else if (known.status !== 'failed') settle({ ...known, status: 'failed', error: 'the delivery was terminated' })
+        if (isCancellation(thrown)) settle({ destinationId: destination.id, status: 'cancelled' })
+        // else its window has closed, and it has told us before
+        else if (known.status !== 'failed') {
+          const error = 'its workflow was ended by hand'
+          if (thrown instanceof ChildWorkflowFailure) {
+            await recordTermination({ documentId: input.documentId, destinationId: destination.id, error })
+          }
+          settle({ ...known, status: 'failed', error })
+        }
       }
     }),
   )
 
   if (overall() === 'delivered') return [...states.values()]
-  throw ApplicationFailure.nonRetryable(`not delivered to every destination: ${overall()}`, 'DocumentNotDelivered', [...states.values()])
+  const missing = input.destinations.flatMap(({ id, name }) => {
+    const { status, error } = states.get(id)!
+    return status === 'delivered' ? [] : [`${name} (${status}${error ? `: ${error}` : ''})`]
+  })
+  throw ApplicationFailure.nonRetryable(`not delivered to ${missing.join(', ')}`, 'DocumentNotDelivered', [...states.values()])
 }

@@ -1,4 +1,5 @@
 import { createApiKeys } from '../db/api-keys.ts'
+import type { AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { UserError } from '../errors.ts'
@@ -16,6 +17,9 @@ export interface KeyOptions {
   /** The e-mail address of the member the key belongs to; who is not yet a member becomes one. */
   member?: string | undefined
 }
+
+// whoever has the database at hand; the relay knows no name for them
+const operator: AuditActor = { type: 'system', userId: null }
 
 const findWorkspace = async (db: Database, name: string) => {
   const { userSlug, workspaceSlug } = readWorkspaceName(name)
@@ -39,7 +43,7 @@ export const createKey = async (db: Database, { workspace: workspaceName, level,
   const memberId = member === undefined ? null : await createWorkspaces(db).ensureMember(workspace.id, member)
   const { id, key, secretSha256 } = newApiKey()
   const row = { id, workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, secretSha256, expiresAt: expiry }
-  await createApiKeys(db).insert(row)
+  await createApiKeys(db).insert(row, operator)
   return { id, key, level }
 }
 
@@ -63,6 +67,6 @@ export const listKeys = async (db: Database, workspaceName?: string) => {
 
 /** `relay key revoke`. @throws UserError where there is no such key, or it is revoked already */
 export const revokeKey = async (db: Database, id: string) => {
-  if (!(await createApiKeys(db).revoke(id))) throw new UserError(`there is no key ${id} that could be revoked`)
+  if (!(await createApiKeys(db).revoke(id, operator))) throw new UserError(`there is no key ${id} that could be revoked`)
   return { id, revoked: true }
 }

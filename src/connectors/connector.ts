@@ -11,6 +11,8 @@ export interface Parcel {
   repoId: string
   docId: string
   compId: string
+  /** What kind of document the source system takes it for, where it has said so by now. */
+  arObject: string | null
   /** Relative, slash-separated, free of `..` and control characters; the same for every attempt. */
   path: string
   /** As the source system sent it, parameters included. */
@@ -21,11 +23,13 @@ export interface Parcel {
   receivedAt: Date
   /** The bytes, from `start` on. May be called again; each stream must be read to its end or destroyed. */
   open(start?: number): Readable
+  /** Where anybody can fetch the bytes for a time without a key; undefined where nobody knows how we are reached. */
+  downloadUrl(): string | undefined
 }
 
 /** What an attempt may use, and what bounds it. */
 export interface AttemptContext {
-  /** Aborted when the attempt is cancelled or out of time. Every call to the target ends with it. */
+  /** Aborted when the attempt is cancelled, out of time or interrupted. Every call to the target ends with it. */
   signal: AbortSignal
   /** Tells that the delivery is alive, and how far it is. Cheap: call it for every chunk. */
   onProgress(bytesSent: number): void
@@ -35,6 +39,21 @@ export interface AttemptContext {
   idleTimeoutMs: number
   /** How much of the target's answer is worth keeping. */
   answerMaxBytes: number
+  /** What the run before this one saved, if its worker was lost or stopped in mid-delivery. */
+  saved: unknown
+  /**
+   * Keeps what the next run needs to go on with an upload: a small JSON value, sealed before it leaves the process, so it may hold
+   * an address that is itself a secret. It is on its way at once, and may be lost all the same.
+   */
+  save(state: unknown): void
+}
+
+/** Why `signal` is aborted where another run will go on with the delivery: what was saved is to be left at the target. */
+export class Interruption extends Error {
+  constructor() {
+    super('the worker stops, another one goes on')
+    this.name = 'Interruption'
+  }
 }
 
 export interface Target<Config, Credentials> {
@@ -61,6 +80,8 @@ export interface Receipt {
 
 export interface Connector<Config = unknown, Credentials = unknown> {
   kind: ConnectorType
+  /** Each delivery is a message of its own (a call, a mail). Elsewhere a path holds one document, and a later one takes its place. */
+  isMessage?: boolean
   /** Strict: unknown keys are refused. Defaults are filled in by parsing. */
   config: z.ZodType<Config>
   /** Strict; every secret field carries `.meta({ secret: true })`. */

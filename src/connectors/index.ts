@@ -1,12 +1,32 @@
 import type { ZodError } from 'zod'
-import type { ConnectorType } from '../domain/connector-type.ts'
+import { connectorTypes, type ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
+import { createDrive } from './drive.ts'
+import { blob } from './blob.ts'
+import { email } from './email.ts'
 import { objstore } from './objstore.ts'
+import { withLimits } from './limits.ts'
 import { sftp } from './sftp.ts'
+import { createTeamsite } from './teamsite.ts'
 import { webhook } from './webhook.ts'
 
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const connectors: Partial<Record<ConnectorType, Connector>> = { objstore, sftp, webhook }
+const kinds: Record<ConnectorType, Connector> = {
+  objstore,
+  blob,
+  teamsite: createTeamsite(),
+  drive: createDrive(),
+  sftp,
+  email,
+  webhook,
+}
+
+const connectors: Partial<Record<ConnectorType, Connector>> = Object.fromEntries(
+  Object.entries(kinds).map(([kind, connector]) => [kind, { ...connector, config: withLimits(connector.config) }]),
+)
+
+/** Those there are, in the order in which the API names them. */
+export const allConnectors = (): Connector[] => connectorTypes.map(findConnector).filter((connector) => connector !== undefined)
 
 export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
 

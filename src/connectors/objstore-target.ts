@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { keyPrefix, plainUrl } from './fields.ts'
 
 const text = (maxCharacters: number) =>
   z
@@ -6,15 +7,6 @@ const text = (maxCharacters: number) =>
     .min(1)
     .max(maxCharacters)
     .regex(/^\P{Cc}+$/u, 'may hold no control characters')
-
-const endpoint = z
-  .url({ protocol: /^https?$/ })
-  .max(1_024)
-  .refine((url) => {
-    if (!URL.canParse(url)) return true
-    const { username, password, search, hash } = new URL(url)
-    return `${username}${password}${search}${hash}` === ''
-  }, 'may hold no user name, password or query')
 
 export const objstoreConfig = z.strictObject({
   bucket: z
@@ -29,14 +21,8 @@ export const objstoreConfig = z.strictObject({
     .max(64)
     .regex(/^[A-Za-z0-9-]+$/, 'is no region name')
     .describe('Region of the bucket, like eu-central-1'),
-  prefix: z
-    .string()
-    .max(512)
-    .regex(/^(?!\/)\P{Cc}*$/u, 'may not begin with a slash or hold control characters')
-    .refine((prefix) => !prefix.split('/').some((segment) => segment === '.' || segment === '..'), 'may hold no . or .. parts')
-    .default('')
-    .describe('Put before every key as it is; a folder ends with a slash'),
-  endpoint: endpoint.optional().describe('Address of a store other than AWS'),
+  prefix: keyPrefix.describe('Put before every key as it is; a folder ends with a slash'),
+  endpoint: plainUrl.optional().describe('Address of a store other than AWS'),
   path_style: z.boolean().default(false).describe('Bucket in the path instead of the host name, as most stores other than AWS want it'),
   storage_class: text(64).optional().describe('Storage class of new objects, like STANDARD_IA'),
   server_side_encryption: z.enum(['AES256', 'aws:kms', 'aws:kms:dsse']).optional().describe('Encryption asked of the store'),

@@ -1,13 +1,16 @@
+import type { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
   PutObjectCommand,
   S3Client,
   type CreateMultipartUploadCommandInput,
+  type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
 import { metered } from './metered.ts'
-import { uploadInParts } from './multipart-upload.ts'
+import { findUpload } from './multipart-resume.ts'
+import { beginUpload, uploadInParts } from './multipart-upload.ts'
 import { objectStoreError } from './objstore-error.ts'
 import { objstoreConfig, objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './objstore-target.ts'
 import { targetSegments } from './target-path.ts'
@@ -30,40 +33,35 @@ export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
   deliver: async (parcel, target, context) => {
     const key = keyOf(target.config.prefix, parcel.path)
     const object = objectOf(parcel, target.config, key)
-    const stop = new AbortController()
-    const signal = AbortSignal.any([context.signal, stop.signal])
-    const body = metered(parcel.open(), { sizeBytes: parcel.sizeBytes, signal, onBytes: context.onProgress })
-    // the SDK does not notice when a body dies, and would wait for the rest of it
-    body.once('error', (error) => stop.abort(error))
+    const path = `s3://${target.config.bucket}/${key}`
+    const client = clientOf(target, context)
     try {
-      const client = clientOf(target, context)
-      const stored =
-        parcel.sizeBytes <= singleMaxBytes
-          ? await client.send(
-              new PutObjectCommand({
-                ...object,
-                Body: body,
-                ContentLength: parcel.sizeBytes,
-                ChecksumSHA256: Buffer.from(parcel.sha256, 'hex').toString('base64'),
-              }),
-              { abortSignal: signal },
-            )
-          : await uploadInParts(client, object, body, parcel.sizeBytes, signal)
-      return {
-        path: `s3://${target.config.bucket}/${key}`,
-        bytesSent: parcel.sizeBytes,
-        answer: {
-          status: stored.$metadata.httpStatusCode,
-          etag: stored.ETag,
-          version_id: stored.VersionId,
-          request_id: stored.$metadata.requestId,
-        },
+      if (parcel.sizeBytes <= singleMaxBytes) {
+        const stored = await sending(parcel, context, 0, (body, abortSignal) =>
+          client.send(
+            new PutObjectCommand({
+              ...object,
+              Body: body,
+              ContentLength: parcel.sizeBytes,
+              ChecksumSHA256: Buffer.from(parcel.sha256, 'hex').toString('base64'),
+            }),
+            { abortSignal },
+          ),
+        )
+        return { path, bytesSent: parcel.sizeBytes, answer: answerOf(stored) }
       }
+      const found = await findUpload(client, context.saved, { object, ...parcel }, context.signal)
+      if (found.state === 'completed') return { path, bytesSent: 0, answer: answerOf(found.object) }
+      const begun = found.state === 'begun' ? found : { ...(await beginUpload(client, object, parcel, context.signal)), startBytes: 0 }
+      context.save(begun.upload)
+      const restBytes = parcel.sizeBytes - begun.startBytes
+      const stored = await sending(parcel, context, begun.startBytes, (body, abortSignal) =>
+        uploadInParts(client, begun, body, restBytes, abortSignal),
+      )
+      return { path, bytesSent: restBytes, answer: answerOf(stored) }
     } catch (thrown) {
       context.signal.throwIfAborted()
-      throw objectStoreError(stop.signal.reason instanceof DeliveryError ? stop.signal.reason : thrown, target.config)
-    } finally {
-      body.destroy()
+      throw objectStoreError(thrown, target.config)
     }
   },
 
@@ -81,6 +79,38 @@ export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
     }
   },
 }
+
+/** Reads the document from there on, for as long as it is being sent. */
+const sending = async <T>(
+  parcel: Parcel,
+  { signal, onProgress }: AttemptContext,
+  startBytes: number,
+  send: (body: Readable, abortSignal: AbortSignal) => Promise<T>,
+): Promise<T> => {
+  const stop = new AbortController()
+  const abortSignal = AbortSignal.any([signal, stop.signal])
+  const body = metered(parcel.open(startBytes), {
+    sizeBytes: parcel.sizeBytes - startBytes,
+    signal: abortSignal,
+    onBytes: (bytes) => onProgress(startBytes + bytes),
+  })
+  // the SDK does not notice when a body dies, and would wait for the rest of it
+  body.once('error', (error) => stop.abort(error))
+  try {
+    return await send(body, abortSignal)
+  } catch (thrown) {
+    throw stop.signal.reason instanceof DeliveryError ? stop.signal.reason : thrown
+  } finally {
+    body.destroy()
+  }
+}
+
+const answerOf = ({ $metadata, ETag, VersionId }: Pick<PutObjectCommandOutput, '$metadata' | 'ETag' | 'VersionId'>) => ({
+  status: $metadata.httpStatusCode,
+  etag: ETag,
+  version_id: VersionId,
+  request_id: $metadata.requestId,
+})
 
 const keyOf = (prefix: string, path: string) => {
   const key = prefix + targetSegments(path).join('/')

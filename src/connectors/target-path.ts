@@ -13,20 +13,25 @@ const control = /\p{Cc}/u
 
 /**
  * The folders and the name under which a parcel's path is stored: the same for the same path, whatever the attempt.
+ * @param unfit what else is to be escaped in a part of the path, because the target does not take it
  * @throws DeliveryError `path_refused` for a path that would leave its folder
  */
-export const targetSegments = (path: string): string[] => {
+export const targetSegments = (path: string, unfit?: RegExp): string[] => {
   const segments = path.split('/')
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..') || control.test(path)) {
     throw new DeliveryError('path_refused', 'the path of the document is absolute, has empty or dotted parts, or control characters', {
       permanent: true,
     })
   }
-  return segments.map((segment) => shortened(segment.toWellFormed().replace(misleading, encodeURIComponent)))
+  const escaped = unfit ? new RegExp(`${misleading.source}|${unfit.source}`, 'giu') : misleading
+  return segments.map((segment) => shortened(segment.toWellFormed().replace(escaped, escape)))
 }
 
+// encodeURIComponent lets pass some of what must not
+const escape = (text: string) => Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&')
+
 /** Too long a name keeps its beginning and its extension; a digest of the whole keeps it apart from others. */
-const shortened = (name: string): string => {
+export const shortened = (name: string): string => {
   if (Buffer.byteLength(name) <= nameMaxBytes) return name
   const extension = /\.[^.]+$/u.exec(name)?.[0] ?? ''
   const kept = Buffer.byteLength(extension) <= extensionMaxBytes ? extension : ''

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { caCertificate } from './ca-certificate.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const printable = /^[\x20-\x7e]*$/
@@ -39,12 +40,7 @@ export const webhookConfig = z.strictObject({
     )
     .default({})
     .describe('Further headers, sent as they are'),
-  ca_certificate: z
-    .string()
-    .max(100_000)
-    .regex(/-----BEGIN CERTIFICATE-----/, 'is no PEM certificate')
-    .optional()
-    .describe('PEM of the authority that signed the certificate of the target; trusted in place of the public ones'),
+  ca_certificate: caCertificate,
 })
 
 const secret = z

@@ -30,6 +30,7 @@ interface Message {
 /** Sends the document as one HTTP request. The receiver recognises a repetition by `webhook-id`, which every attempt of a delivery carries. */
 export const webhook: Connector<WebhookConfig, WebhookCredentials> = {
   kind: 'webhook',
+  isMessage: true,
   config: webhookConfig,
   credentials: webhookCredentials,
 

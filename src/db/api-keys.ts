@@ -1,5 +1,6 @@
 import type { StoredKey } from '../security/api-keys.ts'
 import type { KeyLevel } from '../security/levels.ts'
+import { record, type AuditActor } from './audit.ts'
 import type { Database, Transaction } from './database.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 
@@ -72,20 +73,29 @@ export const createApiKeys = (db: Database | Transaction) => ({
       .update({ last_used_at: db.fn.now() })
   },
 
-  insert: async ({ id, workspaceId, memberId, name, level, secretSha256, expiresAt }: NewKeyRow): Promise<ApiKey> => {
-    const [row] = await db('api_keys')
-      .insert({
-        id,
-        workspace_id: workspaceId,
-        member_id: memberId,
-        name,
-        level,
-        secret_sha256: secretSha256,
-        expires_at: expiresAt,
+  insert: ({ id, workspaceId, memberId, name, level, secretSha256, expiresAt }: NewKeyRow, actor: AuditActor): Promise<ApiKey> =>
+    db.transaction(async (trx) => {
+      const [row] = await trx('api_keys')
+        .insert({
+          id,
+          workspace_id: workspaceId,
+          member_id: memberId,
+          name,
+          level,
+          secret_sha256: secretSha256,
+          expires_at: expiresAt,
+        })
+        .returning(columns)
+      await record(trx, {
+        workspaceId,
+        event: 'apikey.created',
+        subjectId: id,
+        description: `The API key ${name} of level ${level} was created.`,
+        metadata: { name, level, belongs_to: memberId, expires_at: expiresAt },
+        actor,
       })
-      .returning(columns)
-    return row
-  },
+      return row
+    }),
 
   /** The keys that have not been revoked, newest first. */
   list: (workspaceId: string, page: PageRequest): Promise<Page<ApiKey>> =>
@@ -102,9 +112,20 @@ export const createApiKeys = (db: Database | Transaction) => ({
   },
 
   /** False where there is no such key, or it is revoked already. Without a workspace, any key. */
-  revoke: async (id: string, workspaceId?: string): Promise<boolean> => {
-    const query = db('api_keys').where({ id }).whereNull('revoked_at')
-    if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
-    return (await query.update({ revoked_at: db.fn.now() })) > 0
-  },
+  revoke: (id: string, actor: AuditActor, workspaceId?: string): Promise<boolean> =>
+    db.transaction(async (trx) => {
+      const query = trx('api_keys').where({ id }).whereNull('revoked_at')
+      if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
+      const [revoked] = await query.update({ revoked_at: trx.fn.now() }).returning(['workspace_id as workspaceId', 'name', 'level'])
+      if (!revoked) return false
+      await record(trx, {
+        workspaceId: revoked.workspaceId,
+        event: 'apikey.revoked',
+        subjectId: id,
+        description: `The API key ${revoked.name} of level ${revoked.level} was revoked.`,
+        metadata: { name: revoked.name, level: revoked.level },
+        actor,
+      })
+      return true
+    }),
 })

@@ -1,11 +1,11 @@
 import type { Config } from '../config.ts'
 import type { UnownedContent } from '../content/store.ts'
-import { retryPolicyOf } from '../domain/settings.ts'
 import { documentWorkflowId, type DestinationRef } from '../../workflows/messages.ts'
 import { lockArchiveDocument, type LockLimit } from './archive-locks.ts'
+import { insertCapture, type Capture } from './captures.ts'
 import type { Database, Transaction } from './database.ts'
 import { keyOf, type DocumentMessage } from './outbox.ts'
-import type { Workflow } from './planned-documents.ts'
+import { pinnedOf, type Workflow } from './planned-documents.ts'
 import type { Source } from './sources.ts'
 
 /** A component with more bytes than before. */
@@ -17,6 +17,8 @@ export interface Append {
   basedOn: string
   content: UnownedContent
   receivedAt: Date
+  /** The request that brought it. */
+  captured?: Capture | undefined
 }
 
 export type AppendConfig = Workflow & LockLimit & Pick<Config, 'RELAY_APPEND_QUIET_MS'>
@@ -54,6 +56,7 @@ export const createAppends = (db: Database, config: AppendConfig) => ({
         // whoever still reads them may finish; the sweep removes them after that
         await trx('contents').where({ id: basedOn }).update({ owned_at: null, created_at: trx.fn.now() })
         await planRelay(trx, append, document, await reopenDeliveries(trx, document.id), config)
+        if (append.captured) await insertCapture(trx, append.captured)
         return 'appended' as const
       })
       .catch((thrown: unknown) => {
@@ -121,10 +124,7 @@ const planRelay = async (
     docId,
     compId,
     destinations: reopened,
-    policy: retryPolicyOf(source.workspace.settings),
-    retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
-    attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
-    heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+    ...pinnedOf(source.workspace.settings, config),
   }
   await trx('documents').where({ id: document.id }).update({ revision })
   await trx('outbox').insert({ key: keyOf(message), message: JSON.stringify(message), due_at: dueAt })

@@ -1,4 +1,5 @@
-import { newId } from '../ids.ts'
+import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
+import { newId, timeOfId } from '../ids.ts'
 import type { Transaction } from './database.ts'
 
 /** On whose behalf something changes. */
@@ -10,8 +11,7 @@ export interface AuditActor {
 
 interface AuditEntry {
   workspaceId: string
-  event: string
-  subjectType: string
+  event: AuditEvent
   subjectId: string
   /** One sentence for people. */
   description: string
@@ -22,15 +22,18 @@ interface AuditEntry {
 
 /** Writes an entry of the audit log in the transaction that makes the change: there is neither without the other. */
 export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry): Promise<void> => {
+  const id = newId()
   await trx('audit_logs').insert({
-    id: newId(),
+    id,
     workspace_id: entry.workspaceId,
     event: entry.event,
-    subject_type: entry.subjectType,
+    subject_type: auditEvents[entry.event],
     subject_id: entry.subjectId,
     description: entry.description,
     metadata: JSON.stringify(entry.metadata),
     user_id: actor.userId,
     actor_type: actor.type,
+    // the same moment, so that a range of dates is a range of ids
+    created_at: timeOfId(id),
   })
 }

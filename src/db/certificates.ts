@@ -63,7 +63,6 @@ const audit = (trx: Transaction, workspaceId: string, event: keyof typeof events
   record(trx, {
     workspaceId,
     event,
-    subjectType: 'Certificate',
     subjectId: certificate.id,
     description: `The certificate ${certificate.subject || certificate.serialNumber} of ${certificate.authId} ${events[event]}.`,
     metadata: { fingerprint_sha256: certificate.fingerprintSha256, valid_to: certificate.validTo.toISOString() },

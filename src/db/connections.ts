@@ -1,6 +1,10 @@
 import type { ConnectorType } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
+import { record, type AuditActor } from './audit.ts'
+import { beginCancelling } from './cancellations.ts'
 import type { Database, Transaction } from './database.ts'
+import { forwards, releaseOf } from './held.ts'
+import { addMessages, type OutboxMessage } from './outbox.ts'
 import { lockWiring } from './workspaces.ts'
 
 export interface Connection {
@@ -100,9 +104,17 @@ const relink = async (
   return undefined
 }
 
-/** What a connection held is not released any more: the connection is being deleted. */
-export const cancelHeld = async (trx: Transaction, connectionId: string): Promise<void> => {
-  await trx('deliveries').where({ connection_id: connectionId, status: 'held' }).update({ status: 'cancelled' })
+/** Connections that went, by themselves or with what they linked. */
+export const recordDeletedConnections = async (
+  trx: Transaction,
+  workspaceId: string,
+  deleted: { id: string; name: string }[],
+  actor: AuditActor,
+): Promise<void> => {
+  for (const { id, name } of deleted) {
+    const description = `The connection ${name} was deleted.`
+    await record(trx, { workspaceId, event: 'connection.deleted', subjectId: id, description, metadata: { name }, actor })
+  }
 }
 
 // ends a transaction whose work must not stay, with an answer that is no error
@@ -133,6 +145,7 @@ export const createConnections = (db: Database | Transaction) => ({
   insert: (
     workspaceId: string,
     connection: { name: string; isActive: boolean; settings: object; repositoryIds: string[]; destinationIds: string[] },
+    actor: AuditActor,
   ): Promise<Connection | UnknownIds> =>
     orRefusal(
       db.transaction(async (trx) => {
@@ -142,16 +155,31 @@ export const createConnections = (db: Database | Transaction) => ({
         await trx('connections').insert({ id, workspace_id: workspaceId, name, is_active: isActive, settings: JSON.stringify(settings) })
         const unknown = await relink(trx, workspaceId, id, links)
         if (unknown) throw new Refused(unknown)
+        await record(trx, {
+          workspaceId,
+          event: 'connection.created',
+          subjectId: id,
+          description: `The connection ${name} was created${isActive ? '' : ', inactive'}.`,
+          metadata: { name, is_active: isActive, repository_ids: links.repositoryIds, destination_ids: links.destinationIds },
+          actor,
+        })
         const [inserted] = await select(trx, workspaceId, { id })
         return inserted!
       }),
     ),
 
-  /** Undefined where there is no such connection. */
-  update: (workspaceId: string, id: string, change: ConnectionChange): Promise<Connection | UnknownIds | undefined> =>
+  /** Undefined where there is no such connection. The messages, committed, release what it held and is not to hold any more. Of what changes, only a switch on or off is an event. */
+  update: (
+    workspaceId: string,
+    id: string,
+    change: ConnectionChange,
+    actor: AuditActor,
+  ): Promise<{ connection: Connection; messages: OutboxMessage[] } | UnknownIds | undefined> =>
     orRefusal(
       db.transaction(async (trx) => {
         await lockWiring(trx, workspaceId)
+        const [before] = await select(trx, workspaceId, { id })
+        if (!before) return undefined
         const { name, isActive, settings } = change
         const columns = {
           ...(name !== undefined && { name }),
@@ -163,21 +191,35 @@ export const createConnections = (db: Database | Transaction) => ({
             .where({ workspace_id: workspaceId, id })
             .update({ ...columns, updated_at: trx.fn.now() })
         }
-        const [current] = await select(trx, workspaceId, { id })
-        if (!current) return undefined
         const unknown = await relink(trx, workspaceId, id, change)
         if (unknown) throw new Refused(unknown)
-        return change.repositoryIds || change.destinationIds ? (await select(trx, workspaceId, { id }))[0] : current
+        const [after] = await select(trx, workspaceId, { id })
+        if (after!.isActive !== before.isActive) {
+          await record(trx, {
+            workspaceId,
+            event: 'connection.toggled',
+            subjectId: id,
+            description: `The connection ${after!.name} was ${after!.isActive ? 'activated' : 'deactivated'}.`,
+            metadata: { name: after!.name, is_active: after!.isActive },
+            actor,
+          })
+        }
+        const messages = forwards(after!) && !forwards(before) ? [releaseOf(after!)] : []
+        await addMessages(trx, messages)
+        return { connection: after!, messages }
       }),
     ),
 
-  /** Deletes it and cancels what it held. What it has forwarded already goes on. @returns false where there is none */
-  remove: (workspaceId: string, id: string): Promise<boolean> =>
+  /**
+   * Deletes it and cancels what it held, up to `limit` deliveries now and the rest by a workflow. What it has forwarded already goes on.
+   * @returns the messages, committed; undefined where there is none
+   */
+  remove: (workspaceId: string, id: string, actor: AuditActor, limit: number): Promise<OutboxMessage[] | undefined> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
-      const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete()
-      if (deleted === 0) return false
-      await cancelHeld(trx, id)
-      return true
+      const deleted = await trx('connections').where({ workspace_id: workspaceId, id }).delete().returning(['id', 'name'])
+      if (deleted.length === 0) return undefined
+      await recordDeletedConnections(trx, workspaceId, deleted, actor)
+      return beginCancelling(trx, { by: 'connection', id, name: deleted[0].name }, limit)
     }),
 })

@@ -33,6 +33,8 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
     } as Knex.PgConnectionConfig,
     pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS, idleTimeoutMillis: config.DATABASE_IDLE_TIMEOUT_MS },
     acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+    // an error is logged, and the values of its statement are not for the log
+    compileSqlOnError: false,
     // knex would write to the console by itself
     log: {
       warn: (message: unknown) => log?.warn({ reason: String(message) }, 'the database driver warns'),
@@ -59,6 +61,12 @@ const lockNotAvailable = '55P03'
 
 /** True where somebody else held a lock for longer than the statement was to wait. */
 export const isLockTimeout = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === lockNotAvailable
+
+// deadlock, serialization failure
+const lostRaceCodes = new Set(['40P01', '40001'])
+
+/** True where PostgreSQL undid a transaction for the sake of another one: the same again may well succeed. */
+export const isLostRace = (thrown: unknown): boolean => thrown instanceof DatabaseError && lostRaceCodes.has(thrown.code ?? '')
 
 // class 08: connection; 53: out of resources; 57P: shut down
 const outage = /^(08|53|57P)/

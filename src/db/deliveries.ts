@@ -2,17 +2,31 @@ import type { TargetAnswer } from '../connectors/connector.ts'
 import type { ConnectorType } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
 import type { Database } from './database.ts'
+import { resendNewer } from './newer-deliveries.ts'
+import type { Workflow } from './planned-documents.ts'
 
 type Status = 'pending' | 'held' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
+
+/** What may come of an attempt. `superseded`: nothing was sent, as a newer document lies at its place. */
+export const attemptOutcomes = ['delivered', 'superseded', 'retryable', 'permanent', 'interrupted'] as const
+export type AttemptOutcomeName = (typeof attemptOutcomes)[number]
 
 /** Everything an attempt needs to know, as it is now. */
 export interface Consignment {
   status: Status
+  /** As planned: the same for every attempt. */
   path: string
+  /** The source system has replaced or deleted it since. */
+  superseded: boolean
+  /** A newer document of the same name has been delivered to the same path. */
+  overtaken: boolean
+  /** How often an older document of the same name may have taken its place. */
+  overwrites: number
   workspaceId: string
   repoId: string
   docId: string
   compId: string
+  arObject: string | null
   contentType: string
   receivedAt: Date
   content: { id: string; store: 'postgres' | 's3'; sizeBytes: number; sha256: Buffer }
@@ -28,10 +42,14 @@ export interface Consignment {
 interface Row {
   status: Status
   path: string
+  superseded: boolean
+  overtaken: boolean
+  overwrites: number
   workspace_id: string
   repo_id: string
   doc_id: string
   comp_id: string
+  ar_object: string | null
   content_type: string
   received_at: Date
   content_id: string
@@ -51,16 +69,23 @@ export interface AttemptRecord {
   destinationId: string
   /** The bytes that were sent: others may have taken their place meanwhile. */
   contentId: string
+  /** What the delivery counted when the attempt began. */
+  overwrites: number
   /** What the delivery becomes. */
   status: 'retrying' | 'delivered' | 'failed'
   startedAt: Date
   durationMs: number
-  outcome: 'delivered' | 'retryable' | 'permanent' | 'interrupted'
-  /** The location at the destination, once delivered. */
-  path?: string
+  outcome: AttemptOutcomeName
+  /** Where it lies at the destination, once delivered. */
+  location?: string
   error?: { code: string; message: string }
   answer?: TargetAnswer
   bytesSent?: number
+}
+
+export interface Recorded {
+  status: Status
+  superseded: boolean
 }
 
 export const createDeliveries = (db: Database) => ({
@@ -72,10 +97,23 @@ export const createDeliveries = (db: Database) => ({
       .raw<{ rows: Row[] }>(
         `
       select
-        deliveries.status, deliveries.path, deliveries.workspace_id, repo_id, doc_id, comp_id, content_type, received_at,
+        deliveries.status, deliveries.path, deliveries.workspace_id, repo_id, doc_id, comp_id, ar_object, content_type, received_at,
         contents.id as content_id, contents.store, contents.size_bytes, contents.sha256,
         destinations.id as destination_id, connector_type, config, credentials_sealed,
-        destinations.deleted_at is not null as destination_deleted
+        destinations.deleted_at is not null as destination_deleted, overwrites, superseded_at is not null as superseded,
+        -- by the index that finds documents by docId, and only where there can be one
+        case when superseded_at is not null then exists (
+          select
+          from documents as newer
+          join deliveries as arrived on arrived.document_id = newer.id
+          where newer.workspace_id = documents.workspace_id
+            and newer.repo_id = documents.repo_id
+            and newer.doc_id = documents.doc_id
+            and newer.id > documents.id
+            and arrived.destination_id = deliveries.destination_id
+            and arrived.path = deliveries.path
+            and arrived.status = 'delivered'
+        ) else false end as overtaken
       from deliveries
       join documents on documents.id = deliveries.document_id
       join contents on contents.id = documents.content_id
@@ -93,18 +131,19 @@ export const createDeliveries = (db: Database) => ({
   /**
    * Records an attempt and what follows from it for the delivery and its destination; the document's status follows by a
    * trigger. What has been delivered stays delivered (and is to be sent again where the document was appended to meanwhile), what was cancelled meanwhile stays so unless it has arrived.
-   * @returns the delivery's status now
+   * @returns the delivery's status now, and whether its document has been superseded
    */
-  record: async (attempt: AttemptRecord): Promise<Status> => {
+  record: async (attempt: AttemptRecord): Promise<Recorded> => {
     const { rows } = await db
-      .raw<{ rows: { status: Status }[] }>(recordAttempt, {
+      .raw<{ rows: Recorded[] }>(recordAttempt, {
         id: newId(),
         documentId: attempt.documentId,
         destinationId: attempt.destinationId,
         contentId: attempt.contentId,
+        overwrites: attempt.overwrites,
         status: attempt.status,
         outcome: attempt.outcome,
-        path: attempt.path ?? null,
+        location: attempt.location ?? null,
         startedAt: attempt.startedAt,
         durationMs: attempt.durationMs,
         errorCode: attempt.error?.code ?? null,
@@ -113,7 +152,25 @@ export const createDeliveries = (db: Database) => ({
         bytesSent: attempt.bytesSent ?? null,
       })
       .options({ name: 'record-attempt' })
-    return rows[0]?.status ?? 'delivered'
+    return rows[0] ?? { status: 'delivered', superseded: false }
+  },
+
+  resendNewer: (delivery: { documentId: string; destinationId: string }, config: Workflow): Promise<void> =>
+    resendNewer(db, delivery, config),
+
+  /** Attempts are made again, though none was asked for by the API: an operator has signalled the workflow. */
+  reopen: async (documentId: string, destinationId: string): Promise<void> => {
+    await db('deliveries')
+      .where({ document_id: documentId, destination_id: destinationId, status: 'failed' })
+      .update({ status: 'retrying' })
+  },
+
+  /** No attempt will follow, whatever the last one said. */
+  fail: async (documentId: string, destinationId: string, error: string): Promise<void> => {
+    await db('deliveries')
+      .where({ document_id: documentId, destination_id: destinationId })
+      .whereIn('status', ['pending', 'retrying'])
+      .update({ status: 'failed', last_error: error })
   },
 
   /** Ends what has not been delivered. Does nothing to a delivery that has ended already. */
@@ -131,25 +188,29 @@ export type Deliveries = ReturnType<typeof createDeliveries>
 const recordAttempt = `
   with document as (
     -- locked, so that an append either comes before and is seen here, or after and sees what is written here
-    select content_id from documents where id = :documentId for no key update
+    select content_id, superseded_at is not null as superseded from documents where id = :documentId for no key update
   ), delivery as (
     update deliveries
     set
       attempts = attempts + 1,
       status = case
         when status = 'cancelled' and :status <> 'delivered' then status
-        -- what has arrived is no longer what the document is
-        when :status = 'delivered' and document.content_id <> :contentId then 'retrying'
+        -- its workflow was terminated meanwhile: nobody would go on
+        when status = 'failed' and :status = 'retrying' then status
+        -- what has arrived is no longer what the document is, or may lie there no longer
+        when :status = 'delivered' and (document.content_id <> :contentId or overwrites <> :overwrites::integer) then 'retrying'
         else :status
       end,
-      path = coalesce(:path, path),
-      delivered_at = case when :status = 'delivered' and document.content_id = :contentId then now() end,
+      location = coalesce(:location, location),
+      delivered_at = case
+        when :status = 'delivered' and document.content_id = :contentId and overwrites = :overwrites::integer then now()
+      end,
       last_error = :errorMessage
     from document
     where document_id = :documentId
       and destination_id = :destinationId
       and status <> 'delivered'
-    returning deliveries.workspace_id, attempts, status
+    returning deliveries.workspace_id, attempts, status, superseded
   ), attempt as (
     insert into delivery_attempts (
       id, workspace_id, document_id, destination_id, number, started_at, duration_ms, outcome, error_code, error_message, answer,
@@ -168,20 +229,24 @@ const recordAttempt = `
     where destinations.id = :destinationId
       and (
         (delivery.status = 'failed' and (destinations.status <> 'failing' or last_error is distinct from :errorMessage))
-        or (delivery.status = 'delivered'
+        or (delivery.status = 'delivered' and :outcome = 'delivered'
           and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
       )
   )
-  select status from delivery
+  select status, superseded from delivery
 `
 
 const toConsignment = (row: Row): Consignment => ({
   status: row.status,
   path: row.path,
+  superseded: row.superseded,
+  overtaken: row.overtaken,
+  overwrites: row.overwrites,
   workspaceId: row.workspace_id,
   repoId: row.repo_id,
   docId: row.doc_id,
   compId: row.comp_id,
+  arObject: row.ar_object,
   contentType: row.content_type,
   receivedAt: row.received_at,
   content: { id: row.content_id, store: row.store, sizeBytes: row.size_bytes, sha256: row.sha256 },

@@ -1,6 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { ConnectorType } from '../domain/connector-type.ts'
-import { cancelHeld } from './connections.ts'
+import { record, type AuditActor } from './audit.ts'
+import { beginCancelling } from './cancellations.ts'
+import { recordDeletedConnections } from './connections.ts'
 import type { Database, Transaction } from './database.ts'
+import type { OutboxMessage } from './outbox.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 import { lockWiring } from './workspaces.ts'
 
@@ -46,6 +50,17 @@ const columns = [
   'updated_at as updatedAt',
 ]
 
+/** The names of what a change makes different. Values do not go into the audit log: a target's headers, say, may hold a secret. */
+const namesOfChanged = (current: Destination, { name, config, credentialsSealed }: DestinationChange): string[] => {
+  const keys = config ? Object.keys({ ...current.config, ...config }) : []
+  return [
+    ...(name !== undefined && name !== current.name ? ['name'] : []),
+    ...keys.filter((key) => !isDeepStrictEqual(current.config[key], config?.[key])).map((key) => `config.${key}`),
+    // sealed anew, they cannot be compared
+    ...(credentialsSealed ? ['credentials'] : []),
+  ]
+}
+
 export const createDestinations = (db: Database | Transaction) => ({
   /** In order of creation. */
   list: (workspaceId: string, { type, ...page }: PageRequest & { type?: ConnectorType | undefined }): Promise<Page<Destination>> => {
@@ -79,7 +94,7 @@ export const createDestinations = (db: Database | Transaction) => ({
     return rows
   },
 
-  insert: async (
+  insert: (
     workspaceId: string,
     {
       id,
@@ -88,22 +103,37 @@ export const createDestinations = (db: Database | Transaction) => ({
       config,
       credentialsSealed,
     }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'>,
-  ): Promise<Destination> => {
-    const [row] = await db('destinations')
-      .insert({
-        id,
-        workspace_id: workspaceId,
-        name,
-        connector_type: connectorType,
-        config: JSON.stringify(config),
-        credentials_sealed: credentialsSealed,
+    actor: AuditActor,
+  ): Promise<Destination> =>
+    db.transaction(async (trx) => {
+      const [row] = await trx('destinations')
+        .insert({
+          id,
+          workspace_id: workspaceId,
+          name,
+          connector_type: connectorType,
+          config: JSON.stringify(config),
+          credentials_sealed: credentialsSealed,
+        })
+        .returning(columns)
+      await record(trx, {
+        workspaceId,
+        event: 'destination.created',
+        subjectId: id,
+        description: `The destination ${name} (${connectorType}) was created.`,
+        metadata: { name, connector_type: connectorType },
+        actor,
       })
-      .returning(columns)
-    return row
-  },
+      return row
+    }),
 
   /** Reads, asks `change` what is to be written, and writes it, with the row locked in between: two merges cannot lose each other's keys. */
-  update: (workspaceId: string, id: string, change: (current: Destination) => DestinationChange): Promise<Destination | undefined> =>
+  update: (
+    workspaceId: string,
+    id: string,
+    change: (current: Destination) => DestinationChange,
+    actor: AuditActor,
+  ): Promise<Destination | undefined> =>
     db.transaction(async (trx) => {
       const current: Destination | undefined = await trx('destinations')
         .select(columns)
@@ -112,8 +142,10 @@ export const createDestinations = (db: Database | Transaction) => ({
         .forNoKeyUpdate()
         .first()
       if (!current) return undefined
-      const { name, config, credentialsSealed } = change(current)
-      if (name === undefined && config === undefined && credentialsSealed === undefined) return current
+      const wanted = change(current)
+      const changed = namesOfChanged(current, wanted)
+      if (changed.length === 0) return current
+      const { name, config, credentialsSealed } = wanted
       const [row] = await trx('destinations')
         .where({ id })
         .update({
@@ -123,6 +155,14 @@ export const createDestinations = (db: Database | Transaction) => ({
           updated_at: trx.fn.now(),
         })
         .returning(columns)
+      await record(trx, {
+        workspaceId,
+        event: 'destination.updated',
+        subjectId: id,
+        description: `Of the destination ${row.name} (${row.connectorType}) was changed: ${changed.join(', ')}.`,
+        metadata: { name: row.name, connector_type: row.connectorType, changed },
+        actor,
+      })
       return row
     }),
 
@@ -133,18 +173,28 @@ export const createDestinations = (db: Database | Transaction) => ({
 
   /**
    * Takes a destination out of use: its links go, and the connections that have no other destination with them; what was not
-   * delivered there yet is cancelled. The row stays, for the documents that name it.
-   * @returns false where there is none
+   * delivered there yet is cancelled, up to `limit` deliveries now and the rest by a workflow. The row stays, for the documents that
+   * name it.
+   * @returns the messages, committed; undefined where there is none
    */
-  remove: (workspaceId: string, id: string): Promise<boolean> =>
+  remove: (workspaceId: string, id: string, actor: AuditActor, limit: number): Promise<OutboxMessage[] | undefined> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
-      const deleted = await trx('destinations')
+      const [deleted] = await trx('destinations')
         .where({ workspace_id: workspaceId, id })
         .whereNull('deleted_at')
         .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
-      if (deleted === 0) return false
-      const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+        .returning(columns)
+      if (!deleted) return undefined
+      await record(trx, {
+        workspaceId,
+        event: 'destination.deleted',
+        subjectId: id,
+        description: `The destination ${deleted.name} (${deleted.connectorType}) was deleted.`,
+        metadata: { name: deleted.name, connector_type: deleted.connectorType },
+        actor,
+      })
+      const { rows } = await trx.raw<{ rows: { id: string; name: string }[] }>(
         `
         with unlinked as (
           delete from connection_destinations
@@ -160,15 +210,13 @@ export const createDestinations = (db: Database | Transaction) => ({
             where others.connection_id = connections.id
               and others.destination_id <> :id
           )
-        returning connections.id
+        returning connections.id, connections.name
         `,
         { id },
       )
-      await trx('deliveries')
-        .where({ destination_id: id })
-        .whereIn('status', ['pending', 'held', 'retrying', 'failed'])
-        .update({ status: 'cancelled' })
-      for (const connection of rows) await cancelHeld(trx, connection.id)
-      return true
+      const messages = await beginCancelling(trx, { by: 'destination', id, name: deleted.name }, limit)
+      for (const connection of rows) messages.push(...(await beginCancelling(trx, { by: 'connection', ...connection }, limit)))
+      await recordDeletedConnections(trx, workspaceId, rows, actor)
+      return messages
     }),
 })

@@ -35,6 +35,13 @@ export interface DocumentFilter {
   dateTo?: Date | undefined
 }
 
+/** What a document is about, as far as it is known; null takes it back. */
+export interface MetadataChange {
+  erpObjectType?: string | null | undefined
+  erpObjectId?: string | null | undefined
+  arObject?: string | null | undefined
+}
+
 /** Where the bytes of a document lie, and how to name them. */
 export interface DocumentContent {
   compId: string
@@ -56,6 +63,19 @@ const columns = [
   'ar_object as arObject',
 ]
 
+/** Those of a workspace that a repository and a time of receipt are asked for. */
+export const documentsOf = (
+  db: Database | Transaction,
+  workspaceId: string,
+  { repoId, dateFrom, dateTo }: Pick<DocumentFilter, 'repoId' | 'dateFrom' | 'dateTo'>,
+) => {
+  const query = db('documents').where({ 'documents.workspace_id': workspaceId })
+  if (repoId !== undefined) query.where({ repo_id: repoId })
+  if (dateFrom) query.where('received_at', '>=', dateFrom)
+  if (dateTo) query.where('received_at', '<=', dateTo)
+  return query
+}
+
 export const createDocuments = (db: Database | Transaction) => {
   /** The deliveries of a whole page in one query. */
   const withDeliveries = async (documents: Omit<Document, 'deliveries'>[]): Promise<Document[]> => {
@@ -64,7 +84,7 @@ export const createDocuments = (db: Database | Transaction) => {
       `
       select
         document_id as "documentId", destination_id as "destinationId", destinations.name as "destinationName",
-        deliveries.status, delivered_at as "deliveredAt", attempts, path
+        deliveries.status, delivered_at as "deliveredAt", attempts, coalesce(location, path) as path
       from deliveries
       join destinations on destinations.id = deliveries.destination_id
       where document_id = any (?)
@@ -79,22 +99,41 @@ export const createDocuments = (db: Database | Transaction) => {
   return {
     /** Newest first. */
     list: async (workspaceId: string, filter: DocumentFilter & PageRequest): Promise<Page<Document>> => {
-      const { repoId, status, dateFrom, dateTo, ...page } = filter
-      const query = db('documents').where({ workspace_id: workspaceId })
-      if (repoId !== undefined) query.where({ repo_id: repoId })
+      const { status, page, perPage } = filter
+      const query = documentsOf(db, workspaceId, filter)
       if (status) query.where({ status })
-      if (dateFrom) query.where('received_at', '>=', dateFrom)
-      if (dateTo) query.where('received_at', '<=', dateTo)
-      // one index or another has either order; both are the order of receipt
-      if (dateFrom ?? dateTo) query.orderBy('received_at', 'desc')
-      query.orderBy('id', 'desc')
-      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(query, columns, page)
+      query.orderBy([
+        { column: 'received_at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ])
+      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(query, columns, { page, perPage })
       return { items: await withDeliveries(items), total }
     },
 
     find: async (workspaceId: string, id: string): Promise<Document | undefined> => {
       const rows = await db('documents').select<Omit<Document, 'deliveries'>[]>(columns).where({ workspace_id: workspaceId, id })
       return (await withDeliveries(rows))[0]
+    },
+
+    /**
+     * Sets what a docId is about, on everything that was ever received under it: each component, and what an update has replaced, as
+     * that was delivered too. @returns how many documents there are, and the values of the newest
+     */
+    setMetadata: async (
+      workspaceId: string,
+      { repoId, docId }: { repoId: string; docId: string },
+      { erpObjectType, erpObjectId, arObject }: MetadataChange,
+    ): Promise<({ documents: number } & Pick<Document, 'erpObjectType' | 'erpObjectId' | 'arObject'>) | undefined> => {
+      const changed: Pick<Document, 'id' | 'erpObjectType' | 'erpObjectId' | 'arObject'>[] = await db('documents')
+        .where({ workspace_id: workspaceId, repo_id: repoId, doc_id: docId })
+        .update({
+          ...(erpObjectType !== undefined && { erp_object_type: erpObjectType }),
+          ...(erpObjectId !== undefined && { erp_object_id: erpObjectId }),
+          ...(arObject !== undefined && { ar_object: arObject }),
+        })
+        .returning(['id', 'erp_object_type as erpObjectType', 'erp_object_id as erpObjectId', 'ar_object as arObject'])
+      const newest = changed.toSorted((one, other) => (one.id < other.id ? 1 : -1))[0]
+      return newest && { ...newest, documents: changed.length }
     },
 
     /** Undefined where there is no such document, or nothing was kept of it. */

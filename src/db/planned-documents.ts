@@ -2,8 +2,9 @@ import { randomInt } from 'node:crypto'
 import type { Config } from '../config.ts'
 import type { UnownedContent } from '../content/store.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
-import { retryPolicyOf } from '../domain/settings.ts'
+import { retryPolicyOf, type WorkspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
+import { bindCapture, captureWith, type Capture } from './captures.ts'
 import type { Database, Transaction } from './database.ts'
 import { keyOf, type DocumentMessage } from './outbox.ts'
 import type { Source } from './sources.ts'
@@ -30,6 +31,8 @@ export interface Arrival {
   metadata: Metadata
   components: ReceivedComponent[]
   receivedAt: Date
+  /** The request that brought them, unless it has been written with another document. */
+  captured?: Capture | undefined
 }
 
 /** What a component takes over from the one it replaces. */
@@ -40,6 +43,14 @@ export interface Heritage {
 }
 
 export type Workflow = Pick<Config, 'DELIVERY_RETRY_WINDOW_MS' | 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
+
+/** What a workflow goes by from its start on, whatever is set later. */
+export const pinnedOf = (settings: WorkspaceSettings, config: Workflow) => ({
+  policy: retryPolicyOf(settings),
+  retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
+  attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
+  heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+})
 
 // enough that writers seldom meet, few enough to add up on every read
 const countShards = 16
@@ -69,10 +80,7 @@ export const planDocument = (arrival: Arrival, component: ReceivedComponent, her
     docId,
     compId,
     destinations,
-    policy: retryPolicyOf(source.workspace.settings),
-    retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
-    attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
-    heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+    ...pinnedOf(source.workspace.settings, config),
   }
   return { id, component, contentType, heritage, deliveries, message }
 }
@@ -150,7 +158,7 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
       where :kept::bigint > 0
       on conflict (repository_id, shard) do update
       set documents = repository_counts.documents + excluded.documents
-    )
+    ), ${captureWith('archive_document')}
     select count(*) > 0 as inserted from archive_document
     `,
       {
@@ -166,6 +174,7 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
         messages: JSON.stringify(messages),
         shard: randomInt(countShards),
         kept: documents.filter(({ status }) => status !== 'discarded').length,
+        ...bindCapture(arrival.captured),
       },
     )
     .options({ name: `insert-documents-${archive.name}` })

@@ -1,6 +1,7 @@
 import { newId } from '../ids.ts'
-import type { AuditActor } from './audit.ts'
+import { record, type AuditActor } from './audit.ts'
 import { removeCertificatesOf } from './certificates.ts'
+import { recordDeletedConnections } from './connections.ts'
 import { isDuplicate, type Database, type Transaction } from './database.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 import { lockWiring } from './workspaces.ts'
@@ -41,14 +42,25 @@ const columns = [
   'updated_at as updatedAt',
 ]
 
+const fields = ['name', 'status', 'signatureVerification'] as const
+const wireNames = { name: 'name', status: 'status', signatureVerification: 'signature_verification' } as const
+
+/** What a change makes different, by the names of the columns and of the wire. */
+const differences = (current: Repository, change: RepositoryChange) => {
+  const changed = fields.filter((field) => change[field] !== undefined && change[field] !== current[field])
+  const valuesOf = (values: RepositoryChange) => Object.fromEntries(changed.map((field) => [wireNames[field], values[field]]))
+  return { changed: changed.map((field) => wireNames[field]), before: valuesOf(current), after: valuesOf(change) }
+}
+
 export const createRepositories = (db: Database | Transaction) => {
   const counted = () => [
     ...columns,
     // sixteen rows at most for each repository, found by their primary key
     db.raw('(select coalesce(sum(documents), 0)::bigint from repository_counts where repository_id = repositories.id) as "documentCount"'),
   ]
-  const find = (workspaceId: string, id: string): Promise<Repository | undefined> =>
-    db('repositories').select(counted()).where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()
+  const select = (executor: Database | Transaction, workspaceId: string, id: string) =>
+    executor('repositories').select(counted()).where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first<Repository>()
+  const find = async (workspaceId: string, id: string): Promise<Repository | undefined> => select(db, workspaceId, id)
 
   return {
     find,
@@ -85,52 +97,76 @@ export const createRepositories = (db: Database | Transaction) => {
     insert: async (
       workspaceId: string,
       { repoId, name, signatureVerification }: Pick<Repository, 'repoId' | 'name' | 'signatureVerification'>,
+      actor: AuditActor,
     ): Promise<Repository | undefined> => {
+      const id = newId()
       try {
-        const [row] = await db('repositories')
-          .insert({ id: newId(), workspace_id: workspaceId, repo_id: repoId, name, signature_verification: signatureVerification })
-          .returning(columns)
-        return { ...row, documentCount: 0 }
+        return await db.transaction(async (trx) => {
+          const [row] = await trx('repositories')
+            .insert({ id, workspace_id: workspaceId, repo_id: repoId, name, signature_verification: signatureVerification })
+            .returning(columns)
+          await record(trx, {
+            workspaceId,
+            event: 'repository.created',
+            subjectId: id,
+            description: `The repository ${repoId} was created.`,
+            metadata: { repo_id: repoId, name, signature_verification: signatureVerification },
+            actor,
+          })
+          return { ...row, documentCount: 0 }
+        })
       } catch (thrown) {
         if (isDuplicate(thrown, 'repositories_by_repo_id')) return undefined
         throw thrown
       }
     },
 
-    update: async (
-      workspaceId: string,
-      id: string,
-      { name, status, signatureVerification }: RepositoryChange,
-    ): Promise<Repository | undefined> => {
-      const change = {
-        ...(name !== undefined && { name }),
-        ...(status && { status }),
-        ...(signatureVerification !== undefined && { signature_verification: signatureVerification }),
-      }
-      if (Object.keys(change).length > 0) {
-        await db('repositories')
-          .where({ workspace_id: workspaceId, id })
-          .whereNull('deleted_at')
-          .update({ ...change, updated_at: db.fn.now() })
-      }
-      return find(workspaceId, id)
-    },
+    /** Writes and records what is different from before, if anything is. Undefined where there is no such repository. */
+    update: (workspaceId: string, id: string, change: RepositoryChange, actor: AuditActor): Promise<Repository | undefined> =>
+      db.transaction(async (trx) => {
+        const current = await select(trx, workspaceId, id).forNoKeyUpdate()
+        if (!current) return undefined
+        const { changed, before, after } = differences(current, change)
+        if (changed.length === 0) return current
+        await trx('repositories')
+          .where({ id })
+          .update({ ...after, updated_at: trx.fn.now() })
+        await record(trx, {
+          workspaceId,
+          event: 'repository.updated',
+          subjectId: id,
+          description: `Of the repository ${current.repoId} was changed: ${changed.join(', ')}.`,
+          metadata: { repo_id: current.repoId, before, after },
+          actor,
+        })
+        return select(trx, workspaceId, id)
+      }),
 
     /**
-     * Stops receipts: the links and certificates go, and the active connections that have no other repository with them. An inactive one stays,
-     * because it may hold documents that its activation shall release. The row stays, for the documents that name it.
+     * Stops receipts: the links and certificates go, and the active connections that have no other repository with them. One that is
+     * inactive or still holds something stays: what was received before is for its activation to release, or its own deletion to
+     * cancel. The row stays, for the documents that name it.
      * @returns false where there is none
      */
     remove: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
       db.transaction(async (trx) => {
         await lockWiring(trx, workspaceId)
-        const deleted = await trx('repositories')
+        const [deleted] = await trx('repositories')
           .where({ workspace_id: workspaceId, id })
           .whereNull('deleted_at')
           .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
-        if (deleted === 0) return false
+          .returning(columns)
+        if (!deleted) return false
+        await record(trx, {
+          workspaceId,
+          event: 'repository.deleted',
+          subjectId: id,
+          description: `The repository ${deleted.repoId} was deleted.`,
+          metadata: { repo_id: deleted.repoId, name: deleted.name },
+          actor,
+        })
         await removeCertificatesOf(trx, workspaceId, id, actor)
-        await trx.raw(
+        const { rows } = await trx.raw<{ rows: { id: string; name: string }[] }>(
           `
           with unlinked as (
             delete from connection_repositories
@@ -147,9 +183,17 @@ export const createRepositories = (db: Database | Transaction) => {
               where others.connection_id = connections.id
                 and others.repository_id <> :id
             )
+            and not exists (
+              select 1
+              from deliveries
+              where deliveries.connection_id = connections.id
+                and status = 'held'
+            )
+          returning connections.id, connections.name
           `,
           { id },
         )
+        await recordDeletedConnections(trx, workspaceId, rows, actor)
         return true
       }),
   }

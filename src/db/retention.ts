@@ -4,7 +4,7 @@ import { idPrefixAt } from '../ids.ts'
 import { isLockTimeout, type Database } from './database.ts'
 import { listPartitions } from './partitions.ts'
 
-type RetentionConfig = Pick<Config, 'RETENTION_BATCH_SIZE' | 'RETENTION_LOCK_TIMEOUT_MS' | 'RETENTION_ATTEMPTS_DAYS'>
+export type RetentionConfig = Pick<Config, 'RETENTION_BATCH_SIZE' | 'RETENTION_LOCK_TIMEOUT_MS' | 'RETENTION_ATTEMPTS_DAYS'>
 
 interface Rule {
   table: 'captured_bodies' | 'captured_requests' | 'audit_logs' | 'delivery_attempts'

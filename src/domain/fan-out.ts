@@ -48,7 +48,8 @@ export const pathSegment = (text: string): string => {
   return safe === '.' || safe === '..' ? percentEncoded(safe) : safe
 }
 
-const extensionOf = (arrival: Arrival) =>
+/** Of the component's name, else what its content type suggests. */
+export const extensionOf = (arrival: Pick<Arrival, 'compId' | 'contentType'>): string =>
   /\.([A-Za-z0-9]{1,16})$/.exec(arrival.compId)?.[1] ?? mime.getExtension(mediaType(arrival.contentType)) ?? 'bin'
 
 const renderPath = (template: string, arrival: Arrival): string => {

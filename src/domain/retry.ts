@@ -8,6 +8,12 @@ export interface RetryPolicy {
   maxIntervalMs: number
 }
 
+const policyKeys = ['maxRetries', 'ttlMs', 'initialIntervalMs', 'maxIntervalMs'] satisfies (keyof RetryPolicy)[]
+
+/** Of a message that anybody may have typed. */
+export const isRetryPolicy = (value: unknown): value is RetryPolicy =>
+  typeof value === 'object' && value !== null && policyKeys.every((key) => Number.isFinite((value as Partial<RetryPolicy>)[key]))
+
 export interface RetryState {
   /** Failed tries of this round so far, the present one included. */
   failures: number

@@ -23,7 +23,8 @@ export interface DevServer {
 
 // measured (see docs): on a file with SQLite's defaults it does half as much; eager activities and a lazier collector give a fifth each
 const pragmas = ['journal_mode=WAL', 'synchronous=normal']
-const dynamicConfig = ['system.enableActivityEagerExecution=true']
+/** Settings of the server itself. Fairness is a setting of each cluster: without it the keys our workflows carry mean nothing. */
+export const dynamicConfig = ['system.enableActivityEagerExecution=true', 'matching.useNewMatcher=true', 'matching.enableFairness=true']
 const collector = { GOGC: '400' }
 
 const argumentsOf = (port: number, uiPort: number, databaseFile: string): string[] => [

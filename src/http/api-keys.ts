@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { keyLevels } from '../security/levels.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound, validationFailed } from './faults.ts'
 import { idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
@@ -17,8 +18,8 @@ const attributes = z.object({
   created_at: timestamp,
 })
 
-const apiKey = resource('api_key', attributes)
-const newKey = resource('api_key', attributes.extend({ key: z.string() }))
+const apiKey = resource('api_key', attributes).meta({ id: 'ApiKey' })
+const newKey = resource('api_key', attributes.extend({ key: z.string().describe('Shown this once') })).meta({ id: 'NewApiKey' })
 const present = resourceOf('api_key')
 
 export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {
@@ -50,14 +51,15 @@ export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       }),
       response: one(newKey),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
+      handle: async ({ body }, { workspaceId, actor }) => {
         const { name: keyName, level, expiresAt, userId } = body
         if (expiresAt && expiresAt.getTime() <= Date.now()) throw validationFailed([{ path: 'expires_at', message: 'must lie ahead' }])
         if (userId !== null && !(await workspaces.hasMember(workspaceId, userId))) {
           throw validationFailed([{ path: 'user_id', message: 'there is no such member in this workspace' }])
         }
         const { id, key, secretSha256 } = newApiKey()
-        const row = await keys.insert({ id, workspaceId, memberId: userId, name: keyName, level, secretSha256, expiresAt })
+        const newRow = { id, workspaceId, memberId: userId, name: keyName, level, secretSha256, expiresAt }
+        const row = await keys.insert(newRow, actorOf(actor))
         return { data: present({ ...row, key }) }
       },
     }),
@@ -71,8 +73,8 @@ export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       params: idParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await keys.revoke(params.id, workspaceId))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await keys.revoke(params.id, actorOf(actor), workspaceId))) throw notFound()
       },
     }),
   ]

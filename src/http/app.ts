@@ -3,16 +3,21 @@ import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Authenticator } from '../security/api-keys.ts'
 import { apiKeyEndpoints } from './api-keys.ts'
+import { attemptEndpoints } from './attempts.ts'
+import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
+import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
 import { documentEndpoints, type DocumentDeps } from './documents.ts'
 import { mount, type Endpoint } from './endpoint.ts'
 import { answerErrors } from './errors.ts'
+import { requestEndpoints, type RequestDeps } from './requests.ts'
 import { repositoryEndpoints } from './repositories.ts'
+import { retryEndpoints, type RetryDeps } from './retries.ts'
 import { settingsEndpoints } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps
+export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RetryDeps & BulkRetryDeps & RequestDeps & AuditLogDeps
 
 export interface ApiDeps extends EndpointDeps {
   config: EndpointDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
@@ -27,8 +32,13 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
   ...documentEndpoints(deps),
+  ...attemptEndpoints(deps),
+  ...retryEndpoints(deps),
+  ...bulkRetryEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
+  ...requestEndpoints(deps),
+  ...auditLogEndpoints(deps),
 ]
 
 /** The management API as one middleware: takes what lies below `/api`, and leaves the rest to the next one. */

@@ -35,9 +35,9 @@ const certificate = resource(
     received_at: timestamp,
     updated_at: timestamp,
   }),
-)
+).meta({ id: 'Certificate' })
 
-const certificateParams = idParams.extend({ certificateId: z.string().refine(isId) })
+const certificateParams = idParams.extend({ certificateId: z.string().refine(isId).describe('The id of the certificate') })
 const present = resourceOf('certificate')
 
 export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[] => {
@@ -63,7 +63,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       method: 'POST',
       path: '/repositories/:id/certificates',
       level: 'admin',
-      audit: 'cert.received',
+      audit: ['cert.received', 'cert.activated'],
       summary: 'Adds a certificate that the source system has not sent itself: PEM, or base64 of DER or PKCS#7',
       params: idParams,
       body: z.strictObject({
@@ -73,6 +73,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       }),
       response: one(certificate),
       status: 201,
+      conflict: 'The repository has this certificate for this auth_id already, or as many as it may',
       handle: async ({ params, body }, { workspaceId, actor }) => {
         if (!(await repositories.find(workspaceId, params.id))) throw notFound()
         const given = Buffer.from(body.certificate)
@@ -96,8 +97,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       method: 'PATCH',
       path: '/repositories/:id/certificates/:certificateId',
       level: 'admin',
-      // or cert.deactivated
-      audit: 'cert.activated',
+      audit: ['cert.activated', 'cert.deactivated'],
       summary: 'Activates a certificate, so that requests signed with its key are taken, or deactivates it',
       params: certificateParams,
       body: z.strictObject({ status }),

@@ -1,24 +1,28 @@
 import { z } from 'zod'
-import { createConnections, type Connection, type UnknownIds } from '../db/connections.ts'
+import { createConnections, type UnknownIds } from '../db/connections.ts'
 import type { Database } from '../db/database.ts'
 import { connectionSettingsFields } from '../domain/connection-settings.ts'
 import { connectorTypes } from '../domain/connector-type.ts'
+import { actorOf } from './actor.ts'
+import type { LaunchDeps } from './launch.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { detailsOf, notFound, validationFailed } from './faults.ts'
 import { idParams, name, one, openObject, timestamp } from './schemas.ts'
 
 const idsMax = 1_000
 
-const connection = z.object({
-  id: z.string(),
-  name: z.string(),
-  is_active: z.boolean(),
-  repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
-  destinations: z.array(z.object({ id: z.string(), type: z.enum(connectorTypes), name: z.string() })),
-  settings: openObject,
-  created_at: timestamp,
-  updated_at: timestamp,
-})
+const connection = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    is_active: z.boolean(),
+    repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
+    destinations: z.array(z.object({ id: z.string(), type: z.enum(connectorTypes), name: z.string() })),
+    settings: openObject,
+    created_at: timestamp,
+    updated_at: timestamp,
+  })
+  .meta({ id: 'Connection' })
 
 const ids = z.array(z.string()).min(1).max(idsMax)
 // an open object here: what does not fit in it is well-formed but wrong, and answered 422
@@ -34,16 +38,16 @@ type Links = { repositoryIds?: string[] | undefined; destinationIds?: string[] |
 const faultsOf = (field: string, asked: string[], unknown: string[], noun: string) =>
   unknown.map((id) => ({ path: `${field}.${asked.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
 
-/** The connection, unless ids of the request were unknown. @throws AppError 422 that names each of them */
-const orRefuse = (result: Connection | UnknownIds, { repositoryIds = [], destinationIds = [] }: Links): Connection => {
-  if ('id' in result) return result
+/** The result, unless ids of the request were unknown. @throws AppError 422 that names each of them */
+const orRefuse = <Result extends object>(result: Result | UnknownIds, { repositoryIds = [], destinationIds = [] }: Links): Result => {
+  if (!('unknownRepositoryIds' in result)) return result
   throw validationFailed([
     ...faultsOf('repository_ids', repositoryIds, result.unknownRepositoryIds, 'repository'),
     ...faultsOf('destination_ids', destinationIds, result.unknownDestinationIds, 'destination'),
   ])
 }
 
-export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
+export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: Database }): Endpoint[] => {
   const connections = createConnections(db)
   return [
     endpoint({
@@ -55,7 +59,8 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
         is_active: z
           .enum(['true', 'false'])
           .transform((value) => value === 'true')
-          .optional(),
+          .optional()
+          .describe('Active ones or inactive ones only'),
       }),
       response: z.object({ data: z.array(connection) }),
       status: 200,
@@ -92,9 +97,9 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       }),
       response: one(connection),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
+      handle: async ({ body }, { workspaceId, actor }) => {
         checkSettings(body.settings)
-        return { data: orRefuse(await connections.insert(workspaceId, body), body) }
+        return { data: orRefuse(await connections.insert(workspaceId, body, actorOf(actor)), body) }
       },
     }),
 
@@ -103,16 +108,18 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/connections/:id',
       level: 'member',
       audit: 'connection.toggled',
-      summary: 'Changes a connection: a given set of ids, and given settings, replace the whole of what was there',
+      summary: 'Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held',
       params: idParams,
       body: z.strictObject({ name, is_active: z.boolean(), repository_ids: ids, destination_ids: ids, settings }).partial(),
       response: one(connection),
       status: 200,
-      handle: async ({ params, body }, { workspaceId }) => {
+      handle: async ({ params, body }, { workspaceId, actor }) => {
         if (body.settings) checkSettings(body.settings)
-        const updated = await connections.update(workspaceId, params.id, body)
+        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor))
         if (!updated) throw notFound()
-        return { data: orRefuse(updated, body) }
+        const { connection: data, messages } = orRefuse(updated, body)
+        launch(messages)
+        return { data }
       },
     }),
 
@@ -125,8 +132,10 @@ export const connectionEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       params: idParams,
       response: z.object({ message: z.string() }),
       status: 200,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await connections.remove(workspaceId, params.id))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        const messages = await connections.remove(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE)
+        if (!messages) throw notFound()
+        launch(messages)
         return { message: 'The connection is deleted.' }
       },
     }),

@@ -1,11 +1,14 @@
 import { z } from 'zod'
-import { createDestinations, type SealedDestination } from '../db/destinations.ts'
+import { createDestinations, type Destination, type DestinationChange, type SealedDestination } from '../db/destinations.ts'
 import type { Database } from '../db/database.ts'
 import { connectorTypes } from '../domain/connector-type.ts'
 import { newId } from '../ids.ts'
 import { credentialsOf, SealError, type KeyRing } from '../security/seal.ts'
+import { actorOf } from './actor.ts'
+import { connectorPart } from './destination-schemas.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
+import type { LaunchDeps } from './launch.ts'
 import { idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
 import { checkTarget, connectorOf, mergeConfig, testTarget, type FindConnector, type ProbeDeps, type TestResult } from './targets.ts'
 
@@ -24,24 +27,20 @@ const connections = z.array(
   z.object({ id: z.string(), source_repo_id: z.string(), source_name: z.string(), status: z.enum(['active', 'inactive']) }),
 )
 
-const destination = resource('destination', attributes)
-const singleDestination = resource('destination', attributes.extend({ connections }))
+const destination = resource('destination', attributes).meta({ id: 'Destination' })
+const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })
 const testResult = one(z.object({ status: z.enum(['success', 'failed']), message: z.string() }))
 
 const target = z.strictObject({
   // any string: an unknown one is well-formed, and answered 422
   connector_type: z.string(),
-  config: openObject,
-  credentials: openObject,
+  config: openObject.meta({ [connectorPart]: 'config' }),
+  credentials: openObject.meta({ [connectorPart]: 'credentials' }),
 })
 
 const present = resourceOf('destination')
 
-export interface DestinationDeps extends ProbeDeps {
-  db: Database
-  keyRing: KeyRing
-  findConnector: FindConnector
-}
+export type DestinationDeps = ProbeDeps & LaunchDeps & { db: Database; keyRing: KeyRing; findConnector: FindConnector }
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
   const { findConnector, keyRing } = deps
@@ -59,7 +58,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       path: '/destinations',
       level: 'viewer',
       summary: 'The destinations of the workspace, in order of creation',
-      query: pageQuery.extend({ type: z.enum(connectorTypes).optional() }),
+      query: pageQuery.extend({ type: z.enum(connectorTypes).optional().describe('Of this connector type only') }),
       response: pageOfMany(destination),
       status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await destinations.list(workspaceId, query), query, present),
@@ -88,14 +87,14 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       body: target.extend({ name }),
       response: one(destination),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
+      handle: async ({ body }, { workspaceId, actor }) => {
         const { config, credentials } = body
         const connector = connectorOf(findConnector, body.connectorType)
         checkTarget(connector, { config, credentials })
         const id = newId()
         const credentialsSealed = keyRing.seal(credentials, credentialsOf(workspaceId, id))
         const row = { id, name: body.name, connectorType: connector.kind, config, credentialsSealed }
-        return { data: present(await destinations.insert(workspaceId, row)) }
+        return { data: present(await destinations.insert(workspaceId, row, actorOf(actor))) }
       },
     }),
 
@@ -106,17 +105,18 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       audit: 'destination.updated',
       summary: 'Changes a destination: config is merged (null removes a key), credentials are replaced',
       params: idParams,
-      body: z.strictObject({ name, config: openObject, credentials: openObject }).partial(),
+      body: target.omit({ connector_type: true }).extend({ name }).partial(),
       response: one(destination),
       status: 200,
-      handle: async ({ params: { id }, body }, { workspaceId }) => {
+      handle: async ({ params: { id }, body }, { workspaceId, actor }) => {
         const { credentials } = body
-        const updated = await destinations.update(workspaceId, id, (current) => {
+        const change = (current: Destination): DestinationChange => {
           const config = body.config && mergeConfig(current.config, body.config)
           checkTarget(connectorOf(findConnector, current.connectorType), { config, credentials })
           const credentialsSealed = credentials && keyRing.seal(credentials, credentialsOf(workspaceId, id))
           return { name: body.name, config, credentialsSealed }
-        })
+        }
+        const updated = await destinations.update(workspaceId, id, change, actorOf(actor))
         if (!updated) throw notFound()
         return { data: present(updated) }
       },
@@ -126,13 +126,15 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       method: 'DELETE',
       path: '/destinations/:id',
       level: 'admin',
-      audit: 'destination.deleted',
+      audit: ['destination.deleted', 'connection.deleted'],
       summary: 'Deletes a destination, its links, and the connections that led nowhere else; what was not delivered yet is cancelled',
       params: idParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId }) => {
-        if (!(await destinations.remove(workspaceId, params.id))) throw notFound()
+      handle: async ({ params }, { workspaceId, actor }) => {
+        const messages = await destinations.remove(workspaceId, params.id, actorOf(actor), deps.config.DELIVERY_BATCH_SIZE)
+        if (!messages) throw notFound()
+        deps.launch(messages)
       },
     }),
 

@@ -3,8 +3,9 @@ import type { ContentStore } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import { createDocuments, type Document, type DocumentContent } from '../db/documents.ts'
 import { AppError } from '../errors.ts'
+import { isStorable } from './body.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from './faults.ts'
+import { invalidRequest, notFound } from './faults.ts'
 import { dateFrom, dateTo, idParams, one, pageOfMany, pageQuery, resource, timestamp, toPage } from './schemas.ts'
 
 const listable = z.enum(['pending', 'delivered', 'failed', 'retrying'])
@@ -17,7 +18,7 @@ const delivery = z.object({
   attempts: z.int(),
 })
 
-const attributes = z.object({
+export const documentAttributes = z.object({
   doc_id: z.string(),
   repo_id: z.string(),
   comp_id: z.string(),
@@ -28,20 +29,28 @@ const attributes = z.object({
   deliveries: z.array(delivery),
 })
 
-const document = resource('document', attributes)
+const document = resource('document', documentAttributes).meta({ id: 'Document' })
+const metadata = z.object({
+  erp_object_type: z.string().nullable(),
+  erp_object_id: z.string().nullable(),
+  ar_object: z.string().nullable(),
+})
 const singleDocument = resource(
   'document',
-  attributes.extend({
-    metadata: z.object({
-      erp_object_type: z.string().nullable(),
-      erp_object_id: z.string().nullable(),
-      ar_object: z.string().nullable(),
-    }),
-    deliveries: z.array(delivery.extend({ path: z.string() })),
+  documentAttributes.extend({
+    metadata,
+    deliveries: z.array(delivery.extend({ path: z.string().describe('Where the document lies at the destination') })),
   }),
-)
+).meta({ id: 'SingleDocument' })
 
-const present = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
+// a name in a path that PostgreSQL can look up
+const storable = z.string().refine(isStorable)
+
+const metadataMaxCharacters = 255
+const metadataValue = z.string().min(1).max(metadataMaxCharacters).nullable().optional()
+const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
+
+export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
   id,
   type: 'document' as const,
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
@@ -61,14 +70,14 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       level: 'viewer',
       summary: 'The documents of the workspace, newest first',
       query: pageQuery.extend({
-        repo_id: z.string().optional(),
-        status: listable.optional(),
+        repo_id: z.string().optional().describe('Of the repository that the source system calls so'),
+        status: listable.optional().describe('In this state only'),
         date_from: dateFrom,
         date_to: dateTo,
       }),
       response: pageOfMany(document),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, present),
+      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, presentDocument),
     }),
 
     endpoint({
@@ -82,7 +91,7 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.find(workspaceId, params.id)
         if (!found) throw notFound()
-        return { data: present(found) }
+        return { data: presentDocument(found) }
       },
     }),
 
@@ -101,6 +110,31 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
         const store = contents[content.store]
         if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
         return { contentType, fileName: compId, sizeBytes: content.sizeBytes, open: () => store.read(content) }
+      },
+    }),
+
+    endpoint({
+      method: 'PUT',
+      path: '/documents/by-doc-id/:repo_id/:doc_id/metadata',
+      level: 'member',
+      summary: 'Tells what a docId is about: sets the given values on all documents that were received under it',
+      params: z.object({
+        repo_id: storable.describe("The source's repository identifier"),
+        doc_id: storable.describe('What the source system calls the document'),
+      }),
+      body: z.strictObject({ erp_object_type: metadataValue, erp_object_id: metadataValue, ar_object: metadataValue }),
+      response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata })),
+      status: 200,
+      handle: async ({ params, body }, { workspaceId }) => {
+        if (Object.values(body).every((value) => value === undefined)) {
+          throw invalidRequest('body', [
+            { code: 'custom', path: [], message: `must have one of ${metadataFields.join(', ')}`, input: body },
+          ])
+        }
+        const set = await documents.setMetadata(workspaceId, params, body)
+        if (!set) throw notFound()
+        const { documents: count, erpObjectType, erpObjectId, arObject } = set
+        return { data: { ...params, documents: count, metadata: { erpObjectType, erpObjectId, arObject } } }
       },
     }),
   ]

@@ -3,11 +3,14 @@ import type { Readable } from 'node:stream'
 import type Koa from 'koa'
 import { Router } from '@koa/router'
 import { z } from 'zod'
+import type { AuditEvent } from '../domain/audit-events.ts'
 import { inward, outward, type Inside, type InsideOf } from '../domain/wire.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { allows, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
+import { answerCsv, type CsvExport } from './csv.ts'
+import { setLinks } from './links.ts'
 import { bodyRefusal, invalidRequest, notFound } from './faults.ts'
 
 interface RequestContext {
@@ -25,8 +28,14 @@ interface Download {
   open: () => Readable
 }
 
-type ResponseKind = z.ZodType | 'bytes' | 'none'
-type Answer<Response extends ResponseKind> = Response extends z.ZodType ? InsideOf<Response> : Response extends 'bytes' ? Download : void
+type ResponseKind = z.ZodType | 'bytes' | 'csv' | 'none'
+type Answer<Response extends ResponseKind> = Response extends z.ZodType
+  ? InsideOf<Response>
+  : Response extends 'bytes'
+    ? Download
+    : Response extends 'csv'
+      ? CsvExport
+      : void
 
 const nothing = z.strictObject({})
 type Nothing = typeof nothing
@@ -39,8 +48,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
   level: KeyLevel
   /** One sentence for the API's document. */
   summary: string
-  /** The audit event that a success is. */
-  audit?: string
+  /** The events that a success may be: those that the audit log then has. */
+  audit?: AuditEvent | readonly AuditEvent[]
   /** What does not fit is answered 404. */
   params?: Params
   /** Strict; what does not fit is answered 400. */
@@ -49,6 +58,10 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
   body?: Body
   response: Response
   status: number
+  /** When a request that is right by itself is answered 409; no such answer without it. */
+  conflict?: string
+  /** Where it says more than whether there was a success. */
+  statusOf?(answer: Answer<Response>): number
   /** Takes and gives our names (camelCase); the schemas hold the wire's. */
   handle(
     input: { params: InsideOf<Params>; query: InsideOf<Query>; body: InsideOf<Body> },
@@ -57,7 +70,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
 }
 
 /** An endpoint of any input and output: what the table holds, from which routes and the API's document are made. */
-export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle'> & {
+export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle' | 'statusOf'> & {
+  statusOf?(answer: unknown): number
   handle(input: { params: unknown; query: unknown; body: unknown }, context: RequestContext): Promise<unknown>
 }
 
@@ -89,7 +103,8 @@ const readQuery = (schema: z.ZodObject, query: Koa.Context['query']) => {
 
 const printable = /^[\x20-\x7e]+$/
 
-const answerBytes = async (context: Koa.Context, { contentType, fileName, sizeBytes, open }: Download) => {
+/** Sends a stored document as a file to be saved. */
+export const answerBytes = async (context: Koa.Context, { contentType, fileName, sizeBytes, open }: Download) => {
   // Koa sends no body to a HEAD, and would leave the stream open
   if (context.method !== 'HEAD') {
     const stream = open()
@@ -123,11 +138,15 @@ const serve =
     context.res.once('close', () => hangUp.abort())
     const answer = await definition.handle({ params, query, body }, { actor, workspaceId: actor.workspace.id, signal: hangUp.signal })
 
-    context.status = definition.status
+    context.status = definition.statusOf?.(answer) ?? definition.status
     context.set('cache-control', 'no-store')
     if (definition.response === 'none') context.body = null
     else if (definition.response === 'bytes') await answerBytes(context, answer as Download)
-    else context.body = outward(definition.response, answer)
+    else if (definition.response === 'csv') await answerCsv(context, answer as CsvExport)
+    else {
+      context.body = outward(definition.response, answer)
+      setLinks(context)
+    }
   }
 
 /** Routes requests to endpoints; what none of them takes is refused, with the methods that would be. */

@@ -1,13 +1,20 @@
 import type { Middleware } from 'koa'
-import { isOutage } from '../db/database.ts'
+import { isLostRace, isOutage } from '../db/database.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 
 const outageRetryAfterSeconds = 5
+const lostRaceRetryAfterSeconds = 1
 
 const refusalOf = (thrown: unknown): AppError | undefined => {
   if (thrown instanceof AppError) return thrown
+  if (isLostRace(thrown)) {
+    return new AppError('unavailable', 'Another change was in the way, and nothing was done. Please try again.', {
+      retryAfterSeconds: lostRaceRetryAfterSeconds,
+      cause: thrown,
+    })
+  }
   if (!isOutage(thrown)) return undefined
   return new AppError('unavailable', 'The service cannot reach its database. Please try again shortly.', {
     retryAfterSeconds: outageRetryAfterSeconds,
@@ -47,3 +54,9 @@ export const answerErrors =
       }
     }
   }
+
+/** Comes last: what none before it has taken is not there. */
+export const refuseUnknown = (log: Log): Middleware => {
+  const errors = answerErrors(log)
+  return (context) => errors(context, () => Promise.reject(new AppError('not_found', 'There is nothing at this address.')))
+}

@@ -21,14 +21,14 @@ const attributes = z.object({
   updated_at: timestamp,
 })
 
-const repository = resource('repository', attributes)
+const repository = resource('repository', attributes).meta({ id: 'Repository' })
 const singleRepository = resource(
   'repository',
   attributes.extend({
     certificates: z.array(z.object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status })),
     connections: z.array(z.object({ id: z.string(), destination_name: z.string(), status })),
   }),
-)
+).meta({ id: 'SingleRepository' })
 
 const present = resourceOf('repository')
 
@@ -41,7 +41,7 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/repositories',
       level: 'viewer',
       summary: 'The repositories of the workspace, in order of creation',
-      query: pageQuery.extend({ status: status.optional() }),
+      query: pageQuery.extend({ status: status.optional().describe('Active ones or inactive ones only') }),
       response: pageOfMany(repository),
       status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await repositories.list(workspaceId, query), query, present),
@@ -79,8 +79,9 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       }),
       response: one(repository),
       status: 201,
-      handle: async ({ body }, { workspaceId }) => {
-        const created = await repositories.insert(workspaceId, body)
+      conflict: 'The workspace has a repository with this repo_id already',
+      handle: async ({ body }, { workspaceId, actor }) => {
+        const created = await repositories.insert(workspaceId, body, actorOf(actor))
         if (!created) throw new AppError('conflict', `This workspace has a repository with repo_id ${body.repoId} already.`)
         return { data: present(created) }
       },
@@ -96,8 +97,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       body: z.strictObject({ name, status, signature_verification: z.boolean() }).partial(),
       response: one(repository),
       status: 200,
-      handle: async ({ params, body }, { workspaceId }) => {
-        const updated = await repositories.update(workspaceId, params.id, body)
+      handle: async ({ params, body }, { workspaceId, actor }) => {
+        const updated = await repositories.update(workspaceId, params.id, body, actorOf(actor))
         if (!updated) throw notFound()
         return { data: present(updated) }
       },
@@ -107,7 +108,7 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       method: 'DELETE',
       path: '/repositories/:id',
       level: 'admin',
-      audit: 'repository.deleted',
+      audit: ['repository.deleted', 'cert.deleted', 'connection.deleted'],
       summary: 'Deletes a repository, its links, and the active connections that had no other; documents already received stay',
       params: idParams,
       response: 'none',

@@ -6,7 +6,7 @@ import { endpoint, type Endpoint } from './endpoint.ts'
 import { validationFailed } from './faults.ts'
 import { one, resource } from './schemas.ts'
 
-const response = one(resource('settings', workspaceSettingsFields))
+const response = one(resource('settings', workspaceSettingsFields).meta({ id: 'Settings' }))
 
 const present = (workspaceId: string, { settings }: StoredSettings) => ({
   data: { id: workspaceId, type: 'settings' as const, attributes: workspaceSettings(settings) },

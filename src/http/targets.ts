@@ -89,6 +89,8 @@ export const testTarget = async (
     connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
     idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
     answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
+    saved: undefined,
+    save: () => {},
   }
   const parsed = { config: connector.config.parse(target.config), credentials: connector.credentials.parse(target.credentials) }
   try {

@@ -3,13 +3,9 @@ import type { Config } from '../config.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
 import type { Source } from '../db/sources.ts'
 import type { Command } from './command.ts'
+import type { Incoming } from './incoming.ts'
 import { Refusal } from './refusal.ts'
 import { checkSignature, type SignatureDeps } from './signature.ts'
-
-interface Caller {
-  sourceIp: string
-  receivedAt: Date
-}
 
 /** @throws Refusal where the workspace names the addresses it is sent to from, and this is none of them */
 export const checkAddress = (allowedCidrs: string[], sourceIp: string): void => {
@@ -29,14 +25,19 @@ export interface AccessDeps extends SignatureDeps {
 }
 
 /** @throws Refusal where this command may not be carried out on this repository, whatever it says */
-export const checkAccess = async (source: Source, command: Command, { sourceIp, receivedAt }: Caller, deps: AccessDeps): Promise<void> => {
+export const checkAccess = async (
+  source: Source,
+  command: Command,
+  { sourceIp, judgedAt }: Pick<Incoming, 'sourceIp' | 'judgedAt'>,
+  deps: AccessDeps,
+): Promise<void> => {
   checkAddress(source.workspace.settings.receiverAllowedCidrs, sourceIp)
   if (source.repository.status !== 'active') throw new Refusal('repository_inactive', 'the repository is switched off')
   // what a source system may not do unsigned is the repository's decision: its flag off, a secKey is not even looked at
   const { access } = command.rule
   if (!source.repository.signatureVerification || !access) return
   if (await isUnprotected(source.repository.id, command, access, deps)) return
-  await checkSignature(source.repository.id, command, access, receivedAt, deps)
+  await checkSignature(source.repository.id, command, access, judgedAt, deps)
 }
 
 /**

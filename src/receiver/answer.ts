@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { printableAscii } from './bytes.ts'
 import { refusalStatus, type Refusal } from './refusal.ts'
 
@@ -30,6 +30,13 @@ export const refusalAnswer = ({ code, message }: Refusal): Answer => {
   }
 }
 
+/** All headers that go out with an answer. */
+export const headersOf = ({ headers, body }: Answer, requestId: string): Record<string, string> => {
+  const own = Object.entries(headers).map(([name, value]) => [name, String(value)])
+  const length = body instanceof Readable ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
+  return { 'Cache-Control': 'no-store', 'x-relay-request-id': requestId, ...length, ...Object.fromEntries(own) }
+}
+
 /** Hands an answer to Koa, and takes back what Koa adds of its own. */
 export const send = (ctx: Context, answer: Answer, requestId: string): void => {
   ctx.status = answer.status
@@ -37,6 +44,5 @@ export const send = (ctx: Context, answer: Answer, requestId: string): void => {
   ctx.body = answer.body
   ctx.remove('Content-Type')
   // after the body: Koa forgets the length that was set before
-  ctx.set({ 'Cache-Control': 'no-store', 'x-relay-request-id': requestId })
-  for (const [name, value] of Object.entries(answer.headers)) ctx.set(name, String(value))
+  ctx.set(headersOf(answer, requestId))
 }

@@ -1,136 +1,115 @@
 import type { Context, Middleware } from 'koa'
+import { Readable } from 'node:stream'
+import type { CaptureQueue } from '../capture/queue.ts'
+import type { ReplayableRequest } from '../capture/replay.ts'
 import type { Config } from '../config.ts'
-import { createAppends, type AppendConfig } from '../db/appends.ts'
-import { createArchiveDocuments } from '../db/archive-documents.ts'
-import { createCertificates } from '../db/certificates.ts'
-import type { Database } from '../db/database.ts'
-import type { Receipts } from '../db/receipts.ts'
-import type { Sources } from '../db/sources.ts'
-import { createWorkspaces } from '../db/workspaces.ts'
-import { workspaceSettings } from '../domain/settings.ts'
-import { newId } from '../ids.ts'
-import type { Log } from '../log.ts'
-import type { Launcher } from '../temporal/launcher.ts'
-import { checkAccess, checkAddress, type AccessDeps } from './access.ts'
-import { asRefusal } from './as-refusal.ts'
-import { refusalAnswer, send, type Answer } from './answer.ts'
-import { ClientGone, discardRest } from './body.ts'
-import type { CommandDeps, Contents } from './call.ts'
-import { parseQuery, readCommand, splitTarget, type Command } from './command.ts'
-import { documentCommands } from './commands/index.ts'
-import { serverInfo, type ServerInfo } from './commands/server-info.ts'
-import { Refusal } from './refusal.ts'
-import { createTurns } from './turns.ts'
+import { newId, timeOfId } from '../ids.ts'
+import { send } from './answer.ts'
+import { readRest } from './body.ts'
+import { createExchange, isOwn } from './exchange.ts'
+import { flatHeaders, type Incoming } from './incoming.ts'
+import { createProcess, type ProcessDeps } from './process.ts'
 
-export interface ReceiverDeps {
-  db: Database
-  sources: Sources
-  receipts: Receipts
-  contents: Contents
-  /** Starts the workflows of documents that have been committed. Never throws, never waits. */
-  launch: Launcher['launch']
-  config: CommandDeps['limits'] & AppendConfig & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'> & AccessDeps['config']
-  log: Log
+export interface ReceiverDeps extends ProcessDeps {
+  captures: CaptureQueue
+  config: ProcessDeps['config'] & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS' | 'CAPTURE_REPLAY_TIMEOUT_MS'>
 }
 
-// clients append segments of their own: a file name, say
-const ownPath = /^\/receiver\/([^/]+)\/([^/]+)(?:\/.*)?$/
-const newestProtocol = '0047'
+export interface Receiver {
+  /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
+  middleware: Middleware
+  /**
+   * Takes a captured request once more, as if it came in now; only its signature is judged as of then.
+   * @returns the new request's id, once it has been answered and captured
+   */
+  replay(request: ReplayableRequest): Promise<string>
+}
 
-/** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
-export const createReceiver = ({ db, sources, receipts, contents, launch, config, log }: ReceiverDeps): Middleware => {
-  const workspaces = createWorkspaces(db)
-  const certificates = createCertificates(db)
-  const deps: CommandDeps = {
-    appends: createAppends(db, config),
-    turns: createTurns(config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS),
-    archiveDocuments: createArchiveDocuments(db, config),
-    certificates,
-    receipts,
-    contents,
-    launch,
-    log,
-    limits: config,
-  }
+export const createReceiver = (deps: ReceiverDeps): Receiver => {
+  const { captures, config, log } = deps
+  const process = createProcess(deps)
 
-  const carryOut = async (ctx: Context, userSlug: string, workspaceSlug: string, query: string): Promise<Answer> => {
-    const receivedAt = new Date()
-    const command = readCommand(ctx.method, parseQuery(query))
-    const { command: name } = command.rule
-    if (name === 'serverInfo') return describe(ctx, userSlug, workspaceSlug, command, receivedAt)
-
-    const source = await sources.find(userSlug, workspaceSlug, command.get('contRep'))
-    if (!source) throw unknownRepository()
-    await checkAccess(
-      source,
-      command,
-      { sourceIp: ctx.ip, receivedAt },
-      {
-        listKeys: certificates.listKeys,
-        findDocProt: deps.archiveDocuments.findDocProt,
-        config,
-      },
-    )
-    return documentCommands[name]({ source, command, request: ctx.req, receivedAt }, deps)
-  }
-
-  const describe = async (ctx: Context, userSlug: string, workspaceSlug: string, command: Command, now: Date): Promise<Answer> => {
-    const contRep = command.find('contRep')
-    const find = contRep === undefined ? findAll(userSlug, workspaceSlug) : findOne(userSlug, workspaceSlug, contRep)
-    const { repositories, receiverAllowedCidrs } = await find
-    checkAddress(receiverAllowedCidrs, ctx.ip)
-    const pVersion = command.find('pVersion') ?? newestProtocol
-    return serverInfo({ repositories, pVersion, asHtml: command.find('resultAs') === 'html', now })
-  }
-
-  const findOne = async (userSlug: string, workspaceSlug: string, contRep: string): Promise<Described> => {
-    const source = await sources.find(userSlug, workspaceSlug, contRep)
-    if (!source) throw unknownRepository()
-    return { repositories: [source.repository], receiverAllowedCidrs: source.workspace.settings.receiverAllowedCidrs }
-  }
-
-  const findAll = async (userSlug: string, workspaceSlug: string): Promise<Described> => {
-    const workspace = await workspaces.find(userSlug, workspaceSlug)
-    if (!workspace) throw unknownRepository()
-    const { settings } = await workspaces.findSettings(workspace.id)
-    const repositories = (await sources.list(userSlug, workspaceSlug)) ?? []
-    return { repositories, receiverAllowedCidrs: workspaceSettings(settings).receiverAllowedCidrs }
-  }
-
-  const refuse = async (ctx: Context, refusal: Refusal, requestId: string): Promise<void> => {
-    const lingered = discardRest(ctx.req, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
-    // a connection that closes after the answer would take the answer with it, were there anything unread
-    if (!ctx.res.shouldKeepAlive) await lingered
-    else void lingered.then((ended) => ended || ctx.req.destroy())
-    send(ctx, refusalAnswer(refusal), requestId)
-  }
-
-  return async (ctx, next) => {
-    const { path, query } = splitTarget(ctx.req.url ?? '')
-    const [, userSlug, workspaceSlug] = ownPath.exec(path) ?? []
-    if (userSlug === undefined || workspaceSlug === undefined) return next()
-    const requestId = newId()
-    try {
-      send(ctx, await carryOut(ctx, userSlug, workspaceSlug, query), requestId)
-    } catch (thrown) {
-      if (thrown instanceof ClientGone) {
-        log.info({ requestId, reason: thrown.message }, 'the source system hung up, nothing is kept of its request')
-        ctx.respond = false
-        ctx.req.destroy()
-        return undefined
-      }
-      const refusal = asRefusal(thrown)
-      const level = refusal.code === 'internal_error' ? 'error' : refusal.code === 'unavailable' ? 'warn' : 'info'
-      log[level]({ requestId, code: refusal.code, reason: refusal.message, err: refusal.cause }, 'refused a request')
-      await refuse(ctx, refusal, requestId)
+  const middleware: Middleware = async (ctx, next) => {
+    if (!isOwn(ctx.req.url ?? '')) return next()
+    const closed = new Promise<void>((resolve) => ctx.res.once('close', () => resolve()))
+    const exchange = createExchange(incomingOf(ctx, captures), captures)
+    let rest: Promise<boolean> | undefined
+    const outcome = await process(exchange, async (answer) => {
+      rest ??= readRest(exchange.incoming, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
+      // a connection that closes after the answer would take the answer with it, were there anything unread
+      if (!ctx.res.shouldKeepAlive) await rest
+      else void rest.then((ended) => ended || ctx.req.destroy())
+      send(ctx, exchange.passing(answer), exchange.incoming.id)
+      void Promise.all([closed, rest])
+        .then(() => exchange.end(captures.add, ctx.res.writableFinished ? 'whole' : 'broken off'))
+        .catch((thrown: unknown) => log.error({ requestId: exchange.incoming.id, err: thrown }, 'a request could not be captured'))
+    })
+    if (outcome === 'client gone') {
+      ctx.respond = false
+      ctx.req.destroy()
+      exchange.end(captures.add, 'broken off')
     }
     return undefined
   }
+
+  const replay = async (request: ReplayableRequest): Promise<string> => {
+    const exchange = createExchange(incomingAgain(request, captures, config.CAPTURE_REPLAY_TIMEOUT_MS), captures)
+    let how: 'whole' | 'broken off' = 'broken off'
+    await process(exchange, async (answer) => {
+      await readRest(exchange.incoming, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
+      const { body } = exchange.passing(answer)
+      how = body instanceof Readable ? await readAnswer(body, body !== answer.body) : 'whole'
+    })
+    await exchange.end(captures.write, how)
+    return exchange.incoming.id
+  }
+
+  return { middleware, replay }
 }
 
-interface Described {
-  repositories: ServerInfo['repositories']
-  receiverAllowedCidrs: string[]
+const incomingOf = (ctx: Context, captures: CaptureQueue): Incoming => {
+  const id = newId()
+  const receivedAt = timeOfId(id)
+  return {
+    id,
+    method: ctx.method,
+    target: ctx.req.url ?? '',
+    headers: flatHeaders(ctx.req.headers),
+    sourceIp: ctx.ip,
+    body: ctx.req,
+    passing: captures.passingBody(),
+    receivedAt,
+    judgedAt: receivedAt,
+    replayOf: null,
+    isGone: () => ctx.req.socket.destroyed,
+  }
 }
 
-const unknownRepository = () => new Refusal('repository_not_found', 'there is no such repository')
+const incomingAgain = (request: ReplayableRequest, captures: CaptureQueue, timeoutMs: number): Incoming => {
+  const id = newId()
+  const deadline = Date.now() + timeoutMs
+  return {
+    id,
+    method: request.httpMethod,
+    target: `${request.uri}?${request.queryString}`,
+    headers: request.requestHeaders,
+    sourceIp: request.sourceIp,
+    body: Readable.from(request.body ? [request.body] : []),
+    passing: captures.passingBody(),
+    receivedAt: timeOfId(id),
+    judgedAt: request.requestAt,
+    replayOf: request.id,
+    isGone: () => Date.now() > deadline,
+  }
+}
+
+/** Reads an answer that nobody waits for as far as it is captured. */
+const readAnswer = async (body: Readable, isCaptured: boolean): Promise<'whole' | 'broken off'> => {
+  try {
+    if (isCaptured) for await (const piece of body) void piece
+    else body.destroy()
+    return 'whole'
+  } catch {
+    return 'broken off'
+  }
+}

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { finished } from 'node:stream/promises'
 import type { Config } from '../config.ts'
+import { announcesBody, type Incoming } from './incoming.ts'
 import { Refusal } from './refusal.ts'
 
 export type BodyLimits = Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_HTTP_IDLE_TIMEOUT_MS' | 'RELAY_HTTP_MIN_BODY_BYTES'>
@@ -17,18 +17,22 @@ export class ClientGone extends Error {
  * The body, piece by piece.
  * @throws Refusal where it is too large, at once where its length is announced; ClientGone where it breaks off or stalls
  */
-export async function* readBody(request: IncomingMessage, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> {
+export async function* readBody(request: Incoming, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> {
   const tooLarge = () => new Refusal('too_large', `a request may bring ${limits.RELAY_DOCUMENT_MAX_BYTES} bytes at most`)
   if (Number(request.headers['content-length'] ?? 0) > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge()
 
   // leaving early must not destroy the connection: a refusal is still to be sent on it
-  const pieces = request.iterator({ destroyOnReturn: false })
+  const pieces = request.body.iterator({ destroyOnReturn: false })
   const nextPiece = createPatience(request, limits)
   let receivedBytes = 0
   try {
     for (;;) {
       const piece = await nextPiece(() => pieces.next() as Promise<IteratorResult<Buffer, undefined>>)
-      if (piece === undefined) return
+      if (piece === undefined) {
+        request.passing.end()
+        return
+      }
+      request.passing.add(piece)
       receivedBytes += piece.length
       if (receivedBytes > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge()
       yield piece
@@ -39,13 +43,13 @@ export async function* readBody(request: IncomingMessage, limits: BodyLimits): A
 }
 
 /** Counts only the time in which we wait for the client: while a store is slow, nobody loses patience. */
-const createPatience = (request: IncomingMessage, limits: BodyLimits) => {
+const createPatience = ({ body }: Incoming, limits: BodyLimits) => {
   let waitedMs = 0
   let broughtBytes = 0
 
   return async (next: () => Promise<IteratorResult<Buffer, undefined>>): Promise<Buffer | undefined> => {
     const began = performance.now()
-    const cut = setTimeout(() => request.destroy(new ClientGone('the body stalls')), limits.RELAY_HTTP_IDLE_TIMEOUT_MS - waitedMs)
+    const cut = setTimeout(() => body.destroy(new ClientGone('the body stalls')), limits.RELAY_HTTP_IDLE_TIMEOUT_MS - waitedMs)
     try {
       const { done, value } = await next()
       if (done) return undefined
@@ -65,17 +69,20 @@ const createPatience = (request: IncomingMessage, limits: BodyLimits) => {
 }
 
 /**
- * Reads what is left of a refused body and throws it away: a client that writes first and reads later would be reset in
+ * Reads what is left of a body that nobody wants, for the capture only: a client that writes first and reads later would be reset in
  * mid-write, and never see why.
  * @returns whether that was the end of it within the time
  */
-export const discardRest = async (request: IncomingMessage, timeoutMs: number): Promise<boolean> => {
-  if (request.complete) return true
-  request.resume()
-  try {
-    await finished(request, { signal: AbortSignal.timeout(timeoutMs) })
-    return true
-  } catch {
-    return request.complete
+export const readRest = async (request: Incoming, timeoutMs: number): Promise<boolean> => {
+  const { body, passing } = request
+  if (announcesBody(request) && !body.readableEnded) {
+    body.on('data', passing.add).resume()
+    try {
+      await finished(body, { signal: AbortSignal.timeout(timeoutMs), writable: false })
+    } catch {
+      if (!body.readableEnded) return false
+    }
   }
+  passing.end()
+  return true
 }

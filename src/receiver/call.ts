@@ -1,24 +1,26 @@
-import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Appends } from '../db/appends.ts'
 import type { ArchiveDocuments } from '../db/archive-documents.ts'
 import type { Certificates } from '../db/certificates.ts'
+import type { DocumentMessage } from '../db/outbox.ts'
 import type { Receipts } from '../db/receipts.ts'
 import type { Source } from '../db/sources.ts'
 import type { Log } from '../log.ts'
-import type { Launcher } from '../temporal/launcher.ts'
 import type { Answer } from './answer.ts'
 import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
+import type { Exchange } from './exchange.ts'
+import type { Incoming } from './incoming.ts'
 import type { Turns } from './turns.ts'
 
 /** A command on a repository that may be carried out. */
 export interface Call {
   source: Source
   command: Command
-  request: IncomingMessage
-  receivedAt: Date
+  request: Incoming
+  /** See `Exchange`: for commands that bring documents. */
+  captured: Exchange['captured']
 }
 
 export interface Contents {
@@ -35,7 +37,7 @@ export interface CommandDeps {
   certificates: Certificates
   receipts: Receipts
   contents: Contents
-  launch: Launcher['launch']
+  launch(messages: DocumentMessage[]): void
   log: Log
   limits: BodyLimits &
     Pick<

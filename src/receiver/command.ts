@@ -51,7 +51,7 @@ export const parseQuery = (query: string): Query => {
 /** @throws Refusal for an unknown command, a wrong method, and parameters that are missing or do not fit */
 export const readCommand = (method: string, query: Query): Command => {
   const named = commandRules.filter((rule) => rule.command.toLowerCase() === query.command.toLowerCase())
-  if (named.length === 0) throw new Refusal('invalid_parameter', `there is no command ${shown(query.command)} here`)
+  if (named.length === 0) throw new Refusal('invalid_parameter', `there is no command ${shown(query.command.split('=', 1)[0]!)} here`)
   const rule = named.find(({ methods }) => methods.includes(method))
   if (!rule) throw new Refusal('invalid_parameter', `${named[0]!.command} is not called by ${method}`)
 

@@ -4,6 +4,7 @@ import type { ReceivedComponent } from '../db/planned-documents.ts'
 import { readBody } from './body.ts'
 import { decodeHeader, hasControlCharacter } from './bytes.ts'
 import type { Call, CommandDeps } from './call.ts'
+import { announcesBody } from './incoming.ts'
 import { boundaryOf, readParts, type Part } from './multipart.ts'
 import { formats, isCompId } from './parameters.ts'
 import { Refusal } from './refusal.ts'
@@ -96,10 +97,8 @@ const countBytes = async (body: AsyncIterable<Uint8Array>): Promise<number> => {
 }
 
 async function* componentOfBody({ command, request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
-  // Node takes a request that announces no body for one without; an older client may mean "until I hang up"
-  if (request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined) {
-    throw new Refusal('invalid_parameter', 'Content-Length is missing')
-  }
+  // an older client may mean "until I hang up"
+  if (!announcesBody(request)) throw new Refusal('invalid_parameter', 'Content-Length is missing')
   yield {
     docId: command.get('docId'),
     compId: command.get('compId'),

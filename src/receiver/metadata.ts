@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import type { Metadata } from '../db/planned-documents.ts'
 import { decodeHeader } from './bytes.ts'
+import type { Incoming } from './incoming.ts'
 import { Refusal } from './refusal.ts'
 
 const valueMaxCharacters = 255
@@ -8,10 +8,10 @@ const valueMaxCharacters = 255
 export const noMetadata: Metadata = { erpObjectType: null, erpObjectId: null, arObject: null }
 
 /** What a source that can set headers tells of its business object along with the document. */
-export const metadataOf = ({ headers }: IncomingMessage): Metadata => {
+export const metadataOf = ({ headers }: Incoming): Metadata => {
   const valueOf = (name: string): string | null => {
     const value = headers[name]
-    if (typeof value !== 'string' || value === '') return null
+    if (value === undefined || value === '') return null
     if (value.length > valueMaxCharacters) throw new Refusal('invalid_parameter', `${name} is too long`)
     return decodeHeader(value)
   }

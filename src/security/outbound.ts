@@ -10,6 +10,11 @@ import { createAddressJudge } from './address.ts'
 export interface OutboundGuard {
   /** A connected TCP socket. @throws BlockedAddressError, or the system's own error (ECONNREFUSED, ENOTFOUND, ETIMEDOUT, ...) */
   connect(options: { host: string; port: number; timeoutMs: number; signal?: AbortSignal }): Promise<Socket>
+  /** TLS over a socket of `connect`, for protocols that change over in mid-connection. It takes the socket along when it ends. */
+  secure(
+    socket: Socket,
+    options: { host: string; timeoutMs: number; caCertificate?: string | undefined; signal?: AbortSignal },
+  ): Promise<Socket>
   /** For undici's `request`. Shared between callers, so that connections are used again: do not close it. */
   dispatcher(options: ConnectionOptions): Dispatcher
   /** For clients built on Node's own http, like the AWS SDK. Shared between callers: do not destroy them. */
@@ -83,26 +88,20 @@ export const createOutboundGuard = ({
     return dial(host, port, limit).finally(() => limit.stop())
   }
 
+  const secure: OutboundGuard['secure'] = async (socket, { host, timeoutMs, caCertificate, signal }) => {
+    const limit = timeLimit(host, socket.remotePort ?? 0, timeoutMs, signal)
+    return overTls(socket, { host, caCertificate }, limit).finally(() => limit.stop())
+  }
+
   const connectSecurely = async (
     host: string,
     port: number,
     servername: string | undefined,
-    options: ConnectionOptions,
+    { connectTimeoutMs, caCertificate }: ConnectionOptions,
   ): Promise<Socket> => {
-    const limit = timeLimit(host, port, options.connectTimeoutMs)
+    const limit = timeLimit(host, port, connectTimeoutMs)
     try {
-      const socket = tls.connect({
-        socket: await dial(host, port, limit),
-        host,
-        ...(net.isIP(host) ? {} : { servername: servername || host }),
-        ...(options.caCertificate && { ca: options.caCertificate }),
-        ALPNProtocols: ['http/1.1'],
-        minVersion: 'TLSv1.2',
-        // said aloud, because NODE_TLS_REJECT_UNAUTHORIZED would otherwise switch it off for everyone
-        rejectUnauthorized: true,
-      })
-      await opened(socket, 'secureConnect', limit)
-      return socket
+      return await overTls(await dial(host, port, limit), { host, servername, caCertificate, ALPNProtocols: ['http/1.1'] }, limit)
     } finally {
       limit.stop()
     }
@@ -148,12 +147,40 @@ export const createOutboundGuard = ({
 
   return {
     connect,
+    secure,
     dispatcher: dispatchers.take,
     agents: agents.take,
     close: async () => {
       await Promise.all([dispatchers.close(), agents.close()])
     },
   }
+}
+
+const overTls = async (
+  socket: Socket,
+  {
+    host,
+    servername,
+    caCertificate,
+    ALPNProtocols,
+  }: Pick<tls.ConnectionOptions, 'servername' | 'ALPNProtocols'> & {
+    host: string
+    caCertificate?: string | undefined
+  },
+  limit: AbortSignal,
+): Promise<Socket> => {
+  const secured = tls.connect({
+    socket,
+    host,
+    ...(net.isIP(host) ? {} : { servername: servername || host }),
+    ...(caCertificate && { ca: caCertificate }),
+    ...(ALPNProtocols && { ALPNProtocols }),
+    minVersion: 'TLSv1.2',
+    // said aloud, because NODE_TLS_REJECT_UNAUTHORIZED would otherwise switch it off for everyone
+    rejectUnauthorized: true,
+  })
+  await opened(secured, 'secureConnect', limit)
+  return secured
 }
 
 const withoutBrackets = (host: string) => host.replace(/^\[|\]$/g, '')

@@ -17,6 +17,9 @@ export const credentialsOf = (workspaceId: string, destinationId: string): Seale
 /** Credentials of the system that a workspace's bridge calls. */
 export const rfcCredentialsOf = (workspaceId: string): SealedFor => ['rfc', workspaceId]
 
+/** What a connector saves of an upload under way, as it is bound to its delivery. */
+export const uploadOf = (documentId: string, destinationId: string): SealedFor => ['upload', documentId, destinationId]
+
 /** An envelope that does not open: tampered with, of another row, or sealed under a key that is no longer configured. */
 export class SealError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -25,13 +28,28 @@ export class SealError extends Error {
   }
 }
 
-const readKey = (entry: string): [id: string, key: Buffer] => {
+type SecretKey = [id: string, key: Buffer]
+
+const readKey = (entry: string): SecretKey => {
   const [, id, encoded] = /^([A-Za-z0-9._-]{1,32}):([A-Za-z0-9+/_-]+=*)$/.exec(entry) ?? []
   // the entry itself is secret: it is named by its place in the list, not shown
   if (id === undefined || encoded === undefined) throw new UserError('RELAY_SECRET_KEYS: every entry must be id:base64')
   const key = Buffer.from(encoded, 'base64')
   if (key.length !== keyBytes) throw new UserError(`RELAY_SECRET_KEYS: key ${id} must be ${keyBytes} bytes, it is ${key.length}`)
   return [id, key]
+}
+
+/**
+ * The keys with their ids, the one that seals first.
+ * @param entries as RELAY_SECRET_KEYS holds them, `id:base64(32 bytes)`
+ * @throws UserError where there is none or one does not fit
+ */
+export const readSecretKeys = (entries: readonly string[]): [SecretKey, ...SecretKey[]] => {
+  const [first, ...others] = entries.map(readKey)
+  if (!first) throw new UserError('RELAY_SECRET_KEYS is empty: credentials cannot be sealed. Make a key with: openssl rand -base64 32')
+  const keys: [SecretKey, ...SecretKey[]] = [first, ...others]
+  if (new Set(keys.map(([id]) => id)).size < keys.length) throw new UserError('RELAY_SECRET_KEYS names one key id twice')
+  return keys
 }
 
 /** Who opened it, for whom and under which key: all of it is authenticated, none of it can be exchanged. */
@@ -44,11 +62,9 @@ const associatedData = (header: Buffer, owner: SealedFor) => Buffer.concat([head
  * @throws UserError where there is none or one does not fit
  */
 export const createKeyRing = (entries: readonly string[]) => {
-  const keys = new Map(entries.map(readKey))
-  const [first] = keys
-  if (!first) throw new UserError('RELAY_SECRET_KEYS is empty: credentials cannot be sealed. Make a key with: openssl rand -base64 32')
-  if (keys.size < entries.length) throw new UserError('RELAY_SECRET_KEYS names one key id twice')
-  const [sealingId, sealingKey] = first
+  const readable = readSecretKeys(entries)
+  const [[sealingId, sealingKey]] = readable
+  const keys = new Map(readable)
 
   return {
     /** Of the key that seals. */

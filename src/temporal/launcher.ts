@@ -5,23 +5,18 @@ import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'
 
-type LauncherConfig = Pick<
-  Config,
-  'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS' | 'OUTBOX_SWEEP_INTERVAL_MS' | 'OUTBOX_SWEEP_AGE_MS'
->
+type LauncherConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS' | 'OUTBOX_SWEEP_AGE_MS'>
 
 // one sweep reads this many messages at a time, and goes on as long as it finds a full page
 const sweepPage = 500
 
 /**
- * Sends what the outbox holds. `launch` is the quick way, straight after the commit; `sweep` finds what a crash, an outage of
- * Temporal or a full house left behind. Sending twice does no harm, so the two need not know of each other.
+ * Sends what the outbox holds. `launch` is the quick way, straight after the commit; `sweep`, a chore of the workers, finds what a
+ * crash, an outage of Temporal or a full house left behind. Sending twice does no harm, so the two need not know of each other.
  */
 export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
   const oneOfMany = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
   const open = new Set<Promise<void>>()
-  let timer: NodeJS.Timeout | undefined
-  let sweeping: Promise<void> | undefined
 
   const start = async (message: OutboxMessage): Promise<boolean> => {
     try {
@@ -64,10 +59,17 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
     }
   }
 
-  /** Starts everything that is overdue. @returns how many workflows that were */
-  const sweep = async (): Promise<number> => {
+  /** Sends these and waits until that is done; what cannot be sent is left to the sweep. */
+  const sendAll = async (messages: OutboxMessage[]): Promise<void> => {
+    const outcomes = await oneOfMany.map(messages, start)
+    await outbox.remove(messages.filter((_, index) => outcomes[index]))
+  }
+
+  /** Sends everything that is overdue. @returns how many messages that were */
+  const sweep = async (signal?: AbortSignal): Promise<number> => {
     let total = 0
     for (;;) {
+      signal?.throwIfAborted()
       const due = await outbox.findDue(config.OUTBOX_SWEEP_AGE_MS, sweepPage)
       const swept: OutboxMessage[] = []
       for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
@@ -83,32 +85,14 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
     }
   }
 
-  const sweepNow = () => {
-    sweeping ??= sweep()
-      .then(
-        (count) => {
-          if (count > 0) log.info({ count }, 'started workflows that were left behind')
-        },
-        (thrown: unknown) => log.warn({ reason: messageOf(thrown) }, 'the outbox could not be swept'),
-      )
-      .finally(() => {
-        sweeping = undefined
-      })
-  }
-
   return {
     launch,
+    sendAll,
     sweep,
-    /** Sweeps now and then at the configured interval, until closed. */
-    startSweeping: () => {
-      sweepNow()
-      timer = setInterval(sweepNow, config.OUTBOX_SWEEP_INTERVAL_MS)
-    },
     /** Waits for what is under way; what has not begun is left to the next process. */
     close: async () => {
-      clearInterval(timer)
       oneOfMany.clearQueue()
-      await Promise.all([...open, sweeping])
+      await Promise.all(open)
       await removing
     },
   }

@@ -7,7 +7,13 @@ import type { Log } from '../log.ts'
 
 type WorkerConfig = Pick<
   Config,
-  'temporal' | 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS' | 'TEMPORAL_MAX_CACHED_WORKFLOWS' | 'RELAY_SHUTDOWN_GRACE_MS'
+  | 'temporal'
+  | 'TEMPORAL_TASK_QUEUE'
+  | 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'
+  | 'TEMPORAL_MAX_CACHED_WORKFLOWS'
+  | 'TEMPORAL_WORKER_BUILD_ID'
+  | 'TEMPORAL_WORKER_DEPLOYMENT'
+  | 'RELAY_SHUTDOWN_GRACE_MS'
 >
 
 // made by `npm run build`; a checkout bundles at start instead, which takes a few seconds
@@ -35,6 +41,23 @@ export const installRuntime = (log: Log): void => {
   })
 }
 
+const heartbeatThrottleMs = 1_000
+
+/**
+ * Under a build id, Temporal gives a worker only what belongs to its version. A delivery may be open for days, so running ones move on
+ * to the version that is made current: recorded histories keep the workflows fit for that.
+ */
+const versioning = ({ TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYMENT: deploymentName }: WorkerConfig) =>
+  buildId
+    ? {
+        workerDeploymentOptions: {
+          useWorkerVersioning: true as const,
+          version: { buildId, deploymentName },
+          defaultVersioningBehavior: 'AUTO_UPGRADE' as const,
+        },
+      }
+    : {}
+
 /** A worker of our task queue. Call `run()` on it; `shutdown()` lets running attempts finish within the grace period. */
 export const createWorker = async (
   config: WorkerConfig,
@@ -53,11 +76,14 @@ export const createWorker = async (
       namespace: namespace ?? 'default',
       taskQueue: config.TEMPORAL_TASK_QUEUE,
       ...workflows,
+      ...versioning(config),
       activities,
       maxConcurrentActivityTaskExecutions: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
       maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,
       workflowTaskPollerBehavior: { type: 'autoscaling' },
       activityTaskPollerBehavior: { type: 'autoscaling' },
+      // attempts beat seldom enough by themselves; what one saves of an upload must not wait
+      maxHeartbeatThrottleInterval: heartbeatThrottleMs,
       shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
     })
     return { worker, close: () => connection.close() }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { CancelledFailure } from '@temporalio/common'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { createActivities } from '../../activities/delivery.ts'
+import type { Connector } from '../../src/connectors/connector.ts'
 import { findConnector } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createDeliveries } from '../../src/db/deliveries.ts'
@@ -36,9 +37,9 @@ beforeEach(() => {
 })
 
 /** A document that waits for its delivery, and the activity that is to make it. */
-const waiting = async (credentials: object = {}) => {
+const waiting = async (credentials: object = {}, limits: object = {}, find = findConnector) => {
   const { db } = database
-  const wiring = await createWiring(db, [{ name: 'target', config: { url: `${target.origin}/in` } }])
+  const wiring = await createWiring(db, [{ name: 'target', config: { url: `${target.origin}/in`, ...limits } }])
   const destinationId = wiring.destinations['target']!
   const sealed = keyRing.seal(credentials, credentialsOf(wiring.workspaceId, destinationId))
   await db('destinations').where({ id: destinationId }).update({ credentials_sealed: sealed })
@@ -49,9 +50,11 @@ const waiting = async (credentials: object = {}) => {
   const { attemptDelivery, recordCancellation } = createActivities({
     deliveries: createDeliveries(db),
     contents: { postgres: createPostgresStore(db), s3: undefined },
-    findConnector,
+    downloadUrl: () => undefined,
+    findConnector: find,
     openCredentials: (consignment) =>
       keyRing.open(consignment.destination.credentialsSealed, credentialsOf(consignment.workspaceId, consignment.destination.id)),
+    keyRing,
     outbound,
     config,
   })
@@ -196,6 +199,72 @@ describe('an attempt', () => {
       .update({ credentials_sealed: foreign.seal({ bearer_token: 'canary-token' }, ['x']) })
     expect(await attempt()).toMatchObject({ status: 'retrying', error: expect.stringContaining('RELAY_SECRET_KEYS') })
     expect(JSON.stringify(await delivery())).not.toContain('canary')
+  })
+})
+
+describe('what a connector saves of an upload', () => {
+  it('is handed to the next run, and lies sealed in the heartbeat between them', async () => {
+    const saved: unknown[] = []
+    const uploading: Connector = {
+      ...findConnector('webhook')!,
+      deliver: async (parcel, _target, context) => {
+        saved.push(context.saved)
+        context.save({ uploadUrl: 'https://upload.example/?token=canary' })
+        return { path: 'there', bytesSent: parcel.sizeBytes }
+      },
+    }
+    const { db, attempt, documentId } = await waiting({}, {}, () => uploading)
+    const first = new MockActivityEnvironment()
+    const beats: unknown[] = []
+    first.on('heartbeat', (details: unknown) => beats.push(details))
+    await attempt({}, first)
+    expect(beats.length).toBeGreaterThan(0)
+    expect(JSON.stringify(beats)).not.toContain('canary')
+
+    // the worker was lost with this heartbeat as its last, before anything was recorded
+    await db('deliveries').where({ document_id: documentId }).update({ status: 'pending' })
+    await attempt({}, new MockActivityEnvironment({ heartbeatDetails: beats[0] }))
+    // sealed for this delivery alone, and of no use to another, or once its key is gone
+    const another = await waiting({}, {}, () => uploading)
+    await another.attempt({}, new MockActivityEnvironment({ heartbeatDetails: beats[0] }))
+    expect(saved).toEqual([undefined, { uploadUrl: 'https://upload.example/?token=canary' }, undefined])
+  })
+})
+
+describe('an attempt at a busy destination', () => {
+  it('waits without touching target, budget or record, and is made once there is a place', async () => {
+    const { attempt, delivery, attempts } = await waiting({}, { max_concurrent_deliveries: 1 })
+    let answer = () => {}
+    target.answerWith((_, response) => {
+      answer = () => response.end('taken')
+    })
+    const first = attempt()
+    while (target.arrivals.length === 0) await delay(10)
+
+    expect(await attempt()).toEqual({ status: 'waiting', inMs: expect.any(Number) })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await delivery()).toMatchObject({ status: 'pending', attempts: 0 })
+    expect(await attempts()).toEqual([])
+
+    answer()
+    expect(await first).toEqual({ status: 'delivered' })
+    expect(await attempt({ waits: 1 })).toEqual({ status: 'delivered' })
+  })
+
+  it('goes on at once where it takes the place of a run that was cut off', async () => {
+    const { attempt, attempts } = await waiting({}, { max_concurrent_deliveries: 1 })
+    let answer = () => {}
+    target.answerWith((_, response) => {
+      answer = () => response.end('taken')
+    })
+    const first = attempt()
+    while (target.arrivals.length === 0) await delay(10)
+    target.answerWith((_, response) => response.end('taken'))
+    const environment = new MockActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
+    expect(await attempt({}, environment)).toEqual({ status: 'delivered' })
+    answer()
+    await first
+    expect(await attempts()).toMatchObject([{ outcome: 'interrupted' }, { outcome: 'delivered' }])
   })
 })
 

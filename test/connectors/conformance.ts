@@ -1,8 +1,12 @@
+import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Connector, Parcel, Receipt, Target } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+import type { Job, News } from './deliver-until-killed.ts'
 import { contextOf, dying, largeParcel, MiB, parcelOf, slowly, failure } from './parcels.ts'
 
 interface Stored {
@@ -15,6 +19,8 @@ interface Stored {
 /** A real server of one kind, and what the suite must know to look into it. */
 export interface Rig {
   connector: Connector
+  /** Where the product itself names the hosts of a kind, and not the target: the connector as it would be made for another port. */
+  connectorAt?(port: number): Connector
   port: number
   /** A target that works, reached by another port where something stands in between. */
   target(port?: number): Target<unknown, unknown>
@@ -24,6 +30,8 @@ export interface Rig {
   /** What must be found in no message. */
   secrets: string[]
   keepsContentType: boolean
+  /** No client can take back what was sent of an unfinished upload: the target drops it after a time. */
+  partsExpire?: boolean
   read(parcel: Parcel, receipt: Receipt): Promise<Stored | undefined>
   /** Names of whole documents at the target. */
   documents(): Promise<string[]>
@@ -54,6 +62,28 @@ const awkwardNames = [
   'ü'.repeat(200),
 ]
 
+const killedChild = fileURLToPath(new URL('deliver-until-killed.ts', import.meta.url))
+
+/** Delivers in a process that is killed past the middle. @returns what it had saved by then */
+const killedAfter = async (parcel: Parcel, { kind, target }: Pick<Job, 'kind' | 'target'>): Promise<{ saved: unknown }> => {
+  const child = fork(killedChild, { execArgv: ['--disable-warning=ExperimentalWarning'] })
+  const exited = once(child, 'exit')
+  const { open: _, receivedAt: __, ...plain } = parcel
+  child.send({ kind, target, parcel: plain } satisfies Job)
+  let saved: unknown
+  await new Promise<void>((resolve, reject) => {
+    child.on('exit', () => reject(new Error('the process ended by itself')))
+    child.on('message', (news: News) => {
+      if ('failed' in news) reject(new Error(news.failed))
+      else if ('saved' in news) saved = news.saved
+      else if (news.bytesSent > parcel.sizeBytes * 0.6) resolve()
+    })
+  })
+  child.kill('SIGKILL')
+  await exited
+  return { saved }
+}
+
 const loopback = ['127.0.0.0/8', '::1/128']
 const promptlyMs = 2_000
 // the parts an upload holds at a time, and what the garbage collector has not come to yet; a document kept whole would take 256 MiB
@@ -75,8 +105,14 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
       await rig.stop()
     })
 
+    const expectNothingUnfinished = async () => {
+      if (!rig.partsExpire) expect(await rig.leftovers()).toEqual([])
+    }
     const deliver = (parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}, target = rig.target()) =>
       rig.connector.deliver(parcel, target, contextOf(outbound, overrides))
+
+    const deliverBy = (port: number, parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}) =>
+      (rig.connectorAt?.(port) ?? rig.connector).deliver(parcel, rig.target(port), contextOf(outbound, overrides))
 
     test.each([0, 1, 32 * 1024, 100_003])('delivers a document of %i bytes', async (sizeBytes) => {
       const parcel = parcelOf(randomBytes(sizeBytes))
@@ -143,7 +179,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
 
       expect(error).toMatchObject({ code: 'content_unreadable', permanent: false })
       expect(await rig.documents()).toEqual([])
-      expect(await rig.leftovers()).toEqual([])
+      await expectNothingUnfinished()
     })
 
     test('refuses a source that ends before its time, and one that does not end', async () => {
@@ -161,7 +197,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
       const parcel = largeParcel(sizeMiB * MiB)
       const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: parcel.sizeBytes / 2 })
 
-      const error = await failure(deliver(parcel, {}, rig.target(proxy.port)))
+      const error = await failure(deliverBy(proxy.port, parcel))
       await proxy.stop()
 
       expect(error).toMatchObject({ code: 'connection_lost', permanent: false })
@@ -199,8 +235,30 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
       await pause(100)
       expect(closed).toBe(sources)
       expect(await rig.documents()).toEqual([])
-      expect(await rig.leftovers()).toEqual([])
+      await expectNothingUnfinished()
     })
+
+    test('killed in the midst of 40 MiB: the next run goes on with what was saved, and leaves exactly one whole document', async () => {
+      const parcel = largeParcel(40 * MiB)
+      const { saved } = await killedAfter(parcel, { kind: rig.connector.kind, target: rig.target() })
+      expect(await rig.documents()).toEqual([])
+
+      const starts: number[] = []
+      const watched: Parcel = {
+        ...parcel,
+        open: (from = 0) => {
+          starts.push(from)
+          return parcel.open(from)
+        },
+      }
+      const receipt = await deliver(watched, { saved })
+
+      expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256, sizeBytes: parcel.sizeBytes })
+      expect(await rig.documents()).toHaveLength(1)
+      expect(await rig.leftovers()).toEqual([])
+      // nothing is sent twice that the target has kept
+      if (saved !== undefined) expect(Math.max(...starts)).toBeGreaterThan(0)
+    }, 60_000)
 
     test('does nothing when it is cancelled before it begins', async () => {
       await expect(deliver(parcelOf(Buffer.from('x')), { signal: AbortSignal.abort(new Error('cancelled')) })).rejects.toThrow('cancelled')
@@ -214,7 +272,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
       const proxy = await startTcpProxy(rig.port, { kind: 'stall', afterBytes })
       const begun = Date.now()
 
-      const error = await failure(deliver(largeParcel(12 * MiB), { connectTimeoutMs: 700, idleTimeoutMs: 700 }, rig.target(proxy.port)))
+      const error = await failure(deliverBy(proxy.port, largeParcel(12 * MiB), { connectTimeoutMs: 700, idleTimeoutMs: 700 }))
       await proxy.stop()
 
       expect(error).toMatchObject({ code: 'timeout', permanent: false })
@@ -225,7 +283,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
     test('tries again where nothing listens', async () => {
       const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: 0 })
       await proxy.stop()
-      expect(await failure(deliver(parcelOf(Buffer.from('x')), {}, rig.target(proxy.port)))).toMatchObject({
+      expect(await failure(deliverBy(proxy.port, parcelOf(Buffer.from('x'))))).toMatchObject({
         code: 'connection_refused',
         permanent: false,
       })
@@ -269,7 +327,7 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
     test('the probe finds nothing wrong, and leaves nothing', async () => {
       await rig.connector.probe(rig.target(), contextOf(outbound))
       expect(await rig.documents()).toEqual([])
-      expect(await rig.leftovers()).toEqual([])
+      await expectNothingUnfinished()
     })
 
     test('its schemas take back what they gave out', () => {

@@ -15,6 +15,16 @@ test('config and credentials come back with their defaults', () => {
   })
 })
 
+test('every destination may say how busy it may be made, in its config, and nothing else that is unknown', () => {
+  const credentials = { username: 'u', password: 'p' }
+  const config = { host: 'files.example', max_concurrent_deliveries: 2, max_deliveries_per_minute: 0 }
+  const parsed = parseTarget(findConnector('sftp')!, { config, credentials })
+  expect(parsed).toMatchObject({ target: { config } })
+  for (const wrong of [{ max_concurrent_deliveries: 0 }, { max_deliveries_per_minute: -1 }, { max_concurrent: 2 }]) {
+    expect(parseTarget(findConnector('sftp')!, { config: { ...config, ...wrong }, credentials })).toHaveProperty('faults')
+  }
+})
+
 test('everything that does not fit is told at once, by its place, and no secret is repeated', () => {
   const parsed = parseTarget(findConnector('objstore')!, {
     config: { bucket: 'documents', extra: 1 },
@@ -30,7 +40,7 @@ test('everything that does not fit is told at once, by its place, and no secret 
 })
 
 test('no secret of any connector can be shown by accident', () => {
-  const secretLike = /secret|password|token|passphrase|private_key|header_value/
+  const secretLike = /secret|password|token|passphrase|private_key|account_key|header_value|service_account/
   for (const kind of connectorTypes) {
     const connector = findConnector(kind)
     if (!connector) continue

@@ -1,5 +1,5 @@
 import { GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3'
-import { uploadInParts } from '../../src/connectors/multipart-upload.ts'
+import { beginUpload, uploadInParts } from '../../src/connectors/multipart-upload.ts'
 import { startS3Server, type S3Server } from '../support/s3-server.ts'
 import { largeParcel, MiB } from './parcels.ts'
 
@@ -13,7 +13,8 @@ test.each([8 * MiB, 8 * MiB + 1, 24 * MiB - 1])('%i bytes arrive with the checks
   const object = { Bucket: server.bucket, Key: `${sizeBytes}.bin` }
   const parcel = largeParcel(sizeBytes)
 
-  await uploadInParts(server.client, object, parcel.open(), sizeBytes, new AbortController().signal)
+  const { signal } = new AbortController()
+  await uploadInParts(server.client, await beginUpload(server.client, object, parcel, signal), parcel.open(), sizeBytes, signal)
 
   const head = await server.client.send(new HeadObjectCommand({ ...object, ChecksumMode: 'ENABLED' }))
   expect(head.ContentLength).toBe(sizeBytes)

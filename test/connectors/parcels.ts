@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DeliveryError, type AttemptContext, type Parcel } from '../../src/connectors/connector.ts'
@@ -6,7 +6,8 @@ import { newId } from '../../src/ids.ts'
 import type { OutboundGuard } from '../../src/security/outbound.ts'
 
 export const MiB = 1024 * 1024
-const block = randomBytes(64 * 1024)
+// the same in every process, as one may go on with what another began, and like random bytes in all else
+const block = createCipheriv('aes-256-ctr', Buffer.alloc(32, 1), Buffer.alloc(16)).update(Buffer.alloc(64 * 1024))
 
 /** A parcel of the bytes given, under a path of its own. */
 export const parcelOf = (bytes: Buffer, overrides: Partial<Parcel> = {}): Parcel => ({
@@ -23,7 +24,7 @@ export const largeParcel = (sizeBytes: number, overrides: Partial<Parcel> = {}):
   return {
     ...parcelLike(sizeBytes),
     sha256: hash.digest('hex'),
-    open: () => Readable.from(blocks(sizeBytes), { objectMode: false }),
+    open: (start) => Readable.from(blocks(sizeBytes, start), { objectMode: false }),
     ...overrides,
   }
 }
@@ -31,10 +32,10 @@ export const largeParcel = (sizeBytes: number, overrides: Partial<Parcel> = {}):
 /** The same parcel, but its bytes come as slowly as this. */
 export const slowly = (parcel: Parcel, pauseMs: number): Parcel => ({
   ...parcel,
-  open: () =>
+  open: (start = 0) =>
     Readable.from(
       (async function* () {
-        for (const chunk of blocks(parcel.sizeBytes)) {
+        for (const chunk of blocks(parcel.sizeBytes, start)) {
           yield chunk
           await pause(pauseMs)
         }
@@ -57,8 +58,12 @@ export const dying = (parcel: Parcel, afterBytes: number): Parcel => ({
     ),
 })
 
-function* blocks(sizeBytes: number) {
-  for (let left = sizeBytes; left > 0; left -= block.length) yield left < block.length ? block.subarray(0, left) : block
+function* blocks(sizeBytes: number, start = 0) {
+  for (let at = start; at < sizeBytes;) {
+    const chunk = block.subarray(at % block.length).subarray(0, sizeBytes - at)
+    yield chunk
+    at += chunk.length
+  }
 }
 
 const parcelLike = (sizeBytes: number): Omit<Parcel, 'sha256' | 'open'> => ({
@@ -67,10 +72,12 @@ const parcelLike = (sizeBytes: number): Omit<Parcel, 'sha256' | 'open'> => ({
   repoId: 'R1',
   docId: newId(),
   compId: 'data',
+  arObject: null,
   path: `R1/${newId()}/data`,
   contentType: 'application/pdf',
   sizeBytes,
   receivedAt: new Date('2026-11-21T09:00:00.000Z'),
+  downloadUrl: () => undefined,
 })
 
 export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptContext> = {}): AttemptContext => ({
@@ -80,6 +87,8 @@ export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptCon
   connectTimeoutMs: 3_000,
   idleTimeoutMs: 10_000,
   answerMaxBytes: 16 * 1024,
+  saved: undefined,
+  save: () => {},
   ...overrides,
 })
 

@@ -104,6 +104,6 @@ describe('certificates', () => {
     await createRepositories(database.db).remove(mine.workspaceId, mine.repositoryId, actor)
     expect(await mine.certificates.listAll(mine.repositoryId)).toEqual([])
     expect(await mine.receive(signers[0]!)).toBe('repository_gone')
-    expect((await mine.auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'cert.deleted'])
+    expect((await mine.auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'repository.deleted', 'cert.deleted'])
   })
 })

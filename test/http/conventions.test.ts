@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { openDatabase } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
-import { objstore, startApi, type Api, type Tenant } from './api.ts'
+import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
 
 let database: TestDatabase
 let api: Api
@@ -33,6 +33,21 @@ test('an unknown address is 404 and a method it does not have 405, both in JSON'
     code: 'method_not_allowed',
     allow: 'GET, HEAD, POST',
   })
+})
+
+test.each(['/api', '/api/', '/api/acme', '/api/acme/prod', '/api/acme/prod/', '/api/acme/prod/documents/1/2/3', '/api//'])(
+  '%s is answered 404 in JSON, to every method',
+  async (path) => {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'OPTIONS']) {
+      const { status, json } = await api.call(method, path, { key: acme.keys.admin })
+      expect({ method, status, code: json?.error.code }).toEqual({ method, status: 404, code: 'not_found' })
+    }
+  },
+)
+
+test.each(['PROPFIND', 'OPTIONS', 'DELETE'])('%s of what knows other methods is 405 in JSON', async (method) => {
+  const { status, json } = await acme.call(method, '/documents')
+  expect({ status, code: json?.error.code }).toEqual({ status: 405, code: 'method_not_allowed' })
 })
 
 test('what lies beside /api is left to others', async () => {
@@ -129,6 +144,31 @@ test('lists come in pages, 25 to a page, with the total of all', async () => {
   })
 })
 
+test('a list links to its other pages, with its filters', async () => {
+  const linksOf = async (query: string) => (await acme.call('GET', `/repositories${query}`)).headers.get('link')
+  for (const repo_id of ['L1', 'L2', 'L3']) await acme.call('POST', '/repositories', { repo_id, name: 'A' })
+  const all = (await acme.call('GET', '/repositories')).json.meta.total
+  const address = (page: number) => `<?status=active&per_page=1&page=${page}>`
+  expect(await linksOf('?status=active&per_page=1')).toBe(
+    `${address(1)}; rel="first", ${address(2)}; rel="next", ${address(all)}; rel="last"`,
+  )
+  expect(await linksOf('?status=active&per_page=1&page=2')).toBe(
+    `${address(1)}; rel="first", ${address(1)}; rel="prev", ${address(3)}; rel="next", ${address(all)}; rel="last"`,
+  )
+  expect(await linksOf(`?status=active&per_page=1&page=${all + 7}`)).toBe(
+    `${address(1)}; rel="first", ${address(all)}; rel="prev", ${address(all)}; rel="last"`,
+  )
+  expect(await linksOf('?status=inactive')).toBe('<?status=inactive&page=1>; rel="first", <?status=inactive&page=1>; rel="last"')
+  expect((await acme.call('GET', '/connections')).headers.get('link')).toBeNull()
+
+  const first = await acme.call('GET', '/audit-logs?event_prefix=repository.&per_page=2')
+  expect(first.headers.get('link')).toBe(`<?event_prefix=repository.&per_page=2&before=${first.json.meta.next_cursor}>; rel="next"`)
+  const followed = new URL(/<(.*)>/.exec(first.headers.get('link')!)![1]!, `${api.url}${acme.path}/audit-logs`)
+  const second = await acme.call('GET', `/audit-logs${followed.search}`)
+  expect(second.json.data[0].id < first.json.data[1].id).toBe(true)
+  expect((await acme.call('GET', '/audit-logs?event=rfc.call')).headers.get('link')).toBeNull()
+})
+
 test('a malformed percent-encoding in the path is refused, not a failure of ours', async () => {
   const { status } = await acme.call('GET', '/destinations/%E0%A4%A')
   expect([400, 404]).toContain(status)
@@ -149,6 +189,38 @@ test('a database that is away is 503 with Retry-After', async () => {
     await broken.stop()
     await away.destroy()
     hangingUp.close()
+  }
+})
+
+test('a deadlock is 503 with Retry-After, and the change can be made again', async () => {
+  const { connectionId } = await wire(acme, 'DEAD')
+  const other = await database.db.transaction()
+  await other.raw('select 1 from connections where id = ? for update', [connectionId])
+  // holds the workspace, waits for the connection
+  const deletion = acme.call('DELETE', `/connections/${connectionId}`)
+  for (let waiting = 0; waiting === 0;) {
+    const { rows } = await database.db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+    waiting = rows.length
+  }
+  // awaited later, sent now
+  const blocked = Promise.resolve(other.raw('select 1 from workspaces where id = ? for update', [acme.id]))
+  const { status, json, headers } = await deletion
+  expect({ status, code: json.error.code, retry: headers.get('retry-after') }).toEqual({ status: 503, code: 'unavailable', retry: '1' })
+  await blocked
+  await other.rollback()
+  expect((await acme.call('DELETE', `/connections/${connectionId}`)).status).toBe(200)
+})
+
+test('a serialization failure is 503', async () => {
+  await database.db.raw(`
+    create function refuse() returns trigger language plpgsql as $$ begin raise serialization_failure; end $$;
+    create trigger refuse before insert on destinations execute function refuse();
+  `)
+  try {
+    const { status, json } = await acme.call('POST', '/destinations', objstore('A'))
+    expect({ status, code: json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+  } finally {
+    await database.db.raw('drop trigger refuse on destinations; drop function refuse()')
   }
 })
 

@@ -36,6 +36,7 @@ const record = async (docId: string, ...names: string[]) => {
       documentId: id,
       destinationId: workspace.destinations[name]!,
       contentId: content_id,
+      overwrites: 0,
       status: 'delivered',
       outcome: 'delivered',
       startedAt: new Date(),

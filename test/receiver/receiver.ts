@@ -2,12 +2,14 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import Koa from 'koa'
+import { pino } from 'pino'
+import { createCaptureQueue } from '../../src/capture/queue.ts'
+import { upsertCaptures } from '../../src/db/captures.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { DocumentMessage } from '../../src/db/outbox.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createSources } from '../../src/db/sources.ts'
-import { createLog } from '../../src/log.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createWiring, testConfig } from '../support/factories.ts'
@@ -18,20 +20,24 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
   const config = testConfig(variables)
   const store = createPostgresStore(db)
   const launched: DocumentMessage[] = []
+  const lines: string[] = []
+  const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
+  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
   const receiver = createReceiver({
+    captures,
     db,
     sources: createSources(db),
     receipts: createReceipts(db, config),
     contents: { stores: { postgres: store, s3: undefined }, writeTo: store },
     launch: (messages) => {
-      launched.push(...messages)
+      for (const message of messages) if (message.kind === 'document') launched.push(message)
     },
     config,
-    log: createLog('silent'),
+    log,
   })
   const app = new Koa()
   app.silent = true
-  app.use(receiver)
+  app.use(receiver.middleware)
   app.use((ctx) => {
     ctx.status = 418
     ctx.body = 'not for the receiver'
@@ -44,10 +50,15 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
     port,
     baseUrl: `http://127.0.0.1:${port}`,
     launched,
+    log: lines,
+    replay: receiver.replay,
+    /** Writes what has been captured and not written yet, and ends the writing. */
+    captures,
     stop: async () => {
       server.closeAllConnections()
       server.close()
       await once(server, 'close')
+      await captures.close()
     },
   }
 }

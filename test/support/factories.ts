@@ -98,7 +98,7 @@ const contentOf = (workspaceId: string, text: string): UnownedContent => {
 
 /** What a create of these components brings. */
 export const receiptOf = async (
-  wiring: Awaited<ReturnType<typeof createWiring>>,
+  wiring: Pick<Awaited<ReturnType<typeof createWiring>>, 'workspaceId' | 'findSource'>,
   components: Record<string, string>,
   docId = newId(),
 ): Promise<Receipt> => ({

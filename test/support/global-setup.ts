@@ -13,7 +13,7 @@ import { messageOf, UserError } from '../../src/errors.ts'
 import { createLog } from '../../src/log.ts'
 import { databaseConfig, templateName } from './database.ts'
 import cleanUp, { afterwards } from './global-teardown.ts'
-import { findSshd, findTimeSkippingServer, findVersitygw } from './tools.ts'
+import { findAzurite, findSshd, findTimeSkippingServer, findVersitygw } from './tools.ts'
 
 const say = (line: string) => void process.stderr.write(`${line}\n`)
 
@@ -44,6 +44,7 @@ const prepare = async (): Promise<void> => {
     orSay(provide('TEST_TEMPORAL_BIN', () => findTemporal(tools))),
     orSay(provide('TEST_TIME_SKIPPING_BIN', () => findTimeSkippingServer(tools))),
     orSay(provide('TEST_VERSITYGW_BIN', () => findVersitygw(tools))),
+    orSay(provide('TEST_AZURITE_BIN', () => findAzurite(tools))),
     orSay(provide('TEST_SSHD_BIN', () => findSshd(tools))),
   ])
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { ConnectorType } from '../../src/domain/connector-type.ts'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
 import type { TestDatabase } from './database.ts'
 import { createWiring, testConfig } from './factories.ts'
@@ -81,10 +82,13 @@ export const relayVariables = (database: TestDatabase, temporalAddress: string):
 }
 
 /** A workspace whose repository Z1 is wired to a webhook at this URL. */
-export const wireToWebhook = async ({ db }: TestDatabase, url: string) => {
-  const wiring = await createWiring(db, [{ name: 'target', config: { url } }])
+export const wireToWebhook = (database: TestDatabase, url: string) => wireTo(database, 'webhook', { url }, {})
+
+/** A workspace whose repository Z1 is wired to this target. */
+export const wireTo = async ({ db }: TestDatabase, connector: ConnectorType, config: object, credentials: object) => {
+  const wiring = await createWiring(db, [{ name: 'target', connector, config }])
   const destinationId = wiring.destinations['target']!
-  const sealed = createKeyRing(testConfig().RELAY_SECRET_KEYS).seal({}, credentialsOf(wiring.workspaceId, destinationId))
+  const sealed = createKeyRing(testConfig().RELAY_SECRET_KEYS).seal(credentials, credentialsOf(wiring.workspaceId, destinationId))
   await db('destinations').where({ id: destinationId }).update({ credentials_sealed: sealed })
-  return wiring
+  return { ...wiring, destinationId }
 }

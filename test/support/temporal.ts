@@ -4,7 +4,8 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temp
 import { searchAttributes } from '../../workflows/messages.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 
-const quietly = () => {
+/** Keeps the SDK's log out of the test's output. */
+export const quietly = () => {
   // one a process, and jest gives every test file a process or a fresh module registry: the second install is refused
   try {
     Runtime.install({
@@ -17,12 +18,24 @@ const quietly = () => {
   }
 }
 
+// the SDK gives a server five seconds to start, and a busy machine takes longer now and then
+const atLast = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
+  try {
+    return await start()
+  } catch (thrown) {
+    if (tries === 1) throw thrown
+    return atLast(start, tries - 1)
+  }
+}
+
 /** The server that skips time: hours of back-off pass in milliseconds while a test awaits a result. It lists nothing and has no schedules. */
 export const createTimeSkippingTemporal = async (): Promise<TestWorkflowEnvironment> => {
   quietly()
-  const env = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path: process.env.TEST_TIME_SKIPPING_BIN! }, extraArgs: [] },
-  })
+  const env = await atLast(() =>
+    TestWorkflowEnvironment.createTimeSkipping({
+      server: { executable: { type: 'existing-path', path: process.env.TEST_TIME_SKIPPING_BIN! }, extraArgs: [] },
+    }),
+  )
   // a child that carries an unregistered attribute would never start here, without a word
   await env.connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes: attributeTypes })
   return env
@@ -45,12 +58,15 @@ export const withWorker = async <T>(
 }
 
 /** The real server, in memory: lists, schedules and search attributes work as in production, and time passes as it does. */
-export const startTemporalDevServer = async (): Promise<TestWorkflowEnvironment> => {
+export const startTemporalDevServer = async (settings: string[] = []): Promise<TestWorkflowEnvironment> => {
   quietly()
   return TestWorkflowEnvironment.createLocal({
     server: {
       executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
-      extraArgs: Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+      extraArgs: [
+        ...Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+        ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
+      ],
     },
   })
 }

@@ -85,6 +85,34 @@ export const findVersitygw = async ({ config, say }: ToolOptions): Promise<strin
   })
 }
 
+// not 3.37.0: its telemetry asks for a package newer than some registries have
+const azuriteVersion = '3.36.0'
+
+/** The Blob storage server of the tests: RELAY_AZURITE_BIN, then our cache, then npm. Installed apart from the project: its 370 packages are no concern of ours. */
+export const findAzurite = async ({ config, say }: ToolOptions): Promise<string> => {
+  const named = await given('RELAY_AZURITE_BIN')
+  if (named) return named
+  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const target = join(cacheDirOf(config), 'azurite', azuriteVersion)
+  const program = join(target, 'node_modules', '.bin', 'azurite-blob')
+  if (await isExecutable(program)) return program
+  const otherwise = 'Name an azurite-blob in RELAY_AZURITE_BIN.'
+  const npm = await findProgram('npm', env.PATH)
+  if (!npm)
+    throw new UserError(`azurite, the Blob storage server of the tests, was not found, and there is no npm to take it from. ${otherwise}`)
+  say('Taking azurite, the Blob storage server of the tests, from npm: about 2 minutes, once.')
+  try {
+    await installInto(target, async (workDir) => {
+      const words = ['install', '--prefix', workDir, '--no-audit', '--no-fund', '--ignore-scripts', `azurite@${azuriteVersion}`]
+      await runProgram(npm, words, { env, timeoutMs, onWait: (seconds) => say(`Still taking azurite (${seconds} s).`) })
+      return workDir
+    })
+  } catch (thrown) {
+    throw new UserError(`azurite cannot be had from npm. ${otherwise} npm said: ${messageOf(thrown)}`, { cause: thrown })
+  }
+  return program
+}
+
 /** OpenSSH's server: PATH (and /usr/sbin, which PATH seldom names), then Debian's package where we may install it. */
 export const findSshd = async ({ config, say }: ToolOptions): Promise<string> => {
   const { childEnvironment: env } = config

@@ -5,6 +5,7 @@ import { findConnector } from '../../src/connectors/index.ts'
 import { createDeliveries } from '../../src/db/deliveries.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { documentWorkflowId } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -18,6 +19,7 @@ const config = testConfig()
 let database: TestDatabase
 let env: TestWorkflowEnvironment
 let target: HttpTarget
+const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
 
 beforeAll(async () => {
@@ -49,7 +51,9 @@ describe('a destination that is down for hours', () => {
       deliveries: createDeliveries(db),
       contents: { postgres: createPostgresStore(db), s3: undefined },
       findConnector,
+      downloadUrl: () => undefined,
       openCredentials: () => ({}),
+      keyRing,
       outbound,
       config,
     })

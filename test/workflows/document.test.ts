@@ -1,23 +1,17 @@
-import { randomUUID } from 'node:crypto'
 import { WorkflowFailedError } from '@temporalio/client'
 import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
-import { activityInfo } from '@temporalio/activity'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { nextTry } from '../../src/domain/retry.ts'
 import {
   deliveryOptions,
   deliveryWorkflowId,
   documentOptions,
   signals,
   type Activities,
-  type AttemptInput,
-  type AttemptOutcome,
   type DocumentInput,
   type DeliveryState,
 } from '../../workflows/messages.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
-
-const hour = 3_600_000
+import { documentTo, hour, scripted } from './scripted.ts'
 
 let env: TestWorkflowEnvironment
 
@@ -26,42 +20,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await env.teardown()
-})
-
-/** Activities whose outcomes the test dictates: what a target answers to the nth attempt. The rules of retry are the real ones. */
-const scripted = (answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused') => {
-  const attempts: { destinationId: string; atMs: number }[] = []
-  const cancelled: string[] = []
-  const activities: Activities = {
-    attemptDelivery: async (input: AttemptInput): Promise<AttemptOutcome> => {
-      attempts.push({ destinationId: input.destinationId, atMs: activityInfo().scheduledTimestampMs })
-      const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
-      const answered = answer(input.destinationId, count)
-      if (answered === 'delivered') return { status: 'delivered' }
-      if (answered === 'refused') return { status: 'failed', error: 'credentials refused' }
-      const failures = input.failures + 1
-      const next = nextTry(input.policy, { failures, remainingMs: input.remainingMs }, 0)
-      return next.again ? { status: 'retrying', inMs: next.inMs, failures, error: 'HTTP 503' } : { status: 'failed', error: 'HTTP 503' }
-    },
-    recordCancellation: async ({ destinationId }) => {
-      cancelled.push(destinationId)
-    },
-  }
-  return { activities, attempts, cancelled, of: (id: string) => attempts.filter((attempt) => attempt.destinationId === id) }
-}
-
-const documentTo = (...names: string[]): DocumentInput => ({
-  documentId: randomUUID(),
-  workspace: 'acme/invoices',
-  repoId: 'Z1',
-  docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
-  compId: 'data',
-  destinations: names.map((name) => ({ id: name, name, connector: 'webhook' })),
-  policy: { maxRetries: 10, ttlMs: 24 * hour, initialIntervalMs: hour, maxIntervalMs: 4 * hour },
-  retryWindowMs: 7 * 24 * hour,
-  attemptTimeoutMs: hour,
-  heartbeatTimeoutMs: 30_000,
-  searchAttributes: true,
 })
 
 const start = (input: DocumentInput, taskQueue: string) => env.client.workflow.start('document', { ...documentOptions(input), taskQueue })
@@ -168,7 +126,15 @@ describe('a document on its way', () => {
     const input = { ...documentTo('archive'), retryWindowMs: hour }
     const { activities, attempts } = scripted((_, attempt) => (attempt === 1 ? 'refused' : 'delivered'))
     await withWorker(env, activities, async (taskQueue) => {
-      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
+      const failed = await (await start(input, taskQueue)).result().catch((thrown: unknown) => thrown)
+      expect(failed).toBeInstanceOf(WorkflowFailedError)
+      expect((failed as WorkflowFailedError).cause?.message).toBe('not delivered to archive (failed: credentials refused)')
+      const closed = env.client.workflow.getHandle(deliveryWorkflowId(input.documentId, 'archive'))
+      await expect(closed.result()).rejects.toMatchObject({
+        cause: {
+          message: 'credentials refused. What to do: save new credentials at destination archive, then retry the document',
+        },
+      })
       expect(attempts).toHaveLength(1)
 
       const { destinations, ...shared } = input
@@ -197,6 +163,20 @@ describe('a document on its way', () => {
       expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
     })
     expect(attempts).toHaveLength(1)
+  })
+
+  it('waits for a busy destination at no cost of its retries, and its time to live begins with the first try', async () => {
+    const input = documentTo('archive')
+    input.policy = { ...input.policy, maxRetries: 1, ttlMs: 3 * hour }
+    const answers = [...Array.from({ length: 30 }, () => 'busy' as const), 'down', 'busy', 'delivered'] as const
+    const { activities, attempts } = scripted((_, attempt) => answers[attempt - 1]!)
+    await withWorker(env, activities, async (taskQueue) => {
+      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    })
+    expect(attempts.map((attempt) => attempt.input.failures)).toEqual([...Array.from({ length: 31 }, () => 0), 1, 1])
+    expect(attempts.map((attempt) => attempt.input.waits ?? 0).slice(28)).toEqual([28, 29, 30, 0, 1])
+    expect(attempts.slice(0, 31).every((attempt) => attempt.input.remainingMs === 3 * hour)).toBe(true)
+    expect(Math.round(attempts[31]!.input.remainingMs / hour)).toBe(2)
   })
 
   it('records a cancellation, and leaves the other deliveries alone', async () => {

@@ -12,25 +12,28 @@ import { findStored } from '../stored.ts'
  */
 export const append: CommandHandler = async (call, deps): Promise<Answer> => {
   const { source, command } = call
-  const turn = await deps.turns(`${source.repository.id} ${command.get('docId')}`, () => appendNow(call, deps))
+  const appended: Answer = { status: 200, headers: {}, body: '' }
+  const turn = await deps.turns(`${source.repository.id} ${command.get('docId')}`, () => appendNow(call, appended, deps))
   if (!turn) throw locked()
-  return { status: 200, headers: {}, body: '' }
+  return appended
 }
 
 const locked = () => new Refusal('document_locked', 'somebody else is changing the document')
 
-const appendNow = async (call: Call, deps: CommandDeps): Promise<void> => {
-  const { source, command, receivedAt } = call
+const appendNow = async (call: Call, answer: Answer, deps: CommandDeps): Promise<void> => {
+  const { source, command, request } = call
   const { compId, ...component } = findComponent(await findDocument(call, deps), command.get('compId'))
   const stored = findStored({ compId, ...component }, deps.contents)
   // what is there counts, too
   const left = Math.max(deps.limits.RELAY_DOCUMENT_MAX_BYTES - component.sizeBytes, 0)
-  const added = readBody(call.request, { ...deps.limits, RELAY_DOCUMENT_MAX_BYTES: left })
+  const added = readBody(request, { ...deps.limits, RELAY_DOCUMENT_MAX_BYTES: left })
 
   const content = await deps.contents.writeTo.write(source.workspace.id, oneAfterTheOther(stored.store.read(stored.content), added))
   await orDiscard(content, async () => {
     const docId = command.get('docId')
-    const appended = await deps.appends.append({ source, docId, compId, basedOn: stored.content.id, content, receivedAt })
+    const { receivedAt } = request
+    const captured = call.captured(answer)
+    const appended = await deps.appends.append({ source, docId, compId, basedOn: stored.content.id, content, receivedAt, captured })
     if (appended === 'changed') throw locked()
   })
 }

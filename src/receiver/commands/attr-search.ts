@@ -19,7 +19,7 @@ export const attrSearch: CommandHandler = async (call, deps): Promise<Answer> =>
 
   const found: Piece[] = []
   for await (const line of readLines(store.read(content), lineMaxCharacters)) {
-    if (request.socket.destroyed) throw new ClientGone('the client left during a search')
+    if (request.isGone()) throw new ClientGone('the client left during a search')
     const piece = index.read(line)
     if (!piece || piece.offset < from || piece.offset > to) continue
     // the whole index is read in any case: only its end tells whether the fields are defined

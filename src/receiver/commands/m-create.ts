@@ -1,3 +1,4 @@
+import type { Capture } from '../../db/captures.ts'
 import { plainText, type Answer } from '../answer.ts'
 import { asRefusal } from '../as-refusal.ts'
 import { printableAscii } from '../bytes.ts'
@@ -17,14 +18,15 @@ interface Outcome {
  * the first one is committed.
  */
 export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { source, command, receivedAt } = call
+  const { source, command, request } = call
+  const { receivedAt } = request
   const docProt = command.find('docProt') ?? null
 
   let away: Refusal | undefined
 
-  const createOne = async ({ docId, components }: ReceivedDocument): Promise<Outcome> => {
+  const createOne = async ({ docId, components }: ReceivedDocument, captured: Capture | undefined): Promise<Outcome> => {
     try {
-      const received = await deps.receipts.receive({ source, docId, docProt, metadata: noMetadata, components, receivedAt })
+      const received = await deps.receipts.receive({ source, docId, docProt, metadata: noMetadata, components, receivedAt, captured })
       deps.launch(received.messages)
       if (received.created) return { docId, retCode: 201 }
       await discardComponents(components)
@@ -39,10 +41,11 @@ export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
     }
   }
 
-  const createAll = async (documents: ReceivedDocument[]): Promise<Outcome[]> => {
+  /** The first document that is created takes the captured request along, with the answer that there will be if all are. */
+  const createAll = async (documents: ReceivedDocument[], hoped: Answer): Promise<Outcome[]> => {
     const outcomes: Outcome[] = []
     for (const document of documents) {
-      outcomes.push(await createOne(document))
+      outcomes.push(await createOne(document, outcomes.some(isCreated) ? undefined : call.captured(hoped)))
       if (!away) continue
       // the next one would wait just as long and in vain
       const left = documents.slice(outcomes.length)
@@ -52,18 +55,22 @@ export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
     return outcomes
   }
 
-  let outcomes: Outcome[] = []
+  let answer: Answer | undefined
   const store = source.wires.length > 0 ? deps.contents.writeTo : undefined
   await withDocuments(call, deps, store, async (documents) => {
     // the one docId that a signature covers
     if (documents[0]?.docId !== command.get('docId')) {
       throw new Refusal('invalid_parameter', 'the docId of the URL must be that of the first part')
     }
-    outcomes = await createAll(documents)
-    if (away && !outcomes.some(({ retCode }) => retCode === 201)) throw away
+    const hoped = answerOf(documents.map(({ docId }) => ({ docId, retCode: 201 })))
+    const outcomes = await createAll(documents, hoped)
+    if (away && !outcomes.some(isCreated)) throw away
+    answer = outcomes.every(isCreated) ? hoped : answerOf(outcomes)
   })
-  return answerOf(outcomes)
+  return answer!
 }
+
+const isCreated = ({ retCode }: Outcome) => retCode === 201
 
 const failed = (docId: string, { code, message }: Refusal): Outcome => ({ docId, retCode: 500, errorDescription: `${code}: ${message}` })
 

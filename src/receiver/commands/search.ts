@@ -19,7 +19,7 @@ export const search: CommandHandler = async (call, deps): Promise<Answer> => {
   const { content, store } = findStored(component, deps.contents)
   const range = searchRangeOf(command, deps.limits.RELAY_SEARCH_MAX_RESULTS)
   const goOn = () => {
-    if (request.socket.destroyed) throw new ClientGone('the client left during a search')
+    if (request.isGone()) throw new ClientGone('the client left during a search')
   }
   const offsets = await searchContent(store, content, { pattern, ...range }, { goOn })
   return { status: 200, headers: { 'Content-Type': plainText }, body: [offsets.length, ...offsets].map((number) => `${number};`).join('') }

@@ -6,17 +6,20 @@ import { metadataOf } from '../metadata.ts'
 
 /** By PUT, one component of an existing document, new or anew; by POST, the whole document: what is not sent again ends. */
 export const update: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { source, command, request, receivedAt } = call
+  const { source, command, request } = call
+  const { receivedAt } = request
   const docId = command.get('docId')
   const metadata = metadataOf(request)
   // spares the client its body; whether it is there in the end is decided under the lock
   if (!(await deps.archiveDocuments.exists(source.repository.id, docId))) throw missingDocument()
 
+  const taken: Answer = { status: 200, headers: {}, body: '' }
   await withComponents(call, deps, deps.contents.writeTo, async (components) => {
     const whole = request.method === 'POST'
-    const updated = await deps.receipts.update({ source, docId, metadata, components, receivedAt, whole })
+    const captured = call.captured(taken)
+    const updated = await deps.receipts.update({ source, docId, metadata, components, receivedAt, captured, whole })
     if (!updated.found) throw missingDocument()
     deps.launch(updated.messages)
   })
-  return { status: 200, headers: {}, body: '' }
+  return taken
 }

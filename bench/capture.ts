@@ -1,0 +1,127 @@
+// What capture costs: the same receiver on the same database, capturing and not, taking turns because a machine's speed drifts. The ratio
+// is what counts. Then how long GET /requests takes while a hundred requests a second are captured. DATABASE_URL names a server on
+// which a database can be made.
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import Koa from 'koa'
+import { Agent, request } from 'undici'
+import { createCaptureQueue, type CaptureQueue } from '../src/capture/queue.ts'
+import { readConfig } from '../src/config.ts'
+import { createPostgresStore } from '../src/content/postgres.ts'
+import { createCapturedRequests } from '../src/db/captured-requests.ts'
+import { upsertCaptures } from '../src/db/captures.ts'
+import { openDatabase, type Database } from '../src/db/database.ts'
+import { migrate } from '../src/db/migrations.ts'
+import { createReceipts, type Receipts } from '../src/db/receipts.ts'
+import { createSources } from '../src/db/sources.ts'
+import { newId } from '../src/ids.ts'
+import { createLog } from '../src/log.ts'
+import { createReceiver } from '../src/receiver/app.ts'
+import { createWiring } from '../test/support/factories.ts'
+
+const { values: options } = parseArgs({ options: { requests: { type: 'string', default: '1000' } } })
+const requests = Number(options.requests)
+const config = readConfig()
+const log = createLog('warn')
+
+const startReceiver = async (db: Database, receipts: Receipts, captures: CaptureQueue) => {
+  const store = createPostgresStore(db)
+  const contents = { stores: { postgres: store, s3: undefined }, writeTo: store }
+  const { middleware } = createReceiver({ db, sources: createSources(db), receipts, captures, contents, launch: () => {}, config, log })
+  const app = new Koa()
+  app.use(middleware)
+  const handle = app.callback()
+  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
+}
+
+const median = (values: number[]) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!
+const show = (ms: number) => `${ms.toFixed(2)} ms`
+
+const admin = openDatabase(config, 'bench admin')
+const name = `bench_${newId().toLowerCase()}`
+await admin.raw('create database ??', [name])
+const url = new URL(config.DATABASE_URL!)
+url.pathname = `/${name}`
+const db = openDatabase({ ...config, DATABASE_URL: url.href }, 'bench')
+// one after the other they use one connection, a hundred a second as many as it takes
+const agent = new Agent({ connections: 50 })
+try {
+  await migrate(db)
+  const { workspaceId, workspaceSlug } = await createWiring(db, [{ name: 'target' }])
+  const path = `/receiver/acme/${workspaceSlug}`
+  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
+  const receipts = createReceipts(db, config)
+  const none: CaptureQueue = {
+    ...captures,
+    add: () => {},
+    passingBody: () => ({ ...captures.passingBody(), add: () => {}, whole: () => null }),
+  }
+  const uncaptured: Receipts = {
+    receive: (receipt) => receipts.receive({ ...receipt, captured: undefined }),
+    update: (update) => receipts.update({ ...update, captured: undefined }),
+  }
+  const receivers = { with: await startReceiver(db, receipts, captures), without: await startReceiver(db, uncaptured, none) }
+
+  const send = async (base: string, query: string, body?: Buffer) => {
+    const began = performance.now()
+    const answer = await request(`${base}${path}?${query}`, { method: body ? 'PUT' : 'GET', body: body ?? null, dispatcher: agent })
+    await answer.body.dump()
+    if (answer.statusCode >= 300) throw new Error(`answered ${answer.statusCode}`)
+    return performance.now() - began
+  }
+  const create = (base: string, body: Buffer) => send(base, `create&pVersion=0045&contRep=Z1&docId=${newId()}&compId=data`, body)
+  const compare = async (what: string, work: (base: string) => Promise<number>) => {
+    const times = { with: [] as number[], without: [] as number[] }
+    for (let sent = 0; sent < requests; sent += 1) {
+      for (const kind of ['with', 'without'] as const) times[kind].push(await work(receivers[kind].url))
+    }
+    const [captured, plain] = [median(times.with), median(times.without)]
+    console.log(`${what}: ${show(plain)} without, ${show(captured)} with capture: ${(100 * (captured / plain - 1)).toFixed(1)} % more`)
+  }
+  for (const sizeBytes of [10, 30, 100, 1_000].map((kilobytes) => kilobytes * 1_000)) {
+    const body = randomBytes(sizeBytes)
+    await compare(`create of ${sizeBytes / 1_000} KB`, (base) => create(base, body))
+  }
+  await send(receivers.without.url, 'create&pVersion=0045&contRep=Z1&docId=READ&compId=data', randomBytes(10_000))
+  await compare('get of 10 KB', (base) => send(base, 'get&pVersion=0045&contRep=Z1&docId=READ&compId=data'))
+
+  const stop = new AbortController()
+  const sent: Promise<number>[] = []
+  const sending = (async () => {
+    for (let due = performance.now(); !stop.signal.aborted; due += 10) {
+      await delay(Math.max(due - performance.now(), 0))
+      sent.push(create(receivers.with.url, randomBytes(10_000)))
+    }
+  })()
+  const began = performance.now()
+  const list = createCapturedRequests(db)
+  const times: number[] = []
+  while (performance.now() - began < 20_000) {
+    const asked = performance.now()
+    await list.list(workspaceId, { perPage: 100, statusClass: 2 })
+    times.push(performance.now() - asked)
+    await delay(50)
+  }
+  stop.abort()
+  await sending
+  await Promise.all(sent)
+  const sorted = times.toSorted((one, other) => one - other)
+  const perSecond = (sent.length * 1_000) / (performance.now() - began)
+  console.log(
+    `a page of 100 while ${perSecond.toFixed(0)} requests a second are captured: ${show(median(times))}, 99 % within ${show(sorted[Math.floor(sorted.length * 0.99)]!)}`,
+  )
+  await captures.close()
+  for (const { server } of Object.values(receivers)) server.closeAllConnections()
+  for (const { server } of Object.values(receivers)) server.close()
+} finally {
+  await agent.close()
+  await db.destroy()
+  await admin.raw('drop database ?? with (force)', [name])
+  await admin.destroy()
+}

@@ -1,0 +1,31 @@
+import { createClient, RelayError, unwrap } from './src/index.ts'
+
+const { RELAY_URL = 'http://127.0.0.1:8080', RELAY_WORKSPACE = 'acme/invoices', RELAY_API_KEY = '' } = process.env
+const relay = createClient({ baseUrl: RELAY_URL, workspace: RELAY_WORKSPACE, apiKey: RELAY_API_KEY })
+
+const destination = await unwrap(
+  relay.POST('/destinations', {
+    body: {
+      name: 'Inbox',
+      connector_type: 'webhook',
+      config: { url: 'https://target.example/documents' },
+      credentials: { bearer_token: 'a token of yours' },
+    },
+  }),
+)
+const repository = await unwrap(relay.POST('/repositories', { body: { repo_id: 'Z1', name: 'Invoices' } }))
+await unwrap(
+  relay.POST('/connections', {
+    body: { name: 'All invoices', repository_ids: [repository.data.id], destination_ids: [destination.data.id] },
+  }),
+)
+
+const documents = await unwrap(relay.GET('/documents', { params: { query: { status: 'failed', per_page: 100 } } }))
+console.log(`${documents.meta.total} failed documents`)
+
+try {
+  await unwrap(relay.GET('/repositories/{id}', { params: { path: { id: 'no-such-id' } } }))
+} catch (thrown) {
+  if (!(thrown instanceof RelayError)) throw thrown
+  console.log(thrown.status, thrown.code, thrown.message)
+}

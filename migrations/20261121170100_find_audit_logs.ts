@@ -1,0 +1,20 @@
+// A subject is found by its id alone, which is unique, and what a member did is found event by event, in order.
+import type { Knex } from 'knex'
+
+export const up = (knex: Knex) =>
+  knex.raw(`
+    drop index audit_logs_by_subject, audit_logs_by_user, audit_logs_by_event;
+    -- serves: the audit log of one subject
+    create index audit_logs_by_subject on audit_logs (workspace_id, subject_id, id);
+    -- serve: the audit log by event, by member, by both
+    create index audit_logs_by_event on audit_logs (workspace_id, event, id);
+    create index audit_logs_by_user on audit_logs (workspace_id, user_id, event, id);
+  `)
+
+export const down = (knex: Knex) =>
+  knex.raw(`
+    drop index audit_logs_by_subject, audit_logs_by_user, audit_logs_by_event;
+    create index audit_logs_by_event on audit_logs (workspace_id, event text_pattern_ops, id);
+    create index audit_logs_by_subject on audit_logs (workspace_id, subject_type, subject_id, id);
+    create index audit_logs_by_user on audit_logs (workspace_id, user_id, id);
+  `)

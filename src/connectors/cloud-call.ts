@@ -1,0 +1,92 @@
+import type { Readable } from 'node:stream'
+import { request } from 'undici'
+import { DeliveryError, type AttemptContext, type TargetAnswer } from './connector.ts'
+import { readAnswer, withoutSecrets } from './http-answer.ts'
+import { toDeliveryError } from './network-error.ts'
+
+/** What bounds the calls of one attempt. */
+export interface CallContext extends Pick<AttemptContext, 'signal' | 'outbound' | 'connectTimeoutMs' | 'idleTimeoutMs'> {
+  /** PEM, trusted in place of the public authorities. */
+  caCertificate?: string | undefined
+}
+
+export interface CloudCall {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  headers?: Record<string, string>
+  /** A stream must have exactly the length announced by `content-length`. */
+  body?: string | Readable
+}
+
+export interface CloudAnswer {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+}
+
+// beyond any answer these services give to what we ask: a page of a list has some hundred entries of 300 bytes
+const answerMaxBytes = 1024 * 1024
+
+/** One HTTP request and its answer, whatever its status. Redirects are not followed. */
+export const cloudCall = async (url: string, { method, headers, body }: CloudCall, context: CallContext): Promise<CloudAnswer> => {
+  const response = await request(url, {
+    method,
+    headers: { 'user-agent': userAgent, accept: 'application/json', ...headers },
+    body: body ?? null,
+    signal: context.signal,
+    dispatcher: context.outbound.dispatcher({ connectTimeoutMs: context.connectTimeoutMs, caCertificate: context.caCertificate }),
+    headersTimeout: context.idleTimeoutMs,
+    bodyTimeout: context.idleTimeoutMs,
+  })
+  const answeredEarly = typeof body === 'object' && !body.readableEnded
+  const text = await readAnswer(response.body, { maxBytes: answerMaxBytes, timeoutMs: context.idleTimeoutMs, secrets: [] })
+  if (answeredEarly && response.statusCode < 400) {
+    throw new DeliveryError('answered_early', 'the service answered before it had taken all that was announced')
+  }
+  return { status: response.statusCode, headers: response.headers, text }
+}
+
+// the form Microsoft asks for, so that it can tell who is calling; to Google it is a name like any other
+const userAgent = 'ISV|DocumentRelay|DocumentRelay/1.0'
+
+/** The answer as an object; an empty one where it is none. */
+export const objectOf = (text: string): Record<string, unknown> => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** The answer as it is kept with an attempt; cut to size by `reporting`. */
+export const targetAnswer = ({ status, text }: CloudAnswer): TargetAnswer => ({ status, body: text })
+
+/**
+ * Runs an attempt, and tells whatever goes wrong in words for the operator.
+ * @param secrets read when something has gone wrong: tokens and upload addresses join while the attempt goes on
+ */
+export const reporting = async <Result>(
+  { signal, answerMaxBytes: keptMaxBytes }: Pick<AttemptContext, 'signal' | 'answerMaxBytes'>,
+  secrets: string[],
+  act: () => Promise<Result>,
+): Promise<Result> => {
+  signal.throwIfAborted()
+  try {
+    return await act()
+  } catch (thrown) {
+    signal.throwIfAborted()
+    const { code, message, permanent, retryAfterMs, answer } = toDeliveryError(thrown, 'request_failed')
+    const body = answer?.body === undefined ? undefined : withoutSecrets(answer.body, secrets)
+    throw new DeliveryError(code, withoutSecrets(message, secrets), {
+      permanent,
+      retryAfterMs,
+      answer: answer && { ...answer, ...(body !== undefined && { body: cut(body, keptMaxBytes) }) },
+      cause: thrown,
+    })
+  }
+}
+
+const cut = (text: string, maxBytes: number) => {
+  const bytes = Buffer.from(text)
+  return bytes.length <= maxBytes ? text : bytes.subarray(0, maxBytes).toString('utf8')
+}

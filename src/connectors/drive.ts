@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto'
+import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
+import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Receipt, type Target } from './connector.ts'
+import { fileById, findDelivered, findFolder, newFileId, type Folder, type KnownFile } from './drive-files.ts'
+import { driveRefusal } from './drive-refusal.ts'
+import { driveConfig, driveCredentials, type DriveConfig, type DriveCredentials } from './drive-target.ts'
+import { beginOrResume, fileNameOf, sendChunks, type Described } from './drive-upload.ts'
+import { createExpiring } from './expiring.ts'
+import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-token.ts'
+
+type DriveTarget = Target<DriveConfig, DriveCredentials>
+
+const foldersAtMost = 1_000
+const folderKeptMs = 10 * 60_000
+const fileIdsAtMost = 10_000
+const fileIdKeptMs = 24 * 3_600_000
+
+/**
+ * Puts the document into a folder of Google Drive. A repetition finds the file of the attempt before by the delivery's id, which
+ * every file carries.
+ * @param root where the service is, replaced by tests only
+ */
+export const createDrive = (root = 'https://www.googleapis.com'): Connector<DriveConfig, DriveCredentials> => {
+  const tokens = createGoogleTokens()
+  const folders = createExpiring<Folder>(foldersAtMost)
+  // of files that may have been made without our learning it: a search finds them only after a while
+  const fileIds = createExpiring<string>(fileIdsAtMost)
+
+  const within = <Result>(target: DriveTarget, attempt: AttemptContext, act: (drive: CloudApi) => Promise<Result>) => {
+    const { subject, ca_certificate: caCertificate } = target.config
+    const principal = principalOf(target)
+    const context = { ...attempt, caCertificate }
+    const secrets = [principal.account.private_key]
+    const drive = createCloudApi({
+      root,
+      takeToken: () => tokens.take(principal, context),
+      forgetToken: () => tokens.forget(principal),
+      refusalOf: (answer) => driveRefusal(answer, subject),
+      secrets,
+      context,
+    })
+    return reporting(attempt, secrets, () => act(drive))
+  }
+
+  const knownFile = async (drive: CloudApi, folder: Folder, deliveryId: string, key: string): Promise<KnownFile | undefined> => {
+    const id = fileIds.find(key)
+    const file = id === undefined ? 'absent' : await fileById(drive, folder, id)
+    if (file === 'elsewhere') fileIds.forget(key)
+    return typeof file === 'object' ? file : findDelivered(drive, folder, deliveryId)
+  }
+
+  return {
+    kind: 'drive',
+    config: driveConfig,
+    credentials: driveCredentials,
+
+    deliver: (parcel, target, context) =>
+      within(target, context, async (drive) => {
+        // a path that is refused is refused before anything is asked
+        fileNameOf(parcel.path)
+        const key = placeOf(target)
+        const folder = folders.find(key) ?? (await findFolder(drive, target.config.folder_id))
+        const fileKey = `${key} ${parcel.deliveryId}`
+        try {
+          const known = await knownFile(drive, folder, parcel.deliveryId, fileKey)
+          folders.keep(key, folder, Date.now() + folderKeptMs)
+          if (known?.sha256 === parcel.sha256) return receiptOf(known.id, 0)
+
+          const id = known?.id ?? fileIds.find(fileKey) ?? (await newFileId(drive))
+          fileIds.keep(fileKey, id, Date.now() + fileIdKeptMs)
+          const session = await beginOrResume(drive, folder, { id, exists: known !== undefined }, parcel)
+          const answer = await sendChunks(drive, session, parcel, { ...context, subject: target.config.subject })
+          requireSameContent(answer, parcel)
+          return receiptOf(id, parcel.sizeBytes, answer)
+        } catch (thrown) {
+          // it may have been deleted or shared anew: the next attempt looks it up
+          if (thrown instanceof DeliveryError && thrown.code === 'http_404') folders.forget(key)
+          throw thrown
+        }
+      }),
+
+    probe: (target, context) =>
+      within(target, context, async (drive) => {
+        // what is to be tried are the credentials, not a token they once gave
+        tokens.forget(principalOf(target))
+        const folder = await findFolder(drive, target.config.folder_id)
+        const id = await newFileId(drive)
+        const { uploadUrl } = await beginOrResume(drive, folder, { id, exists: false }, probeParcel(id))
+        await giveUp(drive, uploadUrl)
+      }),
+  }
+}
+
+const principalOf = ({ config, credentials }: DriveTarget): GooglePrincipal => ({
+  account: credentials.service_account,
+  subject: config.subject,
+  scope: driveScope,
+})
+
+/** Under whose eyes a folder was found, too: another account may not see it. */
+const placeOf = ({ config, credentials }: DriveTarget) =>
+  createHash('sha256')
+    .update(JSON.stringify([config.folder_id, config.subject, credentials.service_account.client_email]))
+    .digest('base64')
+
+/** Drive keeps what it is given as it is, so its own digest is proof; where it tells one. */
+const requireSameContent = (answer: CloudAnswer, { sha256 }: Parcel) => {
+  const { sha256Checksum: theirs } = objectOf(answer.text)
+  if (typeof theirs === 'string' && theirs.toLowerCase() !== sha256) {
+    throw new DeliveryError('content_altered', 'Drive has another content than was sent: the next attempt replaces it')
+  }
+}
+
+const receiptOf = (id: string, bytesSent: number, answer?: CloudAnswer): Receipt => ({
+  path: `https://drive.google.com/file/d/${id}/view`,
+  bytesSent,
+  answer: { status: answer?.status ?? 200, file_id: id },
+})
+
+/** Of a file that is begun and never sent. */
+const probeParcel = (id: string): Described => ({
+  deliveryId: id,
+  documentId: id,
+  path: '.relay-probe',
+  contentType: 'application/octet-stream',
+  sizeBytes: 1,
+})

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { caCertificate } from './ca-certificate.ts'
+
+const MiB = 1024 * 1024
+// what every server must take (RFC 5321, 4.5.3.1.8)
+const recipientsAtMost = 100
+
+// of ASCII, and nothing that a header or a command could be ended with
+const address = z.email().max(254)
+const addresses = z.union([address, z.array(address).min(1).max(recipientsAtMost)])
+
+/** What a subject may name. */
+const subjectPlaceholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext', 'file_name'] as const
+
+const subjectTemplate = z
+  .string()
+  .min(1)
+  .max(500)
+  .regex(/^\P{Cc}*$/u, 'may hold no control characters')
+  .superRefine((template, context) => {
+    const known: readonly string[] = subjectPlaceholders
+    const unknown = [...template.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!).find((name) => !known.includes(name))
+    if (unknown !== undefined) {
+      context.addIssue({ code: 'custom', message: `unknown placeholder {${unknown}}; known are ${known.join(', ')}` })
+    }
+  })
+
+export const emailConfig = z.strictObject({
+  host: z
+    .string()
+    .min(1)
+    .max(255)
+    .regex(/^[^\s/@]+$/, 'is a host name or address, without user or path')
+    .describe('Host name or address of the SMTP server'),
+  port: z.int().min(1).max(65_535).optional().describe('TCP port; 587, with tls implicit 465, with none 25'),
+  tls: z
+    .enum(['starttls', 'implicit', 'none'])
+    .default('starttls')
+    .describe('starttls: the connection must change over to TLS; implicit: it begins with TLS; none: everybody on the way can read along'),
+  from: address.describe('Sender'),
+  to: addresses.describe('One recipient or several'),
+  cc: addresses.optional().describe('Further recipients'),
+  subject_template: subjectTemplate
+    .default('Document {doc_id} ({comp_id}) from {repo_id}')
+    .describe(`Subject. Placeholders: ${subjectPlaceholders.join(', ')}`),
+  max_attachment_bytes: z
+    .int()
+    .min(0)
+    .default(10 * MiB)
+    .describe('A larger document is not attached: the mail holds a link to it. Sent in base64, it takes up a third more'),
+  ca_certificate: caCertificate,
+})
+
+// the base64 of a longer one would not fit into a line that every server takes
+const credential = z
+  .string()
+  .min(1)
+  .max(512)
+  .regex(/^\P{Cc}+$/u, 'may hold no control characters')
+
+export const emailCredentials = z
+  .strictObject({ username: credential.optional(), password: credential.meta({ secret: true }).optional() })
+  .refine(
+    ({ username, password }) => (username === undefined) === (password === undefined),
+    'need username and password together, or neither',
+  )
+
+export type EmailConfig = z.output<typeof emailConfig>
+export type EmailCredentials = z.output<typeof emailCredentials>
+
+export const recipientsOf = ({ to, cc = [] }: EmailConfig): string[] => [...new Set([to, cc].flat())]
+
+/** Where a server listens, where the destination does not say. */
+export const portOf = ({ port, tls }: EmailConfig): number => port ?? { starttls: 587, implicit: 465, none: 25 }[tls]

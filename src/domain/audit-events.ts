@@ -1,0 +1,43 @@
+/** Everything the audit log tells of, each with the type of what it happened to. */
+export const auditEvents = {
+  'cert.received': 'Certificate',
+  'cert.activated': 'Certificate',
+  'cert.deactivated': 'Certificate',
+  'cert.deleted': 'Certificate',
+  'repository.created': 'Repository',
+  'repository.updated': 'Repository',
+  'repository.deleted': 'Repository',
+  'destination.created': 'Destination',
+  'destination.updated': 'Destination',
+  'destination.deleted': 'Destination',
+  'connection.created': 'Connection',
+  'connection.toggled': 'Connection',
+  'connection.deleted': 'Connection',
+  'document.retried': 'Document',
+  'apikey.created': 'ApiKey',
+  'apikey.revoked': 'ApiKey',
+  'rfc.call': 'RfcCall',
+} as const
+
+export type AuditEvent = keyof typeof auditEvents
+export type AuditSubjectType = (typeof auditEvents)[AuditEvent]
+
+export const auditEventNames = Object.keys(auditEvents) as AuditEvent[]
+export const auditSubjectTypes = [...new Set(Object.values(auditEvents))]
+
+export interface EventFilter {
+  event?: AuditEvent | undefined
+  eventPrefix?: string | undefined
+  subjectType?: AuditSubjectType | undefined
+}
+
+/** The events that meet every condition; undefined where there is no condition. */
+export const eventsMatching = ({ event, eventPrefix, subjectType }: EventFilter): AuditEvent[] | undefined => {
+  if (event === undefined && eventPrefix === undefined && subjectType === undefined) return undefined
+  return auditEventNames.filter(
+    (name) =>
+      (event === undefined || name === event) &&
+      (eventPrefix === undefined || name.startsWith(eventPrefix)) &&
+      (subjectType === undefined || auditEvents[name] === subjectType),
+  )
+}

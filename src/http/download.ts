@@ -1,0 +1,63 @@
+import type { Context, Middleware } from 'koa'
+import type { Database } from '../db/database.ts'
+import { createDocuments } from '../db/documents.ts'
+import { extensionOf } from '../domain/fan-out.ts'
+import { AppError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { DownloadLinks } from '../security/download-link.ts'
+import type { DocumentDeps } from './documents.ts'
+import { answerBytes } from './endpoint.ts'
+import { answerErrors } from './errors.ts'
+
+const ownPath = /^\/download\/([0-9A-Z]{26})\/([0-9A-Z]{26})$/
+
+/** The documents that mails link to: whoever holds a signed link that has not run out gets the bytes, and needs no API key. */
+export const createDownloads = ({
+  db,
+  contents,
+  links,
+  log,
+}: {
+  db: Database
+  contents: DocumentDeps['contents']
+  links: DownloadLinks
+  log: Log
+}): Middleware => {
+  const documents = createDocuments(db)
+  const errors = answerErrors(log)
+
+  const answer = async (context: Context) => {
+    // it holds what gives access: no page it is opened from or leads to is to learn of it
+    context.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
+    const [, workspaceId, documentId] = ownPath.exec(context.path) ?? []
+    const { expires, signature } = context.query
+    if (workspaceId === undefined || documentId === undefined || typeof signature !== 'string') throw noSuchLink()
+    const expiresAt = new Date(Number(expires))
+    if (Number.isNaN(expiresAt.getTime()) || !links.verify({ workspaceId, documentId, expiresAt }, signature)) throw noSuchLink()
+    if (context.method !== 'GET' && context.method !== 'HEAD') {
+      context.set('allow', 'GET, HEAD')
+      throw new AppError('method_not_allowed', `${context.method} is not possible here; GET or HEAD would be.`)
+    }
+    if (expiresAt.getTime() <= Date.now()) throw new AppError('gone', 'This link has run out. Please ask for the document again.')
+
+    const found = await documents.findContent(workspaceId, documentId)
+    if (!found) throw new AppError('gone', 'This document is no longer kept.')
+    const { content, compId, contentType } = found
+    const store = contents[content.store]
+    if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
+    context.status = 200
+    await answerBytes(context, {
+      contentType,
+      fileName: /\.[A-Za-z0-9]{1,16}$/.test(compId) ? compId : `${compId}.${extensionOf(found)}`,
+      sizeBytes: content.sizeBytes,
+      open: () => store.read(content),
+    })
+  }
+
+  return (context, next) => {
+    if (!context.path.startsWith('/download/')) return next()
+    return errors(context, () => answer(context))
+  }
+}
+
+const noSuchLink = () => new AppError('not_found', 'There is nothing at this address.')

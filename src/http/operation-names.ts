@@ -1,0 +1,31 @@
+const isParameter = (segment: string) => segment.startsWith(':')
+const isPlural = (segment: string) => segment.endsWith('s')
+const singular = (segment: string) => segment.replace(/ies$/, 'y').replace(/s$/, '')
+
+const pascalCase = (text: string) => text.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+const camelCase = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
+
+const verbs: Record<string, string> = { PUT: 'put', PATCH: 'update', DELETE: 'delete' }
+
+/**
+ * What an operation is called, from method and path alone, so that no name changes by accident. A collection that an id follows stands
+ * in the singular: `GET /documents` is listDocuments, `GET /documents/:id` getDocument, `GET /documents/:id/attempts`
+ * listDocumentAttempts. A POST to a collection creates; to another word it does what the word says: `POST /documents/:id/retry` is
+ * retryDocument, `POST /documents/retry` retryDocuments.
+ */
+export const operationId = (method: string, path: string, isList: boolean): string => {
+  const segments = path.split('/').slice(1)
+  const words = segments.flatMap((segment, index) => {
+    if (isParameter(segment)) return []
+    return [segments[index + 1]?.startsWith(':') ? singular(segment) : segment]
+  })
+  const noun = (parts: string[]) => parts.map(pascalCase).join('')
+  const last = words.at(-1) ?? ''
+  if (method === 'GET') return camelCase((isList ? 'list' : 'get') + noun(words))
+  if (method !== 'POST') return camelCase(verbs[method] + noun(words))
+  if (isPlural(last)) return camelCase(`create${noun([...words.slice(0, -1), singular(last)])}`)
+  return camelCase(pascalCase(last) + noun(words.slice(0, -1)))
+}
+
+/** The noun that an operation is about. */
+export const tagOf = (path: string): string => (path.split('/')[1] ?? '').replace(/\..*$/, '')

@@ -1,0 +1,119 @@
+import { ContainerSASPermissions, generateBlobSASQueryParameters, StorageSharedKeyCredential } from '@azure/storage-blob'
+import { blob, createBlob } from '../../src/connectors/blob.ts'
+import type { EntraPrincipal } from '../../src/connectors/entra-token.ts'
+import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
+import { startAzurite, type Azurite } from '../support/azurite.ts'
+import { createAuthority, type Authority } from '../support/certificates.ts'
+import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
+
+let authority: Authority
+let server: Azurite
+let outbound: OutboundGuard
+
+beforeAll(async () => {
+  authority = await createAuthority()
+  server = await startAzurite({ ...(await authority.issue('IP:127.0.0.1')), authority: authority.certificate })
+  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+})
+afterAll(async () => {
+  await outbound.close()
+  await server.stop()
+  await authority.remove()
+})
+
+const config = (overrides: object = {}) =>
+  blob.config.parse({ account_url: server.accountUrl, container: server.container, ca_certificate: authority.certificate, ...overrides })
+const sasOf = (permissions: string, expiresOn = new Date(Date.now() + 60_000)) =>
+  generateBlobSASQueryParameters(
+    { containerName: server.container, permissions: ContainerSASPermissions.parse(permissions), expiresOn },
+    new StorageSharedKeyCredential(server.accountName, server.accountKey),
+  ).toString()
+const withSas = (sas: string) => ({ config: config(), credentials: blob.credentials.parse({ sas_token: sas }) })
+const stored = async (path: string) => (await server.client.getBlobClient(path).downloadToBuffer()).toString()
+
+describe('a SAS token', () => {
+  test('that may create and write is enough, with its question mark or without', async () => {
+    for (const sas of [sasOf('cw'), `?${sasOf('cw')}`]) {
+      const parcel = parcelOf(Buffer.from('signed'))
+      const receipt = await blob.deliver(parcel, withSas(sas), contextOf(outbound))
+      expect(await stored(parcel.path)).toBe('signed')
+      expect(receipt.path).not.toContain('sig=')
+      await blob.probe(withSas(sas), contextOf(outbound))
+    }
+    const large = largeParcel(20 * MiB)
+    await blob.deliver(large, withSas(sasOf('cw')), contextOf(outbound))
+    expect((await server.client.getBlobClient(large.path).getProperties()).contentLength).toBe(20 * MiB)
+  })
+
+  test('that ran out is named with its time, and not shown', async () => {
+    const sas = sasOf('cw', new Date(Date.now() - 60_000))
+    const error = await failure(blob.probe(withSas(sas), contextOf(outbound)))
+    expect(error).toMatchObject({ code: 'credentials_refused', permanent: true, message: expect.stringContaining('ran out at') as string })
+    expect(JSON.stringify([error.message, error.answer])).not.toContain(new URLSearchParams(sas).get('sig'))
+  })
+
+  test('that may only read is told to lack the right', async () => {
+    const error = await failure(blob.deliver(parcelOf(Buffer.from('x')), withSas(sasOf('r')), contextOf(outbound)))
+    expect(error).toMatchObject({ code: 'access_denied', permanent: true })
+  })
+})
+
+describe('an application of Entra', () => {
+  // stands in for login.microsoftonline.com, which cannot be had here: tokens as it makes them, signed by nobody
+  const tokenOf = (claims: object) => {
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    return `${part({ alg: 'RS256', typ: 'JWT' })}.${part(claims)}.${Buffer.from('signature').toString('base64url')}`
+  }
+  const seconds = () => Math.floor(Date.now() / 1_000)
+  const claims = () => ({
+    aud: 'https://storage.azure.com',
+    iss: 'https://sts.windows.net/00000000-0000-0000-0000-000000000001/',
+    iat: seconds() - 60,
+    nbf: seconds() - 60,
+    exp: seconds() + 600,
+  })
+  const asked: EntraPrincipal[] = []
+  const signIn = (more: object = {}) =>
+    createBlob({
+      take: async (principal) => {
+        asked.push(principal)
+        return { token: tokenOf({ ...claims(), ...more }), expiresAt: new Date() }
+      },
+    })
+  const credentials = blob.credentials.parse({ tenant_id: 'acme.example', client_id: 'the-application', client_secret: 'the-secret' })
+
+  test('writes with a token for storage', async () => {
+    const parcel = parcelOf(Buffer.from('by token'))
+    await signIn().deliver(parcel, { config: config(), credentials }, contextOf(outbound))
+    expect(await stored(parcel.path)).toBe('by token')
+    expect(asked.at(-1)).toEqual({
+      tenantId: 'acme.example',
+      clientId: 'the-application',
+      clientSecret: 'the-secret',
+      authorityHost: 'https://login.microsoftonline.com',
+      scope: 'https://storage.azure.com/.default',
+    })
+  })
+
+  test('is refused with a token for something else', async () => {
+    const error = await failure(
+      signIn({ aud: 'https://graph.microsoft.com' }).probe({ config: config(), credentials }, contextOf(outbound)),
+    )
+    expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
+  })
+
+  test.each([
+    ['https://acme.blob.core.usgovcloudapi.net', 'https://login.microsoftonline.us'],
+    ['https://acme.blob.core.chinacloudapi.cn', 'https://login.chinacloudapi.cn'],
+  ])('signs in where the cloud of %s has its directory', async (account_url, authorityHost) => {
+    const nowhere = createOutboundGuard({ allowedCidrs: [], lookup: (_, options, done) => done(null, options.all ? [] : '', 4) })
+    await failure(signIn().probe({ config: config({ account_url }), credentials }, contextOf(nowhere)))
+    await nowhere.close()
+    expect(asked.at(-1)).toMatchObject({ authorityHost })
+  })
+})
+
+test('an authority nobody named is not trusted', async () => {
+  const target = { config: config({ ca_certificate: undefined }), credentials: blob.credentials.parse({ account_key: server.accountKey }) }
+  expect(await failure(blob.probe(target, contextOf(outbound)))).toMatchObject({ code: 'certificate_refused', permanent: false })
+})

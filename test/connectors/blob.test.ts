@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto'
+import { blob } from '../../src/connectors/blob.ts'
+import { startAzurite } from '../support/azurite.ts'
+import { describeConnector } from './conformance.ts'
+
+describeConnector('blob', async () => {
+  const server = await startAzurite()
+  const { client, accountName, container } = server
+  const target = (port = server.port, config: object = {}, credentials: object = {}) => ({
+    config: blob.config.parse({ account_url: `http://127.0.0.1:${port}/${accountName}`, container, prefix: 'relay/', ...config }),
+    credentials: blob.credentials.parse({ account_key: server.accountKey, ...credentials }),
+  })
+  const names = async (includeUncommitedBlobs: boolean) => {
+    const found: string[] = []
+    for await (const { name } of client.listBlobsFlat({ includeUncommitedBlobs })) found.push(name)
+    return found
+  }
+  const documents = () => names(false)
+  const wrongKey = Buffer.from('not the key of the account').toString('base64')
+  return {
+    connector: blob,
+    port: server.port,
+    target,
+    wrongCredentials: target(server.port, {}, { account_key: wrongKey }),
+    missingPlace: { target: target(server.port, { container: 'not-there' }), code: 'container_missing' },
+    secrets: [wrongKey, server.accountKey],
+    keepsContentType: true,
+    partsExpire: true,
+    read: async (_parcel, { path }) => {
+      const place = `${server.accountUrl}/${container}/`
+      if (!path.startsWith(`${place}relay/`)) throw new Error(`unexpected path ${path}`)
+      const stored = await client.getBlockBlobClient(path.slice(place.length)).download()
+      const hash = createHash('sha256')
+      for await (const chunk of stored.readableStreamBody!) hash.update(chunk as Buffer)
+      return { sha256: hash.digest('hex'), sizeBytes: stored.contentLength ?? -1, contentType: stored.contentType }
+    },
+    documents,
+    leftovers: async () => {
+      const whole = new Set(await documents())
+      return (await names(true)).filter((name) => !whole.has(name))
+    },
+    reset: async () => {
+      await client.delete()
+      await client.create()
+    },
+    stop: server.stop,
+  }
+})

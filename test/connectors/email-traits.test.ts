@@ -1,0 +1,380 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Server } from 'node:net'
+import { randomBytes } from 'node:crypto'
+import { email } from '../../src/connectors/email.ts'
+import type { Parcel } from '../../src/connectors/connector.ts'
+import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
+import { createAuthority, type Authority } from '../support/certificates.ts'
+import { startMailServer, type MailServer } from '../support/smtp-server.ts'
+import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
+
+let server: MailServer
+let outbound: OutboundGuard
+
+beforeAll(async () => {
+  server = await startMailServer({ authOptional: true, hideSTARTTLS: true, size: 4 * MiB })
+  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+})
+beforeEach(() => {
+  server.mails.length = 0
+  server.answerWith({})
+})
+afterAll(async () => {
+  await outbound.close()
+  await server.stop()
+})
+
+const target = (config: object = {}, credentials: object = {}) => ({
+  config: email.config.parse({
+    host: '127.0.0.1',
+    port: server.port,
+    tls: 'none',
+    from: 'relay@acme.example',
+    to: 'invoices@acme.example',
+    ...config,
+  }),
+  credentials: email.credentials.parse(credentials),
+})
+const deliver = (parcel: Parcel, config: object = {}, credentials: object = {}, overrides: Parameters<typeof contextOf>[1] = {}) =>
+  email.deliver(parcel, target(config, credentials), contextOf(outbound, overrides))
+const only = () => {
+  expect(server.mails).toHaveLength(1)
+  return server.mails[0]!
+}
+const refusing = (code: number, message: string) => Object.assign(new Error(message), { responseCode: code })
+
+describe('a mail', () => {
+  test('goes to everybody named, says what it brings, and is told again by its Message-ID', async () => {
+    const parcel = parcelOf(randomBytes(5_000), { docId: 'D 1', path: 'R1/D 1/data' })
+    const receipt = await deliver(parcel, { to: ['a@acme.example', 'b@acme.example'], cc: ['c@acme.example', 'a@acme.example'] })
+    await deliver(parcel, { to: ['a@acme.example', 'b@acme.example'], cc: ['c@acme.example', 'a@acme.example'] })
+
+    const [first, second] = server.mails
+    expect(first).toMatchObject({ from: 'relay@acme.example', to: ['a@acme.example', 'b@acme.example', 'c@acme.example'] })
+    expect(first?.parsed.subject).toBe('Document D 1 (data) from R1')
+    expect(first?.parsed.text).toContain(`SHA-256:    ${parcel.sha256}`)
+    expect(first?.parsed.attachments[0]).toMatchObject({ filename: 'data.pdf', mimeType: 'application/pdf', disposition: 'attachment' })
+    const headers = Object.fromEntries(first?.parsed.headers.map(({ key, value }) => [key, value]) ?? [])
+    expect(headers).toMatchObject({
+      'auto-submitted': 'auto-generated',
+      'x-relay-delivery-id': parcel.deliveryId,
+      'x-relay-doc-id': 'D 1',
+      'x-relay-sha256': parcel.sha256,
+    })
+    expect(first?.parsed.messageId).toBe(`<${parcel.deliveryId}.${parcel.sha256.slice(0, 16)}@acme.example>`)
+    expect(second?.parsed.messageId).toBe(first?.parsed.messageId)
+    expect(receipt).toMatchObject({
+      bytesSent: 5_000,
+      answer: { status: 250, enclosed: 'attachment', body: expect.stringContaining('4711') as string },
+    })
+  })
+
+  test('bears another Message-ID once the document was appended to: it is another one to a mailbox', async () => {
+    const parcel = parcelOf(Buffer.from('short'))
+    await deliver(parcel)
+    await deliver({ ...parcelOf(Buffer.from('longer')), deliveryId: parcel.deliveryId })
+    expect(new Set(server.mails.map(({ parsed }) => parsed.messageId)).size).toBe(2)
+  })
+
+  test('has the subject that its template makes', async () => {
+    const parcel = parcelOf(Buffer.from('x'), { docId: 'Ä', path: 'R1/Rechnung', arObject: 'ZINVOICE' })
+    await deliver(parcel, {
+      subject_template: '{yyyy}-{mm}-{dd} {ar_object}: {file_name} {ext} {repo_id}/{doc_id}/{comp_id} {x}'.replace(' {x}', ''),
+    })
+    expect(only().parsed.subject).toBe('2026-11-21 ZINVOICE: Rechnung.pdf pdf R1/Ä/data')
+  })
+
+  test.each(['a\r\nBcc: evil@acme.example', 'a\nSubject: x', 'a\u0000b', 'invoice\u202Efdp.exe', 'a\u2028b', 'long '.repeat(900)])(
+    'no name of a document ends a line or looks like another: %j',
+    async (docId) => {
+      await deliver(parcelOf(Buffer.from('x'), { docId, compId: docId, repoId: docId, contentType: `application/pdf\r\nX-Evil: 1` }))
+      const { raw, parsed, to } = only()
+      expect(to).toEqual(['invoices@acme.example'])
+      expect(parsed.bcc).toBeUndefined()
+      expect(parsed.subject).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u)
+      expect(parsed.headers.filter(({ key }) => key === 'subject')).toHaveLength(1)
+      expect(raw.toString('latin1')).not.toMatch(/^(X-Evil|Bcc):/im)
+      // neither a bare CR nor a bare LF, and no line longer than a server must take
+      expect(raw.toString('latin1')).not.toMatch(/\r(?!\n)|(?<!\r)\n/)
+      expect(
+        Math.max(
+          ...raw
+            .toString('latin1')
+            .split('\r\n')
+            .map((line) => line.length),
+        ),
+      ).toBeLessThanOrEqual(998)
+    },
+  )
+
+  test.each(['message/rfc822', 'multipart/mixed; boundary=x'])('a document of type %s stays an attachment', async (contentType) => {
+    const parcel = parcelOf(Buffer.from('Subject: inner\r\n\r\n.\r\nbody'), { contentType, path: 'R1/mail.eml' })
+    await deliver(parcel)
+    expect(only().attachment).toMatchObject({ sha256: parcel.sha256 })
+    expect(only().parsed.attachments[0]).toMatchObject({ filename: 'mail.eml', mimeType: 'application/octet-stream' })
+  })
+
+  test('a line that begins with a dot arrives as it was', async () => {
+    await deliver(parcelOf(Buffer.from('x'), { docId: '.\r\n.\r\nQUIT', repoId: '.hidden' }), { subject_template: '.' })
+    expect(only().parsed).toMatchObject({ subject: '.', text: expect.stringContaining('Repository: .hidden') as string })
+  })
+})
+
+describe('a document that is too large', () => {
+  const link = 'https://relay.example/download/W/D?expires=1&signature=s'
+
+  test.each([
+    ['for the destination', { max_attachment_bytes: 999 }, 1_000],
+    ['for the server', {}, 3.5 * MiB],
+  ])('%s is sent as a link', async (_why, config, sizeBytes) => {
+    const parcel = largeParcel(sizeBytes, { downloadUrl: () => link })
+    const opened: number[] = []
+    const receipt = await deliver({ ...parcel, open: (start) => parcel.open(start).on('newListener', () => opened.push(1)) }, config)
+    expect(only().attachment).toBeUndefined()
+    expect(only().parsed.text).toContain(link)
+    expect(receipt).toMatchObject({ bytesSent: 0, answer: { enclosed: 'link' } })
+    // who may read the history of a delivery need not be allowed to read the document
+    expect(JSON.stringify(receipt)).not.toContain('signature=s')
+    expect(opened).toEqual([])
+  })
+
+  test('fails for good where there can be no link, and nobody is named to the server', async () => {
+    let senders = 0
+    server.answerWith({
+      onMailFrom: (_address, _session, done) => {
+        senders += 1
+        done()
+      },
+    })
+    const error = await failure(deliver(largeParcel(1_000), { max_attachment_bytes: 999 }))
+    expect(error).toMatchObject({ code: 'link_unavailable', permanent: true, message: expect.stringContaining('RELAY_BASE_URL') as string })
+    expect(senders).toBe(0)
+  })
+})
+
+describe('a server that refuses', () => {
+  test('one of several recipients: nobody gets the mail, and the message names who was refused', async () => {
+    server.answerWith({
+      onRcptTo: ({ address }, _session, done) => done(address.startsWith('gone') ? refusing(550, '5.1.1 no such user') : null),
+    })
+    const error = await failure(deliver(parcelOf(Buffer.from('x')), { to: ['a@acme.example', 'gone@acme.example'] }))
+    expect(error).toMatchObject({ code: 'recipient_refused', permanent: true, answer: { status: 550 } })
+    expect(error.message).toContain('gone@acme.example (550 5.1.1 no such user)')
+    expect(error.message).not.toContain('a@acme.example (')
+    expect(server.mails).toEqual([])
+  })
+
+  test('a recipient for now: the whole mail is sent later', async () => {
+    server.answerWith({
+      onRcptTo: ({ address }, _session, done) => done(address.startsWith('grey') ? refusing(451, '4.7.1 greylisted') : null),
+    })
+    const error = await failure(deliver(parcelOf(Buffer.from('x')), { to: ['a@acme.example', 'grey@acme.example'] }))
+    expect(error).toMatchObject({ code: 'smtp_451', permanent: false })
+    expect(server.mails).toEqual([])
+  })
+
+  test('a full mailbox is a matter of time, whatever its first digit', async () => {
+    server.answerWith({ onRcptTo: (_address, _session, done) => done(refusing(552, '5.2.2 mailbox full')) })
+    expect(await failure(deliver(parcelOf(Buffer.from('x'))))).toMatchObject({ code: 'smtp_552', permanent: false })
+  })
+
+  test.each([
+    ['onMailFrom', 550, '5.7.1 not you', 'sender_refused', true],
+    ['onMailFrom', 530, '5.7.0 authentication required', 'credentials_refused', true],
+    ['onMailFrom', 451, '4.3.0 later', 'smtp_451', false],
+    ['onMailFrom', 421, '4.7.0 too many connections', 'smtp_421', false],
+    ['onData', 554, '5.7.1 looks like spam', 'message_refused', true],
+    ['onData', 552, '5.3.4 too big', 'message_too_large', true],
+    ['onData', 451, '4.3.0 later', 'smtp_451', false],
+  ] as const)('at %s with %i %s becomes %s, final: %s', async (stage, status, text, code, permanent) => {
+    server.answerWith({
+      [stage]: (input: { resume?: () => void }, _session: unknown, done: (error: Error) => void) => {
+        input.resume?.()
+        done(refusing(status, text))
+      },
+    })
+    expect(await failure(deliver(parcelOf(Buffer.from('x'))))).toMatchObject({ code, permanent, answer: { status } })
+  })
+})
+
+test('the probe names everybody and sends nothing', async () => {
+  const named: string[] = []
+  server.answerWith({
+    onRcptTo: ({ address }, _session, done) => {
+      named.push(address)
+      done()
+    },
+    onData: () => {
+      throw new Error('a probe sends no message')
+    },
+  })
+  await email.probe(target({ to: ['a@acme.example', 'b@acme.example'] }), contextOf(outbound))
+  expect(named).toEqual(['a@acme.example', 'b@acme.example'])
+})
+
+describe('TLS', () => {
+  let authority: Authority
+  const servers: MailServer[] = []
+  beforeAll(async () => {
+    authority = await createAuthority()
+  })
+  afterAll(async () => {
+    for (const each of servers) await each.stop()
+    await authority.remove()
+  })
+  const start = async (options: Parameters<typeof startMailServer>[0] = {}, name = 'IP:127.0.0.1') => {
+    const started = await startMailServer({ authOptional: true, ...(await authority.issue(name)), ...options })
+    servers.push(started)
+    return started
+  }
+  const to = (port: number, config: object = {}, credentials: object = {}) =>
+    deliver(parcelOf(Buffer.from('x')), { port, tls: 'starttls', ca_certificate: authority.certificate, ...config }, credentials)
+
+  test('from the first byte', async () => {
+    const secure = await start({ secure: true })
+    await to(secure.port, { tls: 'implicit' })
+    expect(secure.mails).toHaveLength(1)
+  })
+
+  test.each(['PLAIN', 'LOGIN'])('a password by AUTH %s', async (method) => {
+    const users: unknown[] = []
+    const secure = await start({
+      authOptional: false,
+      authMethods: [method],
+      onAuth: ({ username, password }, _session, done) => {
+        users.push([username, password])
+        done(null, { user: 'u' })
+      },
+    })
+    await to(secure.port, {}, { username: 'relay@acme', password: 'pässword' })
+    expect(users).toEqual([['relay@acme', 'pässword']])
+    expect(secure.mails).toHaveLength(1)
+  })
+
+  test('a server that knows no way we do is told by its ways', async () => {
+    const secure = await start({ authOptional: false, authMethods: ['XOAUTH2'] })
+    expect(await failure(to(secure.port, {}, { username: 'u', password: 'p' }))).toMatchObject({
+      code: 'login_unsupported',
+      message: expect.stringContaining('XOAUTH2') as string,
+    })
+  })
+
+  test('a server without STARTTLS gets nothing', async () => {
+    expect(await failure(deliver(parcelOf(Buffer.from('x')), { tls: 'starttls' }))).toMatchObject({
+      code: 'tls_unsupported',
+      permanent: false,
+    })
+    expect(server.mails).toEqual([])
+  })
+
+  test('a password is not sent without TLS', async () => {
+    const before = server.sessions()
+    const error = await failure(deliver(parcelOf(Buffer.from('x')), {}, { username: 'u', password: 'secret' }))
+    expect(error).toMatchObject({ code: 'tls_required', permanent: true })
+    expect(server.sessions()).toBe(before)
+  })
+
+  test('a server that is slow to read, and to say that it took the mail over, is waited for', async () => {
+    const slow = await start()
+    let taken = 0
+    slow.answerWith({
+      onData: (stream, _session, done) => {
+        stream.on('data', (chunk: Buffer) => {
+          taken += chunk.length
+          stream.pause()
+          setTimeout(() => stream.resume(), 20)
+        })
+        stream.on('end', () => done())
+      },
+    })
+    const begun = Date.now()
+    await email.deliver(
+      largeParcel(4 * MiB),
+      target({ port: slow.port, tls: 'starttls', ca_certificate: authority.certificate }),
+      contextOf(outbound, { idleTimeoutMs: 3_000 }),
+    )
+    expect(taken).toBeGreaterThan(4 * MiB)
+    // longer than the silence that ends a connection before that
+    expect(Date.now() - begun).toBeGreaterThan(3_000)
+  })
+
+  test('an unknown authority and another name are not trusted, whatever the environment says', async () => {
+    const [unknown, other] = [await start(), await start({}, 'DNS:other.example')]
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+    try {
+      expect(await failure(to(unknown.port, { ca_certificate: undefined }))).toMatchObject({ code: 'certificate_refused' })
+      expect(await failure(to(other.port))).toMatchObject({ code: 'certificate_refused' })
+    } finally {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+    }
+    expect([...unknown.mails, ...other.mails]).toEqual([])
+  })
+})
+
+describe('a server that says odd things', () => {
+  const servers: Server[] = []
+  afterEach(() => servers.splice(0).forEach((each) => each.close()))
+  const saying = async (...lines: string[]) => {
+    const odd = createServer((socket) => {
+      socket.on('error', () => {}).write(lines[0] ?? '')
+      let asked = 0
+      socket.on('data', () => socket.write(lines[(asked += 1)] ?? ''))
+    }).listen(0, '127.0.0.1')
+    servers.push(odd)
+    await once(odd, 'listening')
+    return (odd.address() as AddressInfo).port
+  }
+  const said = async (config: object, ...lines: string[]) =>
+    failure(deliver(parcelOf(Buffer.from('x')), { port: await saying(...lines), ...config }, {}, { idleTimeoutMs: 500 }))
+
+  test('it is busy, or does not serve us', async () => {
+    expect(await said({}, '421 4.3.2 too busy\r\n')).toMatchObject({ code: 'smtp_421', permanent: false })
+    expect(await said({}, '554 5.7.1 go away\r\n')).toMatchObject({ code: 'smtp_554', permanent: false })
+  })
+
+  test('it never ends its line', async () => {
+    expect(await said({}, `220-${'x'.repeat(100_000)}`)).toMatchObject({ code: 'smtp_failure', permanent: false })
+  })
+
+  test('it is no SMTP server', async () => {
+    expect(await said({}, 'SSH-2.0-OpenSSH_9.2\r\n')).toMatchObject({ code: 'timeout', permanent: false })
+  })
+
+  test('somebody in between adds to what it says before TLS', async () => {
+    const error = await said({ tls: 'starttls' }, '220 hello\r\n', '250-me\r\n250 STARTTLS\r\n', '220 go\r\n250 INJECTED\r\n')
+    expect(error).toMatchObject({ code: 'tls_failed' })
+  })
+})
+
+describe('the settings of email', () => {
+  test.each([
+    [{ host: 'smtp://mail.example' }],
+    [{ host: 'mail.example/x' }],
+    [{ port: 0 }],
+    [{ tls: 'optional' }],
+    [{ from: 'a@x.example\r\nBcc: evil@x.example' }],
+    [{ from: 'Relay <a@x.example>' }],
+    [{ to: [] }],
+    [{ to: 'a@x.example, b@x.example' }],
+    [{ to: ['a@x.example>\r\nRCPT TO:<evil@x.example'] }],
+    [{ to: Array.from({ length: 101 }, (_, index) => `a${index}@x.example`) }],
+    [{ cc: 'nobody' }],
+    [{ subject_template: '{unknown}' }],
+    [{ subject_template: 'a\r\nBcc: evil@x.example' }],
+    [{ max_attachment_bytes: -1 }],
+    [{ ca_certificate: 'no PEM' }],
+    [{ unknown: 1 }],
+  ])('refuse the config %j', (config) => {
+    const good = { host: 'mail.example', from: 'a@x.example', to: 'b@x.example' }
+    expect(email.config.safeParse(good).success).toBe(true)
+    expect(email.config.safeParse({ ...good, ...config }).success).toBe(false)
+  })
+
+  test.each([[{ username: 'a' }], [{ password: 'b' }], [{ username: 'a\r\nQUIT', password: 'b' }]])(
+    'refuse the credentials %j',
+    (credentials) => {
+      expect(email.credentials.safeParse({}).success).toBe(true)
+      expect(email.credentials.safeParse(credentials).success).toBe(false)
+    },
+  )
+})

@@ -1,0 +1,237 @@
+import { Readable } from 'node:stream'
+import { cloudCall } from '../../src/connectors/cloud-call.ts'
+import type { Parcel } from '../../src/connectors/connector.ts'
+import { createCloudApi } from '../../src/connectors/cloud-api.ts'
+import { graphRefusal } from '../../src/connectors/graph-refusal.ts'
+import { beginOrResume, sendFragments } from '../../src/connectors/graph-upload.ts'
+import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
+import type { Said } from '../support/double.ts'
+import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
+import { startTeamsiteRig, type TeamsiteRig } from './teamsite-rig.ts'
+
+let rig: TeamsiteRig
+let outbound: OutboundGuard
+beforeAll(async () => {
+  rig = await startTeamsiteRig()
+  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
+})
+beforeEach(() => rig.reset())
+afterAll(async () => {
+  await outbound.close()
+  await rig.stop()
+})
+
+const deliver = (parcel: Parcel, target = rig.target()) => rig.connector.deliver(parcel, target, contextOf(outbound))
+const small = () => parcelOf(Buffer.from('x'))
+const graphError = (status: number, code: string, headers: Record<string, string> = {}): Said => ({
+  status,
+  json: { error: { code, message: 'says Graph' } },
+  headers,
+})
+
+describe('teamsite, against a double of Microsoft Graph', () => {
+  test('looks up token, site and library once, and sends a small document in one request', async () => {
+    await deliver(small())
+    rig.double.asked.length = 0
+    const { path } = await deliver(parcelOf(Buffer.from('x'), { path: 'R1/a b#c/d.pdf' }))
+    expect(rig.double.asked).toEqual(['PUT /v1.0/drives/b!drive0/root:/From the relay/R1/a b#c/d.pdf:/content'])
+    expect(path).toBe('https://contoso.sharepoint.com/sites/Finance/Documents/From%20the%20relay/R1/a%20b%23c/d.pdf')
+    expect([...rig.double.agents]).toEqual([expect.stringMatching(/^ISV\|\w+\|\w+\/[\d.]+$/)])
+  })
+
+  test('sends a large one in fragments, to another host and without the token', async () => {
+    const parcel = largeParcel(25 * MiB + 1)
+    await deliver(parcel)
+    expect(rig.double.asked.filter((line) => line.startsWith('PUT /up/'))).toHaveLength(3)
+    expect([...rig.double.items.values()]).toMatchObject([{ sha256: parcel.sha256 }])
+  })
+
+  test('a large document that is delivered again replaces its file, which keeps its id', async () => {
+    const parcel = largeParcel(5 * MiB)
+    const first = await deliver(parcel)
+    const again = await deliver({ ...largeParcel(6 * MiB), path: parcel.path })
+    expect(again.path).toBe(first.path)
+    expect(again.answer).toMatchObject({ status: 200, item_id: first.answer?.item_id })
+    expect([...rig.double.items.values()]).toMatchObject([{ sizeBytes: 6 * MiB }])
+  })
+
+  test('finds a library on a later page, whatever the case of its name', async () => {
+    const { path } = await deliver(small(), rig.target({ document_library: 'invoices & MORE', folder: '' }))
+    expect(path).toContain('/sites/Finance/Invoices%20%26%20more/R1/')
+  })
+
+  test('a library that is not there is told with the names of those that are', async () => {
+    const error = await failure(deliver(small(), rig.target({ document_library: 'Receipts' })))
+    expect(error).toMatchObject({ code: 'library_missing', permanent: true })
+    expect(error.message).toContain('Documents, Invoices & more')
+  })
+
+  test.each(['https://contoso.sharepoint.com/sites/Elsewhere', 'https://contoso.sharepoint.com/'])(
+    '%s is told to be no site',
+    async (url) => {
+      expect(await failure(deliver(small(), rig.target({ site_url: url })))).toMatchObject({ code: 'site_missing', permanent: true })
+    },
+  )
+
+  const stages: [string, RegExp][] = [
+    ['the token', /token$/],
+    ['the site', /sites\/[^/]+:/],
+    ['the libraries', /drives$/],
+    ['the document', /content$/],
+    ['an upload session', /createUploadSession$/],
+    ['a fragment', /PUT \/up\//],
+  ]
+  test.each(stages)('429 for %s is passed on with the time to wait, in both forms', async (_stage, match) => {
+    const parcel = match.test('/content') ? small() : largeParcel(12 * MiB)
+    for (const [header, least, most] of [
+      ['120', 120_000, 120_000],
+      [new Date(Date.now() + 90_000).toUTCString(), 80_000, 90_000],
+    ] as const) {
+      rig.double.faults.push({ match, say: graphError(429, 'activityLimitReached', { 'retry-after': header }), times: 1 })
+      // anew each time: nothing is to be remembered from an earlier attempt
+      const error = await failure(rig.connectorAt().deliver(parcel, rig.target(), contextOf(outbound)))
+      expect(error).toMatchObject({ code: 'http_429', permanent: false })
+      expect(error.retryAfterMs).toBeGreaterThanOrEqual(least)
+      expect(error.retryAfterMs).toBeLessThanOrEqual(most)
+    }
+    expect(rig.double.asked.filter((line) => match.test(line))).toHaveLength(2)
+    expect([...rig.double.sessions.keys(), ...rig.double.items.keys()]).toEqual([])
+  })
+
+  test.each([
+    [403, 'accessDenied', 'access_denied', true],
+    [400, 'invalidRequest', 'http_400', true],
+    [404, 'itemNotFound', 'http_404', false],
+    [409, 'nameAlreadyExists', 'http_409', false],
+    [423, 'resourceLocked', 'locked', false],
+    [500, 'generalException', 'http_500', false],
+    [503, 'serviceNotAvailable', 'http_503', false],
+    [507, 'quotaLimitReached', 'quota_exceeded', false],
+    [302, 'redirect', 'http_302', false],
+  ])('%i %s becomes %s, final: %s', async (status, graphCode, code, permanent) => {
+    rig.double.faults.push({ match: /content$/, say: graphError(status, graphCode), times: 1 })
+    expect(await failure(deliver(small()))).toMatchObject({ code, permanent, message: expect.stringContaining('says Graph') as string })
+  })
+
+  test.each([
+    [404, 'upload_expired'],
+    [410, 'upload_expired'],
+    [416, 'upload_out_of_step'],
+    [409, 'http_409'],
+    [507, 'quota_exceeded'],
+    [202, 'upload_out_of_step'],
+  ])('%i in the midst of an upload becomes %s, and the session is given up', async (status, code) => {
+    rig.double.faults.push({ match: /^PUT \/up\//, say: { status: 202, json: { nextExpectedRanges: [`${10 * MiB}-`] } }, times: 1 })
+    rig.double.faults.push({ match: /^PUT \/up\//, say: graphError(status, 'itemNotFound'), times: 1 })
+    expect(await failure(deliver(largeParcel(25 * MiB)))).toMatchObject({ code, permanent: false })
+    expect(rig.double.asked.at(-1)).toMatch(/^DELETE \/up\//)
+    expect(rig.double.sessions.size).toBe(0)
+  })
+
+  test('a token that was revoked costs an attempt, and the next one takes a new one', async () => {
+    await deliver(small())
+    rig.double.revokeTokens()
+    expect(await failure(deliver(small()))).toMatchObject({ code: 'token_refused', permanent: false })
+    await deliver(small())
+  })
+
+  test('a library that was made anew meanwhile costs an attempt', async () => {
+    await deliver(small())
+    rig.double.faults.push({ match: /content$/, say: graphError(404, 'itemNotFound'), times: 1 })
+    expect(await failure(deliver(small()))).toMatchObject({ code: 'http_404', permanent: false })
+    rig.double.asked.length = 0
+    await deliver(small())
+    expect(rig.double.asked).toContainEqual(expect.stringMatching(/drives$/))
+  })
+
+  test('a probe asks for a token of its own', async () => {
+    await deliver(small())
+    await rig.connector.probe(rig.target(), contextOf(outbound))
+    expect(rig.double.asked.filter((line) => line.endsWith('/token'))).not.toEqual([])
+  })
+
+  test.each([
+    ['https://169.254.169.254/up', 'blocked_address'],
+    ['http://127.0.0.1/up', 'answer_unreadable'],
+    [undefined, 'answer_unreadable'],
+  ])('an upload address of %s is not followed', async (uploadUrl, code) => {
+    rig.double.faults.push({ match: /createUploadSession$/, say: { status: 200, json: { uploadUrl } }, times: 1 })
+    expect(await failure(deliver(largeParcel(5 * MiB)))).toMatchObject({ code })
+  })
+
+  test('the token goes to no other host that a list points to', async () => {
+    const json = { value: [], '@odata.nextLink': `https://localhost:${rig.double.port}/v1.0/more` }
+    rig.double.faults.push({ match: /drives$/, say: { status: 200, json }, times: 1 })
+    const fresh = rig.connectorAt()
+    expect(await failure(fresh.deliver(small(), rig.target(), contextOf(outbound)))).toMatchObject({ code: 'answer_unreadable' })
+    expect(rig.double.asked).not.toContain('GET /v1.0/more')
+  })
+
+  test('neither token nor upload address nor secret is shown when a target repeats them', async () => {
+    const uploadUrl = `https://localhost:${rig.double.port}/up/none?tempauth=the-key-itself`
+    rig.double.faults.push({ match: /createUploadSession$/, say: { status: 200, json: { uploadUrl } }, times: 1 })
+    const message = `${uploadUrl} ${rig.double.application.clientSecret} ?tempauth=the-key-itself entra-token-1`
+    rig.double.faults.push({ match: /^PUT \/up\//, say: { status: 400, json: { error: { code: 'bad', message } } }, times: 1 })
+    const error = await failure(rig.connectorAt().deliver(largeParcel(5 * MiB), rig.target(), contextOf(outbound)))
+    const said = JSON.stringify([error.message, error.answer])
+    for (const secret of ['the-key-itself', rig.double.application.clientSecret]) expect(said).not.toContain(secret)
+    expect(said).toContain('[REDACTED]')
+  })
+
+  test('an upload that an earlier run left is gone on with; one that is not known any more begins anew', async () => {
+    const { ca_certificate: caCertificate } = rig.target().config
+    const context = { ...contextOf(outbound), caCertificate }
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: rig.double.application.clientId,
+      client_secret: rig.double.application.clientSecret,
+      scope: rig.double.scope,
+    })
+    const token = await cloudCall(
+      `${rig.double.rootAt()}/${rig.double.application.tenantId}/oauth2/v2.0/token`,
+      { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() },
+      context,
+    )
+    const { access_token: accessToken } = JSON.parse(token.text) as { access_token: string }
+    const graph = createCloudApi({
+      root: `${rig.double.rootAt()}/v1.0`,
+      refusalOf: graphRefusal,
+      takeToken: async () => accessToken,
+      forgetToken: () => {},
+      secrets: [],
+      context,
+    })
+    const file = '/drives/b!drive0/root:/resumed.bin'
+    const bytes = Buffer.alloc(13 * MiB, 'relay')
+    const parcel = parcelOf(bytes)
+
+    const { uploadUrl } = await beginOrResume(graph, file)
+    await graph.callSession(uploadUrl, {
+      method: 'PUT',
+      headers: { 'content-length': String(10 * MiB), 'content-range': `bytes 0-${10 * MiB - 1}/${bytes.length}` },
+      body: Readable.from([bytes.subarray(0, 10 * MiB)]),
+    })
+    const left = await beginOrResume(graph, file, uploadUrl)
+    expect(left).toEqual({ uploadUrl, nextByte: 10 * MiB })
+    const progress: number[] = []
+    await sendFragments(graph, left, parcel, { signal: context.signal, onProgress: (sent) => progress.push(sent) })
+    expect(rig.double.find('Documents', 'resumed.bin')).toMatchObject({ sha256: parcel.sha256 })
+    expect(progress[0]).toBeGreaterThan(10 * MiB)
+    expect(progress.at(-1)).toBe(bytes.length)
+
+    expect(await beginOrResume(graph, file, uploadUrl)).toMatchObject({ nextByte: 0 })
+  })
+
+  test.each([
+    [{ site_url: 'http://contoso.sharepoint.com/sites/Finance' }],
+    [{ site_url: 'https://user:secret@contoso.sharepoint.com/sites/Finance' }],
+    [{ site_url: 'https://contoso.sharepoint.com/sites/Finance?web=1' }],
+    [{ document_library: '' }],
+    [{ folder: 'a*b' }],
+    [{ folder: '../up' }],
+    [{ cloud: 'germany' }],
+    [{ ca_certificate: 'none' }],
+  ])('refuses the config %j', (config) => {
+    expect(rig.connector.config.safeParse({ ...rig.target().config, ...config }).success).toBe(false)
+  })
+})

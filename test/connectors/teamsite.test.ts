@@ -1,0 +1,25 @@
+import { describeConnector } from './conformance.ts'
+import { startTeamsiteRig } from './teamsite-rig.ts'
+
+describeConnector('teamsite (against a double)', async () => {
+  const { double, connector, connectorAt, target, reset, stop } = await startTeamsiteRig()
+  return {
+    connector,
+    connectorAt,
+    port: double.port,
+    target: () => target(),
+    wrongCredentials: target({}, { client_secret: 'not-the-secret' }),
+    missingPlace: { target: target({ document_library: 'Nowhere' }), code: 'library_missing' },
+    secrets: ['not-the-secret', double.application.clientSecret],
+    keepsContentType: false,
+    read: async (_parcel, { path }) => {
+      const prefix = `${double.siteUrl}/Documents/`
+      if (!path.startsWith(`${prefix}From%20the%20relay/`)) throw new Error(`unexpected path ${path}`)
+      return double.find('Documents', path.slice(prefix.length).split('/').map(decodeURIComponent).join('/'))
+    },
+    documents: async () => [...double.items.keys()],
+    leftovers: async () => [...double.sessions.keys()],
+    reset: async () => reset(),
+    stop,
+  }
+})

@@ -1,0 +1,164 @@
+import { createAuditLogs } from '../../src/db/audit-logs.ts'
+import { createDestinations } from '../../src/db/destinations.ts'
+import { createDocuments } from '../../src/db/documents.ts'
+import { createRepositories } from '../../src/db/repositories.ts'
+import { auditEventNames } from '../../src/domain/audit-events.ts'
+import { idPrefixAt } from '../../src/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+const rowCount = 100_000
+const workspaces = 10
+const days = 90
+const dayMs = 86_400_000
+const since = new Date(Date.now() - (Date.now() % dayMs))
+const workspaceId = 'W1'
+const page = { page: 1, perPage: 25 }
+// a page and the row that tells whether more remain, of each event
+const sortedRowsMax = 26 * auditEventNames.length
+
+let database: TestDatabase
+
+/** The n-th row is one of workspace n % 10 and day n % 90; audit entries fill every partition there is. */
+const fill = async () => {
+  const { db } = database
+  const prefixes = Array.from({ length: days }, (_, day) => idPrefixAt(new Date(since.getTime() + day * dayMs)))
+  const rows = `
+    select
+      'W' || n % ${workspaces} as workspace_id, n,
+      (:prefixes::text[])[1 + n % ${days}] || lpad(n::text, 16, '0') as id,
+      :since::timestamptz + (n % ${days}) * interval '1 day' as moment
+    from generate_series(1, ${rowCount}) as n`
+  const values = { prefixes, since }
+  await db.raw(`insert into workspaces (id, user_slug, workspace_slug) select 'W' || n, 'acme', 'w' || n from generate_series(0, 9) as n`)
+  await db.raw(
+    `insert into repositories (id, workspace_id, repo_id, name, status)
+    select id, workspace_id, 'R' || n, 'A', case when n % 7 = 0 then 'inactive' else 'active' end from (${rows}) as rows`,
+    values,
+  )
+  await db.raw(
+    `insert into destinations (id, workspace_id, name, connector_type, config, credentials_sealed)
+    select id, workspace_id, 'A', (array['sftp', 'webhook'])[1 + n % 2], '{}', '' from (${rows}) as rows`,
+    values,
+  )
+  await db.raw(
+    `insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+    select
+      id, workspace_id, id, 'R' || n % 7, id, 'data', 'application/pdf', 5,
+      case when n % 101 = 0 then 'failed' when n % 103 = 0 then 'pending' else 'delivered' end, moment, moment
+    from (${rows}) as rows`,
+    values,
+  )
+  await db.raw(
+    `insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
+    select id, id, workspace_id, id, 'delivered', 'a/b' from (${rows}) as rows`,
+    values,
+  )
+  await db.raw(
+    `insert into audit_logs (id, workspace_id, event, subject_type, subject_id, description, user_id, actor_type, created_at)
+    select id, workspace_id, (:events::text[])[1 + n % 17], 'A', 'S' || n % 20000, 'It happened', 'U' || n % 13, 'api_key', moment
+    from (${rows}) as rows`,
+    { ...values, events: auditEventNames },
+  )
+  for (const table of ['repositories', 'destinations', 'documents', 'deliveries', 'audit_logs']) await db.raw('vacuum analyze ??', [table])
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  await fill()
+}, 120_000)
+
+afterAll(() => database.drop())
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Cond'?: string
+  'Plan Rows': number
+  Plans?: Plan[]
+}
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+/** What makes a plan slow on a table that grows. */
+const faultsOf = async (sql: string, bindings: readonly unknown[]): Promise<string[]> => {
+  // already in PostgreSQL's own form
+  const text = `explain (format json) ${sql}`
+  const connection = await database.db.client.acquireConnection()
+  try {
+    const { rows } = await connection.query(text, bindings)
+    return nodesOf(rows[0]['QUERY PLAN'][0].Plan).flatMap((node) => {
+      const at = `${node['Node Type']} ${node['Relation Name'] ?? ''}`.trim()
+      if (node['Node Type'].endsWith('Seq Scan')) return [at]
+      if (/^Index.* Scan$/.test(node['Node Type']) && !node['Index Cond']) return [`${at}: all of the index`]
+      if (node['Node Type'].includes('Sort') && node['Plan Rows'] > sortedRowsMax) return [`${at} of ${node['Plan Rows']} rows`]
+      return []
+    })
+  } finally {
+    await database.db.client.releaseConnection(connection)
+  }
+}
+
+/** The faults of every statement that a list makes. */
+const faultsOfList = async (list: () => Promise<unknown>) => {
+  const statements: { sql: string; bindings: readonly unknown[] }[] = []
+  const note = (statement: { sql: string; bindings: readonly unknown[] }) => statements.push(statement)
+  database.db.on('query', note)
+  await list()
+  database.db.removeListener('query', note)
+  expect(statements.length).toBeGreaterThan(0)
+  const faults = []
+  for (const { sql, bindings } of statements) faults.push(...(await faultsOf(sql, bindings)))
+  return faults
+}
+
+const combinations = (filters: Record<string, unknown>): Record<string, unknown>[] =>
+  Object.entries(filters).reduce<Record<string, unknown>[]>(
+    (sofar, [name, value]) => [...sofar, ...sofar.map((chosen) => ({ ...chosen, [name]: value }))],
+    [{}],
+  )
+
+const dates = { dateFrom: new Date(since.getTime() + 20 * dayMs), dateTo: new Date(since.getTime() + 50 * dayMs) }
+
+test('a plan that reads or sorts a whole table is noticed', async () => {
+  expect(await faultsOf(`select id from documents where comp_id = $1 order by size_bytes`, ['data'])).toEqual([
+    expect.stringMatching(/^Sort of \d{5,} rows$/),
+    'Seq Scan documents',
+  ])
+})
+
+test.each(combinations({ repoId: 'R3', status: 'failed', ...dates }))('documents %j, first and last page', async (filter) => {
+  const documents = createDocuments(database.db)
+  expect(await faultsOfList(() => documents.list(workspaceId, { ...filter, ...page }))).toEqual([])
+  expect(await faultsOfList(() => documents.list(workspaceId, { ...filter, page: 390, perPage: 25 }))).toEqual([])
+})
+
+test('documents of the status that nearly all of them have', async () => {
+  const documents = createDocuments(database.db)
+  expect(await faultsOfList(() => documents.list(workspaceId, { status: 'delivered', ...page }))).toEqual([])
+})
+
+test('the audit log, by every combination of conditions', async () => {
+  const before = `${idPrefixAt(new Date(since.getTime() + 60 * dayMs))}0000000000000000`
+  const conditions = { eventPrefix: 'repository.', subjectType: 'Repository', subjectId: 'S21', userId: 'U3', before, ...dates }
+  const faults: Record<string, string[]> = {}
+  for (const filter of combinations(conditions)) {
+    const found = await faultsOfList(() => createAuditLogs(database.db).list(workspaceId, { ...filter, perPage: 25 }))
+    if (found.length > 0) faults[JSON.stringify(filter)] = found
+  }
+  expect(faults).toEqual({})
+})
+
+test('the audit log of one event, and of one that has never happened', async () => {
+  const auditLogs = createAuditLogs(database.db)
+  expect(await faultsOfList(() => auditLogs.list(workspaceId, { event: 'rfc.call', perPage: 25 }))).toEqual([])
+  await database.db('audit_logs').where({ event: 'rfc.call' }).delete()
+  expect(await faultsOfList(() => auditLogs.list(workspaceId, { event: 'rfc.call', perPage: 25 }))).toEqual([])
+})
+
+test.each([{}, { status: 'active' as const }, { status: 'inactive' as const }])('repositories %j', async (filter) => {
+  expect(await faultsOfList(() => createRepositories(database.db).list(workspaceId, { ...filter, ...page }))).toEqual([])
+})
+
+test.each([{}, { type: 'sftp' as const }, { type: 'drive' as const }])('destinations %j', async (filter) => {
+  expect(await faultsOfList(() => createDestinations(database.db).list(workspaceId, { ...filter, ...page }))).toEqual([])
+})

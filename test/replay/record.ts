@@ -1,0 +1,119 @@
+// `npm run record-histories` plays every story on a real server and writes its histories beside this file.
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Client } from '@temporalio/client'
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
+import { TestWorkflowEnvironment } from '@temporalio/testing'
+import { bundleWorkflowCode, DefaultLogger, Runtime, Worker } from '@temporalio/worker'
+import { readConfig } from '../../src/config.ts'
+import { findTemporal } from '../../src/embedded/temporal-program.ts'
+import { documentOptions, searchAttributes, type Activities, type DeliveryState, type DocumentInput } from '../../workflows/messages.ts'
+import { deliveriesOf, stories, type Story } from './stories.ts'
+
+const identity = 'recorder'
+const here = new URL('.', import.meta.url)
+// so that a story need not have thousands of events until the server suggests a new run
+const settings = ['limit.historyCount.suggestContinueAsNew=60']
+const say = (line: string) => void process.stderr.write(`${line}\n`)
+
+const inputOf = ({ name, destinations = ['archive'], input }: Story): DocumentInput => ({
+  documentId: name,
+  workspace: 'acme/invoices',
+  repoId: 'Z1',
+  docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
+  compId: 'data',
+  destinations: destinations.map((id) => ({ id, name: id, connector: 'webhook' })),
+  policy: { maxRetries: 10, ttlMs: 3_600_000, initialIntervalMs: 50, maxIntervalMs: 50 },
+  retryWindowMs: 60_000,
+  attemptTimeoutMs: 60_000,
+  heartbeatTimeoutMs: 30_000,
+  searchAttributes: true,
+  ...input,
+})
+
+const activitiesOf = (story: Story): Activities => {
+  const attempts = new Map<string, number>()
+  return {
+    attemptDelivery: async ({ destinationId }) => {
+      const attempt = (attempts.get(destinationId) ?? 0) + 1
+      attempts.set(destinationId, attempt)
+      return story.answer(attempt, destinationId)
+    },
+    recordCancellation: async () => {},
+    recordTermination: async () => {},
+  }
+}
+
+const play = async (client: Client, story: Story, taskQueue: string): Promise<void> => {
+  const input = inputOf(story)
+  const document = await client.workflow.start('document', { ...documentOptions(input), taskQueue })
+  const until = async (destinationId: string, status: string) => {
+    const delivery = client.workflow.getHandle(
+      deliveriesOf({ ...input, destinations: input.destinations.filter(({ id }) => id === destinationId) })[0]!,
+    )
+    for (;;) {
+      const state = await delivery.query<DeliveryState>('status').catch(() => undefined)
+      if (state?.status === status) return delivery
+      await delay(50)
+    }
+  }
+  await story.act?.({ client, input, document, taskQueue, until })
+  await document.result().catch(() => {})
+}
+
+/** Every run of every workflow of a story, the oldest first. */
+const historiesOf = async (client: Client, story: Story) => {
+  const input = inputOf(story)
+  const histories: { workflowId: string; history: unknown }[] = []
+  for (const workflowId of [documentOptions(input).workflowId, ...deliveriesOf(input)]) {
+    for (const runId of await runsOf(client, workflowId)) {
+      const history = await client.workflow.getHandle(workflowId, runId).fetchHistory()
+      histories.push({ workflowId, history: withoutTraces(historyToJSON(history)) })
+    }
+  }
+  return histories
+}
+
+const runsOf = async (client: Client, workflowId: string): Promise<string[]> => {
+  const runs: { runId: string; startTime: Date }[] = []
+  for await (const run of client.workflow.list({ query: `WorkflowId = '${workflowId}'` })) runs.push(run)
+  return runs.toSorted((a, b) => Number(a.startTime) - Number(b.startTime)).map(({ runId }) => runId)
+}
+
+// stack traces name files of this machine, and replay does not look at them
+const withoutTraces = (json: string): unknown => JSON.parse(json, (key, value: unknown) => (key === 'stackTrace' ? undefined : value))
+
+const logger = new DefaultLogger('ERROR')
+Runtime.install({ logger })
+const path = await findTemporal({ config: readConfig(), say })
+const env = await TestWorkflowEnvironment.createLocal({
+  server: {
+    executable: { type: 'existing-path', path },
+    extraArgs: [
+      ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
+      ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
+    ],
+  },
+})
+const client = new Client({ connection: env.connection, identity })
+const workflowBundle = await bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', here)), logger })
+
+for (const file of await readdir(here)) if (file.endsWith('.json')) await rm(new URL(file, here))
+for (const story of stories) {
+  const taskQueue = `record-${story.name}`
+  const worker = await Worker.create({
+    connection: env.nativeConnection,
+    identity,
+    taskQueue,
+    workflowBundle,
+    activities: activitiesOf(story),
+  })
+  await worker.runUntil(play(client, story, taskQueue))
+  // the list is a little behind
+  await delay(1_500)
+  const histories = await historiesOf(client, story)
+  await writeFile(new URL(`${story.name}.json`, here), JSON.stringify(histories))
+  say(`${story.name}: ${histories.length} histories`)
+}
+await env.teardown()

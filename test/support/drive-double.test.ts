@@ -1,0 +1,111 @@
+import { SignJWT } from 'jose'
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
+import { Agent, request } from 'undici'
+import { createAuthority, type Authority } from './certificates.ts'
+import { startDriveDouble, type DriveDouble } from './drive-double.ts'
+
+// A double that takes everything would make every test of the connector pass: here it is given what a wrong client would send.
+
+const unit = 256 * 1024
+let authority: Authority
+let double: DriveDouble
+let dispatcher: Agent
+let token: string
+beforeAll(async () => {
+  authority = await createAuthority()
+  double = await startDriveDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
+  dispatcher = new Agent({ connect: { ca: authority.certificate } })
+  token = `Bearer ${(await askToken({})).json.access_token as string}`
+})
+beforeEach(() => {
+  double.files.clear()
+  double.sessions.clear()
+})
+afterAll(async () => {
+  await dispatcher.close()
+  await double.stop()
+  await authority.remove()
+})
+
+type Method = 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'
+const send = async (method: Method, url: string, options: { headers?: Record<string, string>; body?: Buffer | string } = {}) => {
+  const { statusCode, headers, body } = await request(url, { method, dispatcher, ...options })
+  const text = await body.text()
+  const json = (text ? JSON.parse(text) : {}) as Record<string, unknown> & { error?: { errors?: { reason: string }[] } }
+  return { status: statusCode, headers, json, reason: json.error?.errors?.[0]?.reason }
+}
+const askToken = async ({ claims = {}, key }: { claims?: Record<string, unknown>; key?: string }) => {
+  const { private_key: own, client_email: iss, token_uri: aud } = double.keyFile()
+  const now = Math.floor(Date.now() / 1_000)
+  const jwt = new SignJWT({ iss, aud, scope: 'https://www.googleapis.com/auth/drive', iat: now, exp: now + 3_600, ...claims })
+  const assertion = await jwt.setProtectedHeader({ alg: 'RS256' }).sign(createPrivateKey(key ?? own ?? ''))
+  return send('POST', `${double.rootAt()}/token`, {
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }).toString(),
+  })
+}
+const drive = (method: Method, path: string, body?: object, headers: Record<string, string> = {}) =>
+  send(method, `${double.rootAt()}${path}`, {
+    headers: { authorization: token, ...(body && { 'content-type': 'application/json' }), ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+const resumable = '/upload/drive/v3/files?uploadType=resumable'
+const begin = (metadata: object, sizeBytes = 10, more = '&supportsAllDrives=true') =>
+  drive('POST', `${resumable}${more}`, { parents: [double.folders.shared], ...metadata }, { 'x-upload-content-length': String(sizeBytes) })
+const chunk = (url: string, sizeBytes: number, range: string) =>
+  send('PUT', url, { headers: { 'content-range': `bytes ${range}` }, body: Buffer.alloc(sizeBytes) })
+
+describe('the double of Google Drive refuses', () => {
+  test.each([
+    ['made up by somebody else', {}, true],
+    ['of another account', { iss: 'other@example' }, false],
+    ['that lasts too long', { exp: 4_102_444_800 }, false],
+    ['that has ended', { iat: 1_000, exp: 2_000 }, false],
+    ['meant for another address', { aud: 'https://oauth2.example/token' }, false],
+    ['for a user it may not act for', { sub: 'stranger@example' }, false],
+    ['of another scope', { scope: 'email' }, false],
+  ])('an assertion %s', async (_what, claims, otherKey) => {
+    const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+    expect((await askToken({ claims, ...(otherKey && { key }) })).status).toBeGreaterThanOrEqual(400)
+  })
+
+  test('a call without its token, and one that forgets shared drives', async () => {
+    expect((await send('GET', `${double.rootAt()}/drive/v3/files/${double.folders.shared}`)).status).toBe(401)
+    expect((await drive('GET', `/drive/v3/files/${double.folders.shared}`)).status).toBe(404)
+    expect((await begin({}, 10, '')).status).toBe(404)
+  })
+
+  test('an id that was not given out, one that is taken, and properties that are too long', async () => {
+    expect((await begin({ id: 'invented' })).reason).toBe('invalid')
+    expect((await begin({ appProperties: { key: 'v'.repeat(122) } })).reason).toBe('propertyTooLong')
+    const { json } = await drive('GET', '/drive/v3/files/generateIds?count=1')
+    const [id] = json.ids as string[]
+    const { headers } = await begin({ id })
+    expect((await chunk(String(headers.location), 10, '0-9/10')).status).toBe(201)
+    expect(await begin({ id })).toMatchObject({ status: 409, reason: 'fileIdInUse' })
+  })
+
+  test('chunks of the wrong size, place or total; it tells how far it is', async () => {
+    const location = String((await begin({}, 4 * unit)).headers.location)
+    expect((await chunk(location, 1_000, `0-999/${4 * unit}`)).status).toBe(400)
+    expect((await chunk(location, unit, `${unit}-${2 * unit - 1}/${4 * unit}`)).status).toBe(503)
+    expect((await chunk(location, unit, `0-${unit - 1}/${5 * unit}`)).status).toBe(400)
+    expect((await chunk(location, 0, `*/${4 * unit}`)).headers.range).toBeUndefined()
+    expect((await chunk(location, unit, `0-${unit - 1}/${4 * unit}`)).status).toBe(308)
+    expect((await chunk(location, 0, `*/${4 * unit}`)).headers.range).toBe(`bytes=0-${unit - 1}`)
+    expect((await send('DELETE', location)).status).toBe(499)
+    expect((await chunk(location, unit, `${unit}-${2 * unit - 1}/${4 * unit}`)).status).toBe(404)
+    expect(double.files.size).toBe(0)
+  })
+
+  test('storage for a service account, writing without the right to, and changing what cannot be changed', async () => {
+    expect((await begin({ parents: [double.folders.personal] })).reason).toBe('storageQuotaExceeded')
+    expect((await begin({ parents: [double.folders.readOnly] })).reason).toBe('insufficientFilePermissions')
+    await chunk(String((await begin({})).headers.location), 10, '0-9/10')
+    const [file] = double.files.values()
+    const update = (metadata: object) =>
+      drive('PATCH', `/upload/drive/v3/files/${file?.id}?uploadType=resumable&supportsAllDrives=true`, metadata)
+    expect((await update({ parents: ['x'] })).status).toBe(403)
+    expect((await update({ name: 'y' })).status).toBe(200)
+  })
+})

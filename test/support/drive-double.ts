@@ -1,0 +1,272 @@
+import { createHash, generateKeyPairSync, randomUUID, verify, type Hash } from 'node:crypto'
+import { startDouble, textOf, type Asked, type Double, type Said } from './double.ts'
+
+interface StoredFile {
+  id: string
+  name: string
+  description?: string
+  mimeType: string
+  parents: string[]
+  appProperties: Record<string, string>
+  trashed: boolean
+  sizeBytes: number
+  sha256: string
+  owner: string | undefined
+}
+
+interface Session {
+  fileId: string
+  metadata: Partial<StoredFile>
+  announced: number
+  owner: string | undefined
+  next: number
+  hash: Hash
+  done?: StoredFile
+}
+
+export interface DriveDouble extends Double {
+  rootAt(port?: number): string
+  /** As in a key file, `token_uri` for this double. */
+  keyFile(port?: number): Record<string, string>
+  /** A user for whom the service account may act. */
+  subject: string
+  folders: { shared: string; personal: string; readOnly: string }
+  files: Map<string, StoredFile>
+  sessions: Map<string, Session>
+  /** How many of the bytes of the next chunk are kept; all at first. */
+  keepAtMost: { bytes: number }
+  /** Files that a search does not find yet, as happens for a while. */
+  unsearchable: Set<string>
+  revokeTokens(): void
+}
+
+const chunkUnit = 256 * 1024
+const driveId = '0AShared'
+const folders = { shared: 'folder-on-shared-drive', personal: 'folder-of-somebody', readOnly: 'folder-to-read' }
+const chunkRange = /^bytes (\d+)-(\d+)\/(\d+)$/
+
+/**
+ * Contract double of Google Drive v3 and of Google's token address for service accounts, written from their documentation: there is
+ * no server of it to run. It verifies signatures, keeps length and digest of what it is given, and refuses what the service is
+ * documented to refuse. What it cannot show is whether the service does as documented.
+ */
+export const startDriveDouble = async (certificate: { key: string; cert: string }): Promise<DriveDouble> => {
+  const pair = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const email = 'relay@project.iam.gserviceaccount.example'
+  const subject = 'archive@contoso.example'
+  // token -> the user it acts for
+  const tokens = new Map<string, string | undefined>()
+  const files = new Map<string, StoredFile>()
+  const sessions = new Map<string, Session>()
+  const givenIds = new Set<string>()
+  const keepAtMost = { bytes: Infinity }
+  const unsearchable = new Set<string>()
+
+  const refused = (status: number, reason: string, message: string): Said => ({
+    status,
+    json: { error: { code: status, message, errors: [{ domain: 'global', reason, message }] } },
+  })
+  const notFound = (id: string) => refused(404, 'notFound', `File not found: ${id}.`)
+
+  const giveToken = async ({ url, headers, body }: Asked): Promise<Said> => {
+    const no = (status: number, error: string, text: string): Said => ({ status, json: { error, error_description: text } })
+    if (!headers['content-type']?.startsWith('application/x-www-form-urlencoded')) return no(400, 'invalid_request', 'No form')
+    const form = new URLSearchParams(await textOf(body))
+    if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer') return no(400, 'unsupported_grant_type', 'Invalid grant')
+    const [head = '', payload = '', signature = ''] = (form.get('assertion') ?? '').split('.')
+    const part = (text: string) => JSON.parse(Buffer.from(text, 'base64url').toString()) as Record<string, unknown>
+    if (part(head).alg !== 'RS256') return no(400, 'invalid_grant', 'Invalid JWT.')
+    const { iss, aud, scope, iat, exp, sub } = part(payload)
+    if (iss !== email) return no(400, 'invalid_grant', 'Invalid grant: account not found')
+    if (!verify('sha256', Buffer.from(`${head}.${payload}`), pair.publicKey, Buffer.from(signature, 'base64url'))) {
+      return no(400, 'invalid_grant', 'Invalid JWT Signature.')
+    }
+    const now = Date.now() / 1_000
+    if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > 3_600 || exp < now || iat > now + 60) {
+      return no(400, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token (60 minutes); check your iat and exp values')
+    }
+    if (aud !== `${url.origin}/token`) return no(400, 'invalid_grant', 'Invalid JWT: Failed audience check')
+    if (scope !== 'https://www.googleapis.com/auth/drive') return no(400, 'invalid_scope', 'Invalid OAuth scope')
+    if (sub !== undefined && sub !== subject) return no(401, 'unauthorized_client', 'Client is unauthorized to retrieve access tokens')
+    const token = `drive-token-${randomUUID()}`
+    tokens.set(`Bearer ${token}`, sub)
+    return { status: 200, json: { access_token: token, expires_in: 3_599, token_type: 'Bearer' } }
+  }
+
+  const folderAnswer = (id: string, allDrives: boolean): Said => {
+    const onShared = id === folders.shared
+    if (!Object.values(folders).includes(id) || (onShared && !allDrives)) return notFound(id)
+    return {
+      status: 200,
+      json: {
+        id,
+        mimeType: 'application/vnd.google-apps.folder',
+        trashed: false,
+        ...(onShared && { driveId }),
+        capabilities: { canAddChildren: id !== folders.readOnly },
+      },
+    }
+  }
+  const fileAnswer = ({ id, sha256, trashed, parents }: StoredFile) => ({ id, sha256Checksum: sha256, trashed, parents })
+
+  const search = (query: URLSearchParams): Said => {
+    const [, parent = '', key = '', value = ''] =
+      /^'([^']+)' in parents and appProperties has \{ key='([^']+)' and value='([^']+)' \} and trashed = false$/.exec(
+        query.get('q') ?? '',
+      ) ?? []
+    if (!parent) return refused(400, 'invalid', 'Invalid Value')
+    const seesShared =
+      query.get('supportsAllDrives') === 'true' &&
+      query.get('includeItemsFromAllDrives') === 'true' &&
+      query.get('corpora') === 'drive' &&
+      query.get('driveId') === driveId
+    if (query.get('corpora') === 'drive' && !seesShared) return refused(400, 'invalid', 'driveId and includeItemsFromAllDrives are needed')
+    const found = [...files.values()].filter(
+      (file) =>
+        file.parents.includes(parent) &&
+        file.appProperties[key] === value &&
+        !file.trashed &&
+        !unsearchable.has(file.id) &&
+        (parent !== folders.shared || seesShared),
+    )
+    return { status: 200, json: { files: found.map(fileAnswer) } }
+  }
+
+  const begin = async ({ url, body, headers }: Asked, fileId: string | undefined, owner: string | undefined): Promise<Said> => {
+    if (!headers['content-type']?.startsWith('application/json')) return refused(400, 'badContent', 'Metadata must be JSON')
+    const metadata = JSON.parse((await textOf(body)) || '{}') as Partial<StoredFile>
+    const allDrives = url.searchParams.get('supportsAllDrives') === 'true'
+    const known = fileId === undefined ? undefined : files.get(fileId)
+    if (fileId !== undefined && !known) return notFound(fileId)
+    if (known && (metadata.parents || metadata.id)) return refused(403, 'fieldNotWritable', 'parents and id cannot be changed')
+    const parent = known?.parents[0] ?? metadata.parents?.[0] ?? 'root'
+    const folder = folderAnswer(parent, allDrives)
+    if (folder.status !== 200) return folder
+    if (parent === folders.readOnly) return refused(403, 'insufficientFilePermissions', 'The user does not have sufficient permissions')
+    if (metadata.id !== undefined && !givenIds.has(metadata.id)) return refused(400, 'invalid', 'The provided file ID is not usable.')
+    if (metadata.id !== undefined && files.has(metadata.id))
+      return refused(409, 'fileIdInUse', 'A file already exists with the provided ID.')
+    for (const [key, value] of Object.entries(metadata.appProperties ?? {})) {
+      if (Buffer.byteLength(key + value) > 124) return refused(400, 'propertyTooLong', 'Properties have 124 bytes at most')
+    }
+    if (metadata.mimeType?.startsWith('application/vnd.google-apps')) return refused(400, 'badRequest', 'The document would be converted')
+    if (parent !== folders.shared && owner === undefined) {
+      return refused(
+        403,
+        'storageQuotaExceeded',
+        'Service Accounts do not have storage quota. Leverage shared drives, or use OAuth delegation.',
+      )
+    }
+    const id = randomUUID()
+    sessions.set(id, {
+      fileId: fileId ?? metadata.id ?? randomUUID(),
+      metadata,
+      announced: Number(headers['x-upload-content-length'] ?? -1),
+      owner,
+      next: 0,
+      hash: createHash('sha256'),
+    })
+    const location = `https://localhost:${url.port}/upload/drive/v3/files?uploadType=resumable&upload_id=${id}`
+    return { status: 200, headers: { location } }
+  }
+
+  const upload = async ({ method, headers, body }: Asked, id: string): Promise<Said> => {
+    const session = sessions.get(id)
+    if (!session) return refused(404, 'notFound', 'No such upload')
+    if (method === 'DELETE') {
+      sessions.delete(id)
+      return { status: 499 }
+    }
+    if (session.done) return { status: 200, json: fileAnswer(session.done) }
+    const incomplete = (): Said => ({ status: 308, headers: session.next > 0 ? { range: `bytes=0-${session.next - 1}` } : {} })
+    const said = headers['content-range']
+    if (method !== 'PUT') return refused(405, 'badRequest', 'PUT it')
+    if (said !== undefined && /^bytes \*\/(\d+|\*)$/.test(said)) return incomplete()
+    const length = Number(headers['content-length'] ?? -1)
+    // a whole document may come without a range
+    const range = said === undefined ? [0, length - 1, length] : chunkRange.exec(said)?.slice(1).map(Number)
+    const [first = -1, last = -2, total = -1] = range ?? []
+    if (!range || length !== last - first + 1) return refused(400, 'badRequest', 'Content-Range and Content-Length do not fit')
+    if (session.announced !== total) return refused(400, 'badRequest', 'The total is another than X-Upload-Content-Length')
+    if (first !== session.next) return refused(503, 'backendError', 'The range was not expected')
+    if (last + 1 < total && length % chunkUnit !== 0) return refused(400, 'badRequest', 'Not a multiple of 256 KiB')
+    // a chunk that is cut off leaves nothing behind
+    const hash = session.hash.copy()
+    let kept = 0
+    const mayKeep = last + 1 < total ? keepAtMost.bytes : Infinity
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      const part = chunk.subarray(0, mayKeep - kept)
+      hash.update(part)
+      kept += part.length
+    }
+    keepAtMost.bytes = Infinity
+    Object.assign(session, { hash, next: session.next + kept })
+    if (session.next < total) return incomplete()
+    const before = files.get(session.fileId)
+    const { metadata } = session
+    session.done = {
+      id: session.fileId,
+      name: metadata.name ?? before?.name ?? 'Untitled',
+      ...(metadata.description !== undefined && { description: metadata.description }),
+      mimeType: metadata.mimeType ?? before?.mimeType ?? 'application/octet-stream',
+      parents: before?.parents ?? metadata.parents ?? ['root'],
+      appProperties: { ...before?.appProperties, ...metadata.appProperties },
+      trashed: before?.trashed ?? false,
+      sizeBytes: total,
+      sha256: hash.digest('hex'),
+      owner: session.owner,
+    }
+    files.set(session.fileId, session.done)
+    return { status: before ? 200 : 201, json: fileAnswer(session.done) }
+  }
+
+  const answer = async (asked: Asked): Promise<Said> => {
+    const { method, path, url, headers } = asked
+    if (method === 'POST' && path === '/token') return giveToken(asked)
+    const uploadId = url.searchParams.get('upload_id')
+    if (path === '/upload/drive/v3/files' && uploadId) return upload(asked, uploadId)
+    if (!tokens.has(headers.authorization ?? '')) return refused(401, 'authError', 'Invalid Credentials')
+    const owner = tokens.get(headers.authorization ?? '')
+    const resumable = url.searchParams.get('uploadType') === 'resumable'
+    const updated = /^\/upload\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1]
+    if (method === 'POST' && path === '/upload/drive/v3/files' && resumable) return begin(asked, undefined, owner)
+    if (method === 'PATCH' && updated && resumable) return begin(asked, updated, owner)
+    if (method !== 'GET') return refused(400, 'badRequest', 'Not in the double')
+    if (path === '/drive/v3/files') return search(url.searchParams)
+    if (path === '/drive/v3/files/generateIds') {
+      const ids = Array.from({ length: Number(url.searchParams.get('count') ?? 10) }, () => `1${randomUUID()}`)
+      for (const id of ids) givenIds.add(id)
+      return { status: 200, json: { kind: 'drive#generatedIds', space: 'drive', ids } }
+    }
+    const id = /^\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1] ?? ''
+    const allDrives = url.searchParams.get('supportsAllDrives') === 'true'
+    const file = files.get(id)
+    if (!file) return folderAnswer(id, allDrives)
+    return file.parents.includes(folders.shared) && !allDrives ? notFound(id) : { status: 200, json: fileAnswer(file) }
+  }
+
+  const double = await startDouble(certificate, answer)
+  const rootAt = (port = double.port) => `https://127.0.0.1:${port}`
+  return {
+    ...double,
+    rootAt,
+    keyFile: (port) => ({
+      type: 'service_account',
+      project_id: 'project',
+      private_key_id: 'key-1',
+      private_key: privateKey,
+      client_email: email,
+      client_id: '1',
+      token_uri: `${rootAt(port)}/token`,
+      universe_domain: 'googleapis.com',
+    }),
+    subject,
+    folders,
+    files,
+    sessions,
+    keepAtMost,
+    unsearchable,
+    revokeTokens: () => tokens.clear(),
+  }
+}

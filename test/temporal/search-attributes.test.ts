@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createTemporal } from '../../src/temporal/client.ts'
+import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
+import { documentWorkflowId, searchAttributes } from '../../workflows/messages.ts'
+import { testConfig } from '../support/factories.ts'
+import { quietly } from '../support/temporal.ts'
+
+let env: TestWorkflowEnvironment
+beforeAll(async () => {
+  quietly()
+  env = await TestWorkflowEnvironment.createLocal({
+    server: { executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! } },
+  })
+}, 60_000)
+afterAll(() => env.teardown())
+
+const started = async () => {
+  const temporal = createTemporal(env.client, env.connection, testConfig())
+  const documentId = randomUUID()
+  await temporal.send({
+    kind: 'document',
+    documentId,
+    workspace: 'acme/invoices',
+    repoId: 'Z1',
+    docId: 'D1',
+    compId: 'data',
+    destinations: [{ id: 'archive', name: 'archive', connector: 'webhook' }],
+    policy: { maxRetries: 1, ttlMs: 1_000, initialIntervalMs: 1_000, maxIntervalMs: 1_000 },
+    retryWindowMs: 1_000,
+    attemptTimeoutMs: 1_000,
+    heartbeatTimeoutMs: 1_000,
+  })
+  const { status, typedSearchAttributes } = await env.client.workflow.getHandle(documentWorkflowId(documentId)).describe()
+  return { status: status.name, workspace: typedSearchAttributes.get(searchAttributes.workspace) }
+}
+
+test('documents are started without search attributes until they are registered, and registering twice does no harm', async () => {
+  expect(await started()).toEqual({ status: 'RUNNING', workspace: undefined })
+
+  const config = { ...testConfig(), temporal: { connectionOptions: { address: env.address } } }
+  expect(await registerSearchAttributes(config)).toBeUndefined()
+  expect(await registerSearchAttributes(config)).toBeUndefined()
+
+  // a process asks once, the next one finds them
+  expect(await started()).toEqual({ status: 'RUNNING', workspace: 'acme/invoices' })
+}, 60_000)
+
+test('where the server cannot be asked, registering tells why instead of failing', async () => {
+  const config = { ...testConfig({ TEMPORAL_START_TIMEOUT_MS: '500' }), temporal: { connectionOptions: { address: '127.0.0.1:1' } } }
+  expect(await registerSearchAttributes(config)).toEqual(expect.any(String))
+})
