@@ -1,14 +1,22 @@
-import { proxyActivities } from '@temporalio/workflow'
-import type { ChoreActivities } from './messages.ts'
+import { proxyActivities, setCurrentDetails, sleep } from '@temporalio/workflow'
+import type { ChoreActivities, ChoreInput } from './messages.ts'
 
-// one that fails is seen as failed: its schedule starts the next one soon enough
 const { runChore } = proxyActivities<ChoreActivities>({
   startToCloseTimeout: '1h',
   heartbeatTimeout: '10s',
-  retry: { maximumAttempts: 1 },
+  retry: { initialInterval: '5s', backoffCoefficient: 2, maximumInterval: '1m' },
 })
 
-/** One run of a chore, started by its schedule. */
-export async function chore(name: string): Promise<string> {
-  return runChore({ name, atMs: Date.now() })
+/**
+ * One run of a chore, started by its schedule. What has to be done more often than the schedule starts runs is done again and again within one:
+ * a run for each time would leave operators no other workflow to see.
+ */
+export async function chore({ name, everyMs, forMs }: ChoreInput): Promise<string> {
+  const endsAt = Date.now() + forMs
+  for (;;) {
+    const told = await runChore({ name, atMs: Date.now() })
+    setCurrentDetails(told)
+    if (Date.now() + everyMs >= endsAt) return told
+    await sleep(everyMs)
+  }
 }

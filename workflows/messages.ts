@@ -127,6 +127,14 @@ export interface BatchActivities {
   workOffBatch(subject: BatchSubject): Promise<BatchOutcome>
 }
 
+export interface ChoreInput {
+  name: string
+  /** Between the end of one and the beginning of the next. */
+  everyMs: number
+  /** After this the run ends; the schedule starts the next one. */
+  forMs: number
+}
+
 export interface ChoreActivities {
   /** @returns what was done, in words */
   runChore(run: { name: string; atMs: number }): Promise<string>

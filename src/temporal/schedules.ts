@@ -1,29 +1,33 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client, type Connection, type ScheduleOptions } from '@temporalio/client'
+import type { ChoreInput } from '../../workflows/messages.ts'
 import type { Chore } from '../chores.ts'
 import type { Config } from '../config.ts'
 
 type Scheduled = Pick<Chore, 'name' | 'note' | 'intervalMs'>
 type ScheduleConfig = Parameters<Chore['intervalMs']>[0] & Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
-// what was missed while Temporal was away is not made up for: the next run does it all
-const catchupWindow = '10s'
+// Events a run at the shortest interval in use, every 15 s, gathers in this time: below what Temporal suggests a history to have.
+const runMs = 3_600_000
+// a start that was missed is made up for: without it nothing would be done for as long as a run goes on
+const catchupWindow = '1 day'
 
 const scheduleIdOf = ({ name }: Scheduled) => `relay-${name}`
 
 const optionsOf = (chore: Scheduled, config: ScheduleConfig) =>
   ({
     scheduleId: scheduleIdOf(chore),
-    spec: { intervals: [{ every: chore.intervalMs(config) }] },
+    spec: { intervals: [{ every: Math.max(chore.intervalMs(config), runMs) }] },
     action: {
       type: 'startWorkflow',
       workflowType: 'chore',
       // Temporal adds the time
       workflowId: scheduleIdOf(chore),
-      args: [chore.name],
+      args: [{ name: chore.name, everyMs: chore.intervalMs(config), forMs: runMs } satisfies ChoreInput],
       taskQueue: config.TEMPORAL_TASK_QUEUE,
       staticSummary: chore.note,
     },
-    policies: { overlap: 'SKIP', catchupWindow },
+    // one that comes while a run is at work begins when that ends
+    policies: { overlap: 'BUFFER_ONE', catchupWindow },
   }) satisfies ScheduleOptions
 
 export const createSchedules = (client: Client, connection: Pick<Connection, 'withDeadline'>, config: ScheduleConfig) => {

@@ -59,7 +59,12 @@ test('the chores keep a relay going for months: what is too old goes, and there 
   await withWorker(env, activities, async (taskQueue) => {
     // with nothing else to wait for, the server's clock would run ahead to the end of the run's ten years
     const run = (name: string) =>
-      env.client.workflow.execute('chore', { workflowId: `relay-${name}`, args: [name], taskQueue, workflowRunTimeout: '1m' })
+      env.client.workflow.execute('chore', {
+        workflowId: `relay-${name}`,
+        args: [{ name, everyMs: dayMs, forMs: dayMs }],
+        taskQueue,
+        workflowRunTimeout: '1m',
+      })
     for (let week = 0; week < 9; week += 1) {
       await run('make-partitions')
       await capture(workspaceId, new Date(await env.currentTimeMs()))
