@@ -143,7 +143,7 @@ export const startWorker = async (config: Config, log: Log): Promise<Running & {
       config,
     }),
     ...createBatchActivities({ db, held, sendAll: launcher.sendAll, config }),
-    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) }),
+    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config), sendAll: launcher.sendAll }),
     ...createChoreActivities(choreDeps),
   }
   const { worker, close } = await createWorker(config, activities)

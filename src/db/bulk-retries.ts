@@ -2,7 +2,7 @@ import { newId } from '../ids.ts'
 import type { AuditActor } from './audit.ts'
 import type { Database, Transaction } from './database.ts'
 import { documentsOf } from './documents.ts'
-import { keyOf, type BulkRetryMessage } from './outbox.ts'
+import { keyOf, type BulkRetryMessage, type RetryMessage } from './outbox.ts'
 import type { Workflow } from './planned-documents.ts'
 import { lockDocument, retryDeliveries } from './retries.ts'
 
@@ -124,8 +124,8 @@ export const createBulkRetries = (db: Database, config: Workflow) => {
       await db('bulk_retries').where({ id, status: 'running' }).update({ status: 'cancelled', ended_at: db.fn.now() })
     },
 
-    /** The next documents, each in a transaction with the account of it. @param beat called between two of them */
-    retryPage: async (id: string, limit: number, beat: () => void): Promise<BulkRetry | undefined> => {
+    /** The next documents, each in a transaction with the account of it. @param send takes what each of them has committed, before the next one */
+    retryPage: async (id: string, limit: number, send: (messages: RetryMessage[]) => Promise<void>): Promise<BulkRetry | undefined> => {
       const begun: Stored | undefined = await db('bulk_retries')
         .select([
           ...columns,
@@ -147,28 +147,28 @@ export const createBulkRetries = (db: Database, config: Workflow) => {
         .orderBy('documents.id')
         .limit(limit)
       for (const document of page) {
-        beat()
         const start = { workspaceId, documentId: document.id, destinationId: filter.destinationId, statuses: ['failed'] }
-        const isRunning = await db.transaction(async (trx) => {
+        const messages = await db.transaction(async (trx) => {
           const current: { cursor: string } | undefined = await trx('bulk_retries')
             .select('document_cursor as cursor')
             .where({ id, status: 'running' })
             .forNoKeyUpdate()
             .first()
-          if (!current) return false
+          if (!current) return undefined
           // another run of this page was here before
-          if (current.cursor >= document.id || !(await lockDocument(trx, { workspaceId, documentId: document.id }))) return true
-          const messages = await retryDeliveries(trx, { ...start, actor, bulkRetryId: id }, config)
+          if (current.cursor >= document.id || !(await lockDocument(trx, { workspaceId, documentId: document.id }))) return []
+          const retried = await retryDeliveries(trx, { ...start, actor, bulkRetryId: id }, config)
           await trx('bulk_retries')
             .where({ id })
             .update({
               document_cursor: document.id,
-              retried_documents: trx.raw('retried_documents + ?', [messages.length > 0 ? 1 : 0]),
-              retried_deliveries: trx.raw('retried_deliveries + ?', [messages.length]),
+              retried_documents: trx.raw('retried_documents + ?', [retried.length > 0 ? 1 : 0]),
+              retried_deliveries: trx.raw('retried_deliveries + ?', [retried.length]),
             })
-          return true
+          return retried
         })
-        if (!isRunning) break
+        if (!messages) break
+        await send(messages)
       }
       if (page.length < limit) {
         await db('bulk_retries').where({ id, status: 'running' }).update({ status: 'completed', ended_at: db.fn.now() })

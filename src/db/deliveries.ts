@@ -159,30 +159,42 @@ export const createDeliveries = (db: Database) => ({
     resendNewer(db, delivery, config),
 
   /** Attempts are made again, though none was asked for by the API: an operator has signalled the workflow. */
-  reopen: async (documentId: string, destinationId: string): Promise<void> => {
-    await db('deliveries')
-      .where({ document_id: documentId, destination_id: destinationId, status: 'failed' })
-      .update({ status: 'retrying' })
-  },
+  reopen: (documentId: string, destinationId: string): Promise<void> => become(db, { documentId, destinationId }, ['failed'], 'retrying'),
 
   /** No attempt will follow, whatever the last one said. */
-  fail: async (documentId: string, destinationId: string, error: string): Promise<void> => {
-    await db('deliveries')
-      .where({ document_id: documentId, destination_id: destinationId })
-      .whereIn('status', ['pending', 'retrying'])
-      .update({ status: 'failed', last_error: error })
-  },
+  fail: (documentId: string, destinationId: string, error: string): Promise<void> =>
+    become(db, { documentId, destinationId }, ['pending', 'retrying'], 'failed', error),
 
   /** Ends what has not been delivered. Does nothing to a delivery that has ended already. */
-  cancel: async (documentId: string, destinationId: string): Promise<void> => {
-    await db('deliveries')
-      .where({ document_id: documentId, destination_id: destinationId })
-      .whereNotIn('status', ['delivered', 'cancelled'])
-      .update({ status: 'cancelled' })
-  },
+  cancel: (documentId: string, destinationId: string): Promise<void> =>
+    become(db, { documentId, destinationId }, ['pending', 'held', 'retrying', 'failed'], 'cancelled'),
 })
 
 export type Deliveries = ReturnType<typeof createDeliveries>
+
+/** From one of these statuses to another one. The document is locked first, as by all who change its deliveries: none waits for another in turn. */
+const become = async (
+  db: Database,
+  delivery: { documentId: string; destinationId: string },
+  from: Status[],
+  to: Status,
+  error?: string,
+): Promise<void> => {
+  await db.raw(
+    `
+    with document as (
+      select id from documents where id = :documentId for no key update
+    )
+    update deliveries
+    set status = :to, last_error = coalesce(:error, last_error)
+    from document
+    where document_id = document.id
+      and destination_id = :destinationId
+      and status = any (:from)
+    `,
+    { ...delivery, from, to, error: error ?? null },
+  )
+}
 
 // The destination's row is written only when it says something new: it is one row for every document that goes there.
 const recordAttempt = `

@@ -174,17 +174,13 @@ export const createDestinations = (db: Database | Transaction) => ({
   /**
    * Takes a destination out of use: its links go, and the connections that have no other destination with them; what was not
    * delivered there yet is cancelled, up to `limit` deliveries now and the rest by a workflow. The row stays, for the documents that
-   * name it.
+   * name it. It is written last: who records an attempt locks its document before it writes to the destination, and would be waited for in turn.
    * @returns the messages, committed; undefined where there is none
    */
   remove: (workspaceId: string, id: string, actor: AuditActor, limit: number): Promise<OutboxMessage[] | undefined> =>
     db.transaction(async (trx) => {
       await lockWiring(trx, workspaceId)
-      const [deleted] = await trx('destinations')
-        .where({ workspace_id: workspaceId, id })
-        .whereNull('deleted_at')
-        .update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
-        .returning(columns)
+      const deleted = await createDestinations(trx).find(workspaceId, id)
       if (!deleted) return undefined
       await record(trx, {
         workspaceId,
@@ -217,6 +213,7 @@ export const createDestinations = (db: Database | Transaction) => ({
       const messages = await beginCancelling(trx, { by: 'destination', id, name: deleted.name }, limit)
       for (const connection of rows) messages.push(...(await beginCancelling(trx, { by: 'connection', ...connection }, limit)))
       await recordDeletedConnections(trx, workspaceId, rows, actor)
+      await trx('destinations').where({ id }).update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
       return messages
     }),
 })

@@ -1,10 +1,10 @@
 import type { BatchOutcome, BatchSubject, DestinationRef } from '../../workflows/messages.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
-import { retryPolicyOf, workspaceSettings } from '../domain/settings.ts'
+import { workspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
 import type { Database, Transaction } from './database.ts'
 import { addMessages, type BatchMessage, type DeliveryMessage, type OutboxMessage } from './outbox.ts'
-import type { Workflow } from './planned-documents.ts'
+import { pinnedOf, type Workflow } from './planned-documents.ts'
 
 interface Released {
   documentId: string
@@ -17,8 +17,6 @@ interface Released {
   destination: DestinationRef
 }
 
-type Which = { connectionId: string; limit: number } | { workspaceId: string; documentId: string; destinationId: string }
-
 /** What an active connection must not go on holding. */
 export const forwards = (connection: { isActive: boolean; settings: unknown }): boolean =>
   connection.isActive && connectionSettings(connection.settings).onResume === 'forward'
@@ -30,22 +28,29 @@ export const releaseOf = ({ id, name }: { id: string; name: string }): BatchMess
 })
 
 export const createHeld = (db: Database, config: Workflow) => {
-  /** Held ones become pending, and the messages that start their workflows are committed with that. Retry settings are those of now. */
-  const release = async (trx: Transaction, which: Which): Promise<DeliveryMessage[]> => {
+  /**
+   * Held ones become pending, and the messages that start their workflows are committed with that. Retry settings are those of now. A
+   * document's row is locked before its deliveries, as by all who change some.
+   */
+  const release = async (trx: Transaction, connectionId: string, limit: number): Promise<DeliveryMessage[]> => {
     const { rows } = await trx.raw<{ rows: Released[] }>(
       `
-      with picked as (
+      with candidate as materialized (
         select document_id, destination_id
         from deliveries
-        where status = 'held'
-          and ${
-            'limit' in which
-              ? 'connection_id = :connectionId'
-              : 'workspace_id = :workspaceId and document_id = :documentId and destination_id = :destinationId'
-          }
+        where connection_id = :connectionId
+          and status = 'held'
         order by document_id
-        ${'limit' in which ? 'limit :limit' : ''}
-        for no key update
+        limit :limit
+      ), picked as (
+        select document_id, destination_id
+        from candidate
+        join documents on documents.id = document_id
+        join deliveries using (document_id, destination_id)
+        where connection_id = :connectionId
+          and deliveries.status = 'held'
+        order by document_id
+        for no key update of documents, deliveries
       ), released as (
         update deliveries
         set status = 'pending'
@@ -64,16 +69,13 @@ export const createHeld = (db: Database, config: Workflow) => {
       join destinations on destinations.id = released.destination_id
       order by documents.id
       `,
-      which,
+      { connectionId, limit },
     )
     const messages = rows.map(({ userSlug, workspaceSlug, settings, ...released }): DeliveryMessage => ({
       kind: 'delivery',
       workspace: `${userSlug}/${workspaceSlug}`,
       ...released,
-      policy: retryPolicyOf(workspaceSettings(settings)),
-      retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
-      attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
-      heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
+      ...pinnedOf(workspaceSettings(settings), config),
     }))
     await addMessages(trx, messages)
     return messages
@@ -91,13 +93,9 @@ export const createHeld = (db: Database, config: Workflow) => {
         if (!connection?.isActive) {
           return { count: 0, messages: [], stopped: connection ? 'the connection was switched off' : 'the connection was deleted' }
         }
-        const messages = await release(trx, { connectionId, limit })
+        const messages = await release(trx, connectionId, limit)
         return { count: messages.length, messages }
       }),
-
-    /** One that an operator wants to go, whatever its connection does. Undefined where it is not held. */
-    releaseOne: (workspaceId: string, documentId: string, destinationId: string): Promise<DeliveryMessage | undefined> =>
-      db.transaction(async (trx) => (await release(trx, { workspaceId, documentId, destinationId }))[0]),
 
     /**
      * What came to be held after its connection was switched on, or deleted: the receipt had read the wiring before. Steps from one

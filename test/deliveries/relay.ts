@@ -13,7 +13,7 @@ import { createLog } from '../../src/log.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
-import { createLauncher } from '../../src/temporal/launcher.ts'
+import { createLauncher, type Launcher } from '../../src/temporal/launcher.ts'
 import { deliveryWorkflowId, documentWorkflowId, type Activities, type DeliveryState } from '../../workflows/messages.ts'
 import { startApi, type Answer } from '../http/api.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -43,7 +43,11 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
     outbound,
     config,
   })
-  const bulkRetryActivities = createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) })
+  let launcher: Launcher
+  const bulkRetryActivities = createBulkRetryActivities({
+    bulkRetries: createBulkRetries(db, config),
+    sendAll: (messages) => launcher.sendAll(messages),
+  })
 
   /** Once Temporal has been told everything. */
   const launched = async () => {
@@ -54,14 +58,24 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
   const run = (story: (running: Running) => Promise<void>, wrap: (real: Activities) => Partial<Activities> = () => ({})): Promise<void> =>
     withWorker(env, { ...activities, ...bulkRetryActivities, ...wrap(activities) }, async (taskQueue) => {
       const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
-      const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
+      launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
       const api = await startApi(db, { temporal: { launch: launcher.launch, isUnderWay: temporal.isUnderWay } })
+      const begun: string[] = []
       const receive = async (wiring: Awaited<ReturnType<typeof createWiring>>, call: Call, text: string, docId?: string) => {
         const received = await createReceipts(db, config).receive(await receiptOf(wiring, { data: text }, docId))
         if (!received.created) throw new Error('not created')
         launcher.launch(received.messages)
         await launched()
-        return documentOf(received.messages[0]!.documentId, wiring.destinations, call)
+        const { documentId } = received.messages[0]!
+        begun.push(documentWorkflowId(documentId), ...Object.values(wiring.destinations).map((id) => deliveryWorkflowId(documentId, id)))
+        return documentOf(documentId, wiring.destinations, call)
+      }
+      // a task that no worker takes any more would keep the server from skipping time, so what is open ends with its story
+      const end = async (workflowId: string) => {
+        const handle = env.client.workflow.getHandle(workflowId)
+        const isOpen = async () => (await handle.describe().catch(() => undefined))?.status.name === 'RUNNING'
+        if (await isOpen()) await handle.cancel().catch(() => {})
+        while (await isOpen()) await delay(20)
       }
       try {
         await story({
@@ -77,6 +91,7 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
           },
         })
       } finally {
+        for (const workflowId of begun) await end(workflowId)
         await launcher.close()
         await api.stop()
       }

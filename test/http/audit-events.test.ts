@@ -250,7 +250,7 @@ const rows: Row[] = [
       const change = async () => {
         const answer = await call('POST', '/documents/retry', { repo_id: 'AA' })
         // what its workflow does
-        await createBulkRetries(database.db, testConfig()).retryPage(answer.json.data.id, 10, () => {})
+        await createBulkRetries(database.db, testConfig()).retryPage(answer.json.data.id, 10, async () => {})
         return answer
       }
       return { subjectId, change }

@@ -57,7 +57,7 @@ const dryRun = async (filter: object) => {
 }
 const shown = async (id: string) => (await acme.call('GET', `/bulk-retries/${id}`)).json.data.attributes
 const bulkRetries = () => createBulkRetries(database.db, testConfig())
-const page = (id: string, limit = 100) => bulkRetries().retryPage(id, limit, () => {})
+const page = (id: string, limit = 100) => bulkRetries().retryPage(id, limit, async () => {})
 const begun = async (filter: object = {}) => (await retryAll(filter)).json.data.id as string
 const retryingOf = async () => {
   const rows = await database

@@ -80,7 +80,7 @@ describe.each([
     })
 
     it('that skips keeps on holding; an operator releases one by hand, or all by letting it forward', async () => {
-      await story(async (scene, { held, launcher }) => {
+      await story(async (scene, { held }) => {
         const destinationId = await scene.destination('archive', target.origin)
         const connectionId = await scene.connect([destinationId], { is_active: false, settings: { on_resume: 'skip' } })
         const ids = await receiveAll(scene, 3)
@@ -90,9 +90,10 @@ describe.each([
         expect(await statuses(scene, ids)).toEqual(['held', 'held', 'held'])
         expect(await held.settleStragglers()).toEqual([])
 
-        launcher.launch([(await held.releaseOne(scene.acme.id, ids[1]!, destinationId))!])
+        const byHand = () => scene.acme.call('POST', `/documents/${ids[1]}/deliveries/${destinationId}/retry`)
+        expect((await byHand()).status).toBe(200)
         await all(scene, [ids[1]!], 'delivered')
-        expect(await held.releaseOne(scene.acme.id, ids[1]!, destinationId)).toBeUndefined()
+        expect((await byHand()).status).toBe(409)
         expect(await statuses(scene, ids)).toEqual(['delivered', 'held', 'held'])
 
         await scene.change(connectionId, { settings: { on_resume: 'forward' } })
