@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
-import { blob } from '../../src/connectors/blob.ts'
+import { createBlob } from '../../src/connectors/blob.ts'
+import { createEntraTokens } from '../../src/connectors/entra-token.ts'
 import { startAzurite } from '../support/azurite.ts'
 import { describeConnector } from './conformance.ts'
 
 describeConnector('blob', async () => {
+  const blob = createBlob(createEntraTokens())
   const server = await startAzurite()
   const { client, accountName, container } = server
   const target = (port = server.port, config: object = {}, credentials: object = {}) => ({

@@ -21,6 +21,8 @@ export interface Rig {
   connector: Connector
   /** Where the product itself names the hosts of a kind, and not the target: the connector as it would be made for another port. */
   connectorAt?(port: number): Connector
+  /** And where those hosts are in a process of its own. */
+  double?: Job['double']
   port: number
   /** A target that works, reached by another port where something stands in between. */
   target(port?: number): Target<unknown, unknown>
@@ -65,11 +67,11 @@ const awkwardNames = [
 const killedChild = fileURLToPath(new URL('deliver-until-killed.ts', import.meta.url))
 
 /** Delivers in a process that is killed past the middle. @returns what it had saved by then */
-const killedAfter = async (parcel: Parcel, { kind, target }: Pick<Job, 'kind' | 'target'>): Promise<{ saved: unknown }> => {
+const killedAfter = async (parcel: Parcel, job: Omit<Job, 'parcel'>): Promise<{ saved: unknown }> => {
   const child = fork(killedChild, { execArgv: ['--disable-warning=ExperimentalWarning'] })
   const exited = once(child, 'exit')
   const { open: _, receivedAt: __, ...plain } = parcel
-  child.send({ kind, target, parcel: plain } satisfies Job)
+  child.send({ ...job, parcel: plain } satisfies Job)
   let saved: unknown
   await new Promise<void>((resolve, reject) => {
     child.on('exit', () => reject(new Error('the process ended by itself')))
@@ -240,7 +242,11 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
 
     test('killed in the midst of 40 MiB: the next run goes on with what was saved, and leaves exactly one whole document', async () => {
       const parcel = largeParcel(40 * MiB)
-      const { saved } = await killedAfter(parcel, { kind: rig.connector.kind, target: rig.target() })
+      const { saved } = await killedAfter(parcel, {
+        kind: rig.connector.kind,
+        target: rig.target(),
+        double: rig.double,
+      })
       expect(await rig.documents()).toEqual([])
 
       const starts: number[] = []

@@ -8,6 +8,7 @@ describeConnector('drive (against a double)', async () => {
   return {
     connector,
     connectorAt,
+    double: { root: double.rootAt() },
     port: double.port,
     target: (port) => target({ ...(port !== undefined && { port }) }),
     wrongCredentials: target({ account: { private_key: otherKey } }),

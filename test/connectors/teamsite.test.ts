@@ -6,6 +6,7 @@ describeConnector('teamsite (against a double)', async () => {
   return {
     connector,
     connectorAt,
+    double: { root: double.rootAt(), scope: double.scope },
     port: double.port,
     target: () => target(),
     wrongCredentials: target({}, { client_secret: 'not-the-secret' }),
