@@ -117,7 +117,7 @@ const objectOf = (parcel: Parcel, config: ObjstoreConfig, key: string): CreateMu
 })
 
 const clientOf = ({ config, credentials }: ObjectStoreTarget, { outbound, connectTimeoutMs, idleTimeoutMs }: AttemptContext) => {
-  const agents = outbound.agents({ connectTimeoutMs })
+  const agents = outbound.agents({ connectTimeoutMs, caCertificate: config.ca_certificate })
   return new S3Client({
     region: config.region,
     credentials: {
