@@ -9,5 +9,6 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
   setupFiles: ['<rootDir>/test/support/one-realm.ts'],
+  reporters: ['default', '<rootDir>/test/support/conformance-matrix.mjs'],
   testTimeout: 30_000,
 }

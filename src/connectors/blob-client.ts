@@ -2,15 +2,12 @@ import { AnonymousCredential, ContainerClient, newPipeline, StorageSharedKeyCred
 import { request as send, type Dispatcher } from 'undici'
 import { DeliveryError, type AttemptContext, type Target } from './connector.ts'
 import type { BlobConfig, BlobCredentials } from './blob-target.ts'
-import type { AccessToken, EntraPrincipal } from './entra-token.ts'
+import type { EntraTokens } from './entra-token.ts'
 import { readAnswer } from './http-answer.ts'
 
 type BlobTarget = Target<BlobConfig, BlobCredentials>
 
-/** Answers a token that is good for the next request. */
-export interface TokenSource {
-  take(principal: EntraPrincipal, context: AttemptContext): Promise<AccessToken>
-}
+export type TokenSource = Pick<EntraTokens, 'take'>
 
 // an answer is a few hundred bytes of XML, or no answer of this service
 const answerMaxBytes = 64 * 1024

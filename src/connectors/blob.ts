@@ -1,17 +1,15 @@
 import type { BlockBlobClient } from '@azure/storage-blob'
+import { stageBlock, uploadInBlocks } from './blob-blocks.ts'
 import { containerOf, type TokenSource } from './blob-client.ts'
 import { blobError } from './blob-error.ts'
 import { blobConfig, blobCredentials, type BlobConfig, type BlobCredentials } from './blob-target.ts'
-import { DeliveryError, type Connector, type Parcel } from './connector.ts'
-import { createEntraTokens } from './entra-token.ts'
-import { metered } from './metered.ts'
-import { partBytesOf, partMinBytes, sendInParts } from './parts.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Parcel } from './connector.ts'
+import { partMinBytes } from './parts.ts'
 import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
+import { sending } from './sending.ts'
 import { targetSegments } from './target-path.ts'
 
 const nameMaxCharacters = 1_024
-// the service takes 50,000
-const blocksAtMost = 49_000
 
 /** Puts the document under prefix and path. A repetition writes the same blob again. */
 export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCredentials> => ({
@@ -21,37 +19,18 @@ export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCrede
 
   deliver: async (parcel, target, context) => {
     const name = nameOf(target.config.prefix, parcel.path)
-    const stop = new AbortController()
-    const abortSignal = AbortSignal.any([context.signal, stop.signal])
-    const body = metered(parcel.open(), { sizeBytes: parcel.sizeBytes, signal: abortSignal, onBytes: context.onProgress })
-    // a request whose body dies would wait for the rest of it
-    body.once('error', (error) => stop.abort(error))
+    const path = `${target.config.account_url.replace(/\/$/, '')}/${target.config.container}/${name}`
     try {
+      context.signal.throwIfAborted()
       const client = containerOf(target, tokens, context).getBlockBlobClient(name)
-      const options = { ...propertiesOf(parcel), abortSignal }
-      const stored =
+      const { stored, bytesSent } =
         parcel.sizeBytes <= partMinBytes
-          ? await client.upload(body, parcel.sizeBytes, options)
-          : await client.commitBlockList(
-              await sendInParts(
-                body,
-                { sizeBytes: parcel.sizeBytes, partBytes: partBytesOf(parcel.sizeBytes, blocksAtMost) },
-                (bytes, number) => stage(client, blockId(parcel, number), bytes, abortSignal),
-              ),
-              options,
-            )
-      return {
-        path: `${target.config.account_url.replace(/\/$/, '')}/${target.config.container}/${name}`,
-        bytesSent: parcel.sizeBytes,
-        answer: { status: 201, etag: stored.etag, version_id: stored.versionId, request_id: stored.requestId },
-      }
+          ? await uploadAtOnce(client, parcel, context)
+          : await uploadInBlocks(client, path, parcel, propertiesOf(parcel), context)
+      return { path, bytesSent, answer: { status: 201, etag: stored.etag, version_id: stored.versionId, request_id: stored.requestId } }
     } catch (thrown) {
       context.signal.throwIfAborted()
-      throw blobError(stop.signal.reason instanceof DeliveryError ? stop.signal.reason : thrown, target)
-    } finally {
-      // ends the blocks that are still in flight when one has failed
-      stop.abort()
-      body.destroy()
+      throw blobError(thrown, target)
     }
   },
 
@@ -59,15 +38,13 @@ export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCrede
     try {
       const client = containerOf(target, tokens, context).getBlockBlobClient(nameOf(target.config.prefix, '.probe'))
       // a block that is never committed: no blob comes of it, and the service drops it after a week
-      await stage(client, Buffer.from('probe').toString('base64'), Buffer.from('.'), context.signal)
+      await stageBlock(client, Buffer.from('probe').toString('base64'), Buffer.from('.'), context.signal)
     } catch (thrown) {
       context.signal.throwIfAborted()
       throw blobError(thrown, target)
     }
   },
 })
-
-export const blob = createBlob(createEntraTokens())
 
 /** The blob's name, in which no part ends with a dot: the service drops such dots in some places and keeps them in others. */
 const nameOf = (prefix: string, path: string) => {
@@ -84,13 +61,12 @@ const nameOf = (prefix: string, path: string) => {
   return name
 }
 
-/** The same for the same bytes, so that two attempts that overlap commit the same blob. */
-const blockId = ({ sha256 }: Parcel, number: number) =>
-  Buffer.from(`${sha256.slice(0, 32)}-${String(number).padStart(5, '0')}`).toString('base64')
-
-const stage = async (client: BlockBlobClient, id: string, bytes: Buffer, abortSignal: AbortSignal) => {
-  await client.stageBlock(id, bytes, bytes.length, { abortSignal })
-  return id
+const uploadAtOnce = async (client: BlockBlobClient, parcel: Parcel, context: AttemptContext) => {
+  const { sizeBytes } = parcel
+  const stored = await sending(parcel, context, 0, (body, abortSignal) =>
+    client.upload(body, sizeBytes, { ...propertiesOf(parcel), abortSignal }),
+  )
+  return { stored, bytesSent: sizeBytes }
 }
 
 const propertiesOf = (parcel: Parcel) => ({

@@ -1,5 +1,5 @@
 import { cloudCall, type CallContext, type CloudAnswer, type CloudCall } from './cloud-call.ts'
-import { DeliveryError } from './connector.ts'
+import { DeliveryError, Interruption } from './connector.ts'
 
 /** The API of a cloud during one attempt. */
 export interface CloudApi {
@@ -51,6 +51,16 @@ const tidyUpTimeoutMs = 1_500
 /** Never throws: an upload session that stays shows nowhere, and expires by itself. */
 export const giveUp = async (api: CloudApi, uploadUrl: string) => {
   await api.callSession(uploadUrl, { method: 'DELETE' }, AbortSignal.timeout(tidyUpTimeoutMs)).catch(() => {})
+}
+
+/** Sends to an upload session. One that fails or is cancelled is given up, unless another run goes on with it. */
+export const orGiveUp = async <Sent>(api: CloudApi, uploadUrl: string, signal: AbortSignal, send: () => Promise<Sent>): Promise<Sent> => {
+  try {
+    return await send()
+  } catch (thrown) {
+    if (!(signal.reason instanceof Interruption)) await giveUp(api, uploadUrl)
+    throw thrown
+  }
 }
 
 /** An address to upload to, fit to be used, and never to be shown. @throws DeliveryError `answer_unreadable` */

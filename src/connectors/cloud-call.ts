@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import { request } from 'undici'
 import { DeliveryError, type AttemptContext, type TargetAnswer } from './connector.ts'
+import { counted } from './counted.ts'
 import { readAnswer, withoutSecrets } from './http-answer.ts'
 import { toDeliveryError } from './network-error.ts'
 
@@ -28,16 +29,17 @@ const answerMaxBytes = 1024 * 1024
 
 /** One HTTP request and its answer, whatever its status. Redirects are not followed. */
 export const cloudCall = async (url: string, { method, headers, body }: CloudCall, context: CallContext): Promise<CloudAnswer> => {
+  const sent = typeof body === 'object' ? counted(body, Number(headers?.['content-length'])) : undefined
   const response = await request(url, {
     method,
     headers: { 'user-agent': userAgent, accept: 'application/json', ...headers },
-    body: body ?? null,
+    body: sent?.body ?? body ?? null,
     signal: context.signal,
     dispatcher: context.outbound.dispatcher({ connectTimeoutMs: context.connectTimeoutMs, caCertificate: context.caCertificate }),
     headersTimeout: context.idleTimeoutMs,
     bodyTimeout: context.idleTimeoutMs,
   })
-  const answeredEarly = typeof body === 'object' && !body.readableEnded
+  const answeredEarly = sent !== undefined && !sent.isTaken()
   const text = await readAnswer(response.body, { maxBytes: answerMaxBytes, timeoutMs: context.idleTimeoutMs, secrets: [] })
   if (answeredEarly && response.statusCode < 400) {
     throw new DeliveryError('answered_early', 'the service answered before it had taken all that was announced')

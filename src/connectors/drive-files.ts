@@ -8,10 +8,15 @@ export interface Folder {
   driveId?: string | undefined
 }
 
-export interface KnownFile {
+interface KnownFile {
   id: string
   /** Lower-case hex; Drive may not have worked it out yet. */
   sha256?: string | undefined
+}
+
+/** Which file an upload writes: one that is made under an id given beforehand, or one that an earlier attempt has made. */
+export interface DriveFile extends KnownFile {
+  exists: boolean
 }
 
 /** The property by which a delivery's file is found again: names are not unique in Drive. */
@@ -46,7 +51,7 @@ export const findFolder = async (drive: CloudApi, folderId: string): Promise<Fol
 }
 
 /** What an earlier attempt of the delivery has put into the folder. */
-export const findDelivered = async (drive: CloudApi, folder: Folder, deliveryId: string): Promise<KnownFile | undefined> => {
+const findDelivered = async (drive: CloudApi, folder: Folder, deliveryId: string): Promise<KnownFile | undefined> => {
   const query = new URLSearchParams({
     q: `'${folder.id}' in parents and appProperties has { key='${deliveryProperty}' and value='${quoted(deliveryId)}' } and trashed = false`,
     fields: 'files(id,sha256Checksum)',
@@ -64,7 +69,7 @@ export const findDelivered = async (drive: CloudApi, folder: Folder, deliveryId:
 const quoted = (text: string) => text.replace(/[\\']/g, '\\$&')
 
 /** A file by its id, which is there sooner than a search finds it. `elsewhere`: put into the trash or another folder by somebody. */
-export const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<KnownFile | 'absent' | 'elsewhere'> => {
+const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<KnownFile | 'absent' | 'elsewhere'> => {
   const query = new URLSearchParams({ supportsAllDrives: 'true', fields: 'id,sha256Checksum,trashed,parents' })
   try {
     const file = objectOf((await drive.call(`/drive/v3/files/${id}?${query.toString()}`, { method: 'GET' })).text)
@@ -74,6 +79,18 @@ export const fileById = async (drive: CloudApi, folder: Folder, id: string): Pro
     if (isMissing(thrown)) return 'absent'
     throw thrown
   }
+}
+
+/**
+ * The file of a delivery: the one an earlier attempt has made, or one that is to be made.
+ * @param id under which an earlier attempt may have made it
+ */
+export const fileFor = async (drive: CloudApi, folder: Folder, deliveryId: string, id: string | undefined): Promise<DriveFile> => {
+  const found = id === undefined ? 'absent' : await fileById(drive, folder, id)
+  const known = typeof found === 'object' ? found : await findDelivered(drive, folder, deliveryId)
+  if (known) return { ...known, exists: true }
+  // the id of a file that was put elsewhere is used up
+  return { id: (found === 'absent' && id) || (await newFileId(drive)), exists: false }
 }
 
 /** An id for a file that is to be made: known before the first byte is sent, and good for one file only. */

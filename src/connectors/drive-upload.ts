@@ -1,7 +1,7 @@
-import { giveUp, takeUploadUrl, type CloudApi } from './cloud-api.ts'
+import { orGiveUp, takeUploadUrl, type CloudApi } from './cloud-api.ts'
 import { targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
-import { deliveryProperty, type Folder } from './drive-files.ts'
+import { deliveryProperty, type DriveFile, type Folder } from './drive-files.ts'
 import { driveRefusal } from './drive-refusal.ts'
 import { sendPieces } from './pieces.ts'
 import { shortened, targetSegments } from './target-path.ts'
@@ -9,13 +9,7 @@ import { shortened, targetSegments } from './target-path.ts'
 /** What Drive is told of a document before its bytes. */
 export type Described = Pick<Parcel, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes'>
 
-/** Which file an upload writes: one that is made under an id given beforehand, or one that an earlier attempt has made. */
-export interface DriveFile {
-  id: string
-  exists: boolean
-}
-
-export interface UploadSession {
+interface UploadSession {
   /** Whoever knows it may write this one file. */
   uploadUrl: string
   nextByte: number
@@ -27,18 +21,38 @@ export interface UploadSession {
 const chunkBytes = 8 * 1024 * 1024
 
 /**
- * Goes on with a session that an earlier run of the same delivery left, or begins one where there is none or it is not known any more.
- * Sessions are good for a week.
+ * Sends a document chunk by chunk, from where the session stands.
+ * @param storedUrl of a session that an earlier run has left; they are good for a week, and one that is not known any more is begun anew
+ * @param keep takes the session's address as soon as there is one
  */
-export const beginOrResume = async (
+export const uploadInChunks = async (
   drive: CloudApi,
-  folder: Folder,
-  file: DriveFile,
-  parcel: Described,
-  storedUrl?: string,
-): Promise<UploadSession> => {
-  const left = storedUrl === undefined ? undefined : await resumed(drive, storedUrl, parcel.sizeBytes)
-  if (left) return left
+  { folder, file, storedUrl, keep }: { folder: Folder; file: DriveFile; storedUrl: string | undefined; keep(uploadUrl: string): void },
+  parcel: Parcel,
+  { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
+): Promise<CloudAnswer> => {
+  const found = storedUrl === undefined ? undefined : await findSession(drive, storedUrl, parcel)
+  if (found?.completed) return found.completed
+  const { uploadUrl, nextByte } = found ?? (await beginSession(drive, folder, file, parcel))
+  keep(uploadUrl)
+  return orGiveUp(drive, uploadUrl, signal, () =>
+    sendPieces<CloudAnswer>(parcel, { startByte: nextByte, pieceBytes: chunkBytes, signal, onProgress }, async ({ start, end, body }) => {
+      // there is no way to write the range of no bytes
+      const range = end > start && { 'content-range': `bytes ${start}-${end - 1}/${parcel.sizeBytes}` }
+      const answer = await drive.callSession(uploadUrl, {
+        method: 'PUT',
+        headers: { 'content-length': String(end - start), ...range },
+        body,
+      })
+      if (answer.status === 308) return { nextByte: nextByteOf(answer) }
+      if (answer.status >= 300) throw sessionRefusal(answer, subject)
+      return { done: answer }
+    }),
+  )
+}
+
+/** Asks for a session that writes the file. */
+export const beginSession = async (drive: CloudApi, folder: Folder, file: DriveFile, parcel: Described): Promise<UploadSession> => {
   const query = new URLSearchParams({ uploadType: 'resumable', supportsAllDrives: 'true', fields: 'id,sha256Checksum' })
   const answer = await drive.call(`/upload/drive/v3/files${file.exists ? `/${file.id}` : ''}?${query.toString()}`, {
     method: file.exists ? 'PATCH' : 'POST',
@@ -52,7 +66,7 @@ export const beginOrResume = async (
   return { uploadUrl: takeUploadUrl(drive, answer.headers.location), nextByte: 0 }
 }
 
-const resumed = async (drive: CloudApi, storedUrl: string, sizeBytes: number): Promise<UploadSession | undefined> => {
+const findSession = async (drive: CloudApi, storedUrl: string, { sizeBytes }: Parcel): Promise<UploadSession | undefined> => {
   const uploadUrl = takeUploadUrl(drive, storedUrl)
   const answer = await drive.callSession(uploadUrl, {
     method: 'PUT',
@@ -60,37 +74,6 @@ const resumed = async (drive: CloudApi, storedUrl: string, sizeBytes: number): P
   })
   if (answer.status === 200 || answer.status === 201) return { uploadUrl, nextByte: sizeBytes, completed: answer }
   return answer.status === 308 ? { uploadUrl, nextByte: nextByteOf(answer) } : undefined
-}
-
-/** Sends what the session still lacks, chunk by chunk. A session that fails or is cancelled is given up. */
-export const sendChunks = async (
-  drive: CloudApi,
-  { uploadUrl, nextByte, completed }: UploadSession,
-  parcel: Parcel,
-  { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
-): Promise<CloudAnswer> => {
-  if (completed) return completed
-  try {
-    return await sendPieces<CloudAnswer>(
-      parcel,
-      { startByte: nextByte, pieceBytes: chunkBytes, signal, onProgress },
-      async ({ start, end, body }) => {
-        // there is no way to write the range of no bytes
-        const range = end > start && { 'content-range': `bytes ${start}-${end - 1}/${parcel.sizeBytes}` }
-        const answer = await drive.callSession(uploadUrl, {
-          method: 'PUT',
-          headers: { 'content-length': String(end - start), ...range },
-          body,
-        })
-        if (answer.status === 308) return { nextByte: nextByteOf(answer) }
-        if (answer.status >= 300) throw sessionRefusal(answer, subject)
-        return { done: answer }
-      },
-    )
-  } catch (thrown) {
-    await giveUp(drive, uploadUrl)
-    throw thrown
-  }
 }
 
 /** No Range means that nothing was kept. */

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
 import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Receipt, type Target } from './connector.ts'
-import { fileById, findDelivered, findFolder, newFileId, type Folder, type KnownFile } from './drive-files.ts'
+import { fileFor, findFolder, newFileId, type Folder } from './drive-files.ts'
 import { driveRefusal } from './drive-refusal.ts'
+import { sessionLeft, uploadLeft, type SavedUpload } from './drive-resume.ts'
 import { driveConfig, driveCredentials, type DriveConfig, type DriveCredentials } from './drive-target.ts'
-import { beginOrResume, fileNameOf, sendChunks, type Described } from './drive-upload.ts'
+import { beginSession, fileNameOf, uploadInChunks, type Described } from './drive-upload.ts'
 import { createExpiring } from './expiring.ts'
 import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-token.ts'
 
@@ -43,13 +44,6 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
     return reporting(attempt, secrets, () => act(drive))
   }
 
-  const knownFile = async (drive: CloudApi, folder: Folder, deliveryId: string, key: string): Promise<KnownFile | undefined> => {
-    const id = fileIds.find(key)
-    const file = id === undefined ? 'absent' : await fileById(drive, folder, id)
-    if (file === 'elsewhere') fileIds.forget(key)
-    return typeof file === 'object' ? file : findDelivered(drive, folder, deliveryId)
-  }
-
   return {
     kind: 'drive',
     config: driveConfig,
@@ -63,14 +57,19 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
         const folder = folders.find(key) ?? (await findFolder(drive, target.config.folder_id))
         const fileKey = `${key} ${parcel.deliveryId}`
         try {
-          const known = await knownFile(drive, folder, parcel.deliveryId, fileKey)
+          const left = uploadLeft(context.saved, key)
+          const file = await fileFor(drive, folder, parcel.deliveryId, left?.fileId ?? fileIds.find(fileKey))
           folders.keep(key, folder, Date.now() + folderKeptMs)
-          if (known?.sha256 === parcel.sha256) return receiptOf(known.id, 0)
+          const { id, sha256: theirs } = file
+          const { sha256 } = parcel
+          if (theirs === sha256) return receiptOf(id, 0)
 
-          const id = known?.id ?? fileIds.find(fileKey) ?? (await newFileId(drive))
           fileIds.keep(fileKey, id, Date.now() + fileIdKeptMs)
-          const session = await beginOrResume(drive, folder, { id, exists: known !== undefined }, parcel)
-          const answer = await sendChunks(drive, session, parcel, { ...context, subject: target.config.subject })
+          const keep = (uploadUrl?: string) => context.save({ place: key, fileId: id, sha256, uploadUrl } satisfies SavedUpload)
+          const storedUrl = await sessionLeft(drive, left, { fileId: id, sha256 })
+          keep(storedUrl)
+          const { subject } = target.config
+          const answer = await uploadInChunks(drive, { folder, file, storedUrl, keep }, parcel, { ...context, subject })
           requireSameContent(answer, parcel)
           return receiptOf(id, parcel.sizeBytes, answer)
         } catch (thrown) {
@@ -86,7 +85,7 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
         tokens.forget(principalOf(target))
         const folder = await findFolder(drive, target.config.folder_id)
         const id = await newFileId(drive)
-        const { uploadUrl } = await beginOrResume(drive, folder, { id, exists: false }, probeParcel(id))
+        const { uploadUrl } = await beginSession(drive, folder, { id, exists: false }, probeParcel(id))
         await giveUp(drive, uploadUrl)
       }),
   }

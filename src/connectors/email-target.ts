@@ -59,7 +59,10 @@ const credential = z
   .regex(/^\P{Cc}+$/u, 'may hold no control characters')
 
 export const emailCredentials = z
-  .strictObject({ username: credential.optional(), password: credential.meta({ secret: true }).optional() })
+  .strictObject({
+    username: credential.optional().describe('Account, where the server asks for one'),
+    password: credential.meta({ secret: true }).optional().describe('Its password'),
+  })
   .refine(
     ({ username, password }) => (username === undefined) === (password === undefined),
     'need username and password together, or neither',

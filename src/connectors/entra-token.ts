@@ -44,16 +44,25 @@ export interface AccessToken {
   expiresAt: Date
 }
 
+export interface EntraTokens {
+  /**
+   * A token that is good for the next request.
+   * @throws DeliveryError `credentials_refused` naming what to correct, or what went wrong on the way; the signal's reason
+   */
+  take(principal: EntraPrincipal, context: CallContext): Promise<AccessToken>
+  /** For a token that was refused before its time. */
+  forget(principal: EntraPrincipal): void
+}
+
 const tokensAtMost = 1_000
 // a token must outlive the request it is sent with
 const reserveMs = 5 * 60_000
 
 /** Tokens for applications (client credentials), kept in memory for as long as they live. */
-export const createEntraTokens = () => {
+export const createEntraTokens = (): EntraTokens => {
   const kept = createExpiring<AccessToken>(tokensAtMost)
   return {
-    /** @throws DeliveryError `credentials_refused` naming what to correct, or what went wrong on the way; the signal's reason */
-    take: async (principal: EntraPrincipal, context: CallContext): Promise<AccessToken> => {
+    take: async (principal, context) => {
       const key = keyOf(principal)
       const known = kept.find(key)
       if (known) return known
@@ -61,8 +70,7 @@ export const createEntraTokens = () => {
       kept.keep(key, fresh, fresh.expiresAt.getTime() - reserveMs)
       return fresh
     },
-    /** For a token that was refused before its time. */
-    forget: (principal: EntraPrincipal) => kept.forget(keyOf(principal)),
+    forget: (principal) => kept.forget(keyOf(principal)),
   }
 }
 

@@ -1,10 +1,11 @@
-import { giveUp, takeUploadUrl, type CloudApi } from './cloud-api.ts'
+import { z } from 'zod'
+import { giveUp, orGiveUp, takeUploadUrl, type CloudApi } from './cloud-api.ts'
 import { objectOf, targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
 import { graphRefusal } from './graph-refusal.ts'
 import { outOfStep, sendPieces } from './pieces.ts'
 
-export interface UploadSession {
+interface UploadSession {
   /** Whoever knows it may write this one file. */
   uploadUrl: string
   nextByte: number
@@ -13,14 +14,39 @@ export interface UploadSession {
 // a multiple of 320 KiB, as SharePoint wants it, and the size Microsoft advises
 const fragmentBytes = 10 * 1024 * 1024
 
+const savedSession = z.object({
+  uploadUrl: z.string(),
+  file: z.string(),
+  /** The document may have been appended to since. */
+  sha256: z.string(),
+})
+
 /**
- * Goes on with a session that an earlier run of the same delivery left, or begins one. A session that is not known any more, because
- * it was completed or has expired, is begun anew: the file is then written once more under the same name.
+ * Sends a document fragment by fragment, from where the run before this one came to. A session that is not known any more, because it
+ * was completed or has expired, is begun anew: the file is then written once more under the same name.
  * @param file its address in Graph, up to the colon behind the path
  */
-export const beginOrResume = async (graph: CloudApi, file: string, storedUrl?: string): Promise<UploadSession> => {
-  const left = storedUrl === undefined ? undefined : await resumed(graph, storedUrl)
-  if (left) return left
+export const uploadInFragments = async (graph: CloudApi, file: string, parcel: Parcel, context: AttemptContext): Promise<CloudAnswer> => {
+  const { sizeBytes, sha256 } = parcel
+  const { signal, onProgress } = context
+  const { uploadUrl, nextByte } = (await findSession(graph, file, parcel, context.saved)) ?? (await beginSession(graph, file))
+  context.save({ uploadUrl, file, sha256 } satisfies z.output<typeof savedSession>)
+  return orGiveUp(graph, uploadUrl, signal, () =>
+    sendPieces<CloudAnswer>(
+      parcel,
+      { startByte: nextByte, pieceBytes: fragmentBytes, signal, onProgress },
+      async ({ start, end, isLast, body }) => {
+        const headers = { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${sizeBytes}` }
+        const answer = await graph.callSession(uploadUrl, { method: 'PUT', headers, body })
+        if (answer.status >= 300) throw sessionRefusal(answer)
+        return isLast && answer.status !== 202 ? { done: answer } : { nextByte: nextExpected(answer) }
+      },
+    ),
+  )
+}
+
+/** Asks for a session that writes the file, in place of one that is there. */
+export const beginSession = async (graph: CloudApi, file: string): Promise<UploadSession> => {
   const answer = await graph.call(`${file}:/createUploadSession`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -29,36 +55,22 @@ export const beginOrResume = async (graph: CloudApi, file: string, storedUrl?: s
   return { uploadUrl: takeUploadUrl(graph, objectOf(answer.text).uploadUrl), nextByte: 0 }
 }
 
-const resumed = async (graph: CloudApi, uploadUrl: string): Promise<UploadSession | undefined> => {
-  takeUploadUrl(graph, uploadUrl)
+const findSession = async (
+  graph: CloudApi,
+  file: string,
+  { sizeBytes, sha256 }: Parcel,
+  saved: unknown,
+): Promise<UploadSession | undefined> => {
+  const { data: session } = savedSession.safeParse(saved)
+  if (!session) return undefined
+  const uploadUrl = takeUploadUrl(graph, session.uploadUrl)
+  if (session.file !== file || session.sha256 !== sha256) {
+    await giveUp(graph, uploadUrl)
+    return undefined
+  }
   const answer = await graph.callSession(uploadUrl, { method: 'GET' })
   const nextByte = answer.status === 200 ? nextExpected(answer) : undefined
-  return nextByte === undefined ? undefined : { uploadUrl, nextByte }
-}
-
-/** Sends what the session still lacks, fragment by fragment. A session that fails or is cancelled is given up. */
-export const sendFragments = async (
-  graph: CloudApi,
-  { uploadUrl, nextByte }: UploadSession,
-  parcel: Parcel,
-  context: Pick<AttemptContext, 'signal' | 'onProgress'>,
-): Promise<CloudAnswer> => {
-  const { signal, onProgress } = context
-  try {
-    return await sendPieces<CloudAnswer>(
-      parcel,
-      { startByte: nextByte, pieceBytes: fragmentBytes, signal, onProgress },
-      async ({ start, end, isLast, body }) => {
-        const headers = { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${parcel.sizeBytes}` }
-        const answer = await graph.callSession(uploadUrl, { method: 'PUT', headers, body })
-        if (answer.status >= 300) throw sessionRefusal(answer)
-        return isLast && answer.status !== 202 ? { done: answer } : { nextByte: nextExpected(answer) }
-      },
-    )
-  } catch (thrown) {
-    await giveUp(graph, uploadUrl)
-    throw thrown
-  }
+  return nextByte !== undefined && nextByte < sizeBytes ? { uploadUrl, nextByte } : undefined
 }
 
 const nextExpected = ({ text }: CloudAnswer): number | undefined => {

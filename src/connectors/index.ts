@@ -2,19 +2,23 @@ import type { ZodError } from 'zod'
 import { connectorTypes, type ConnectorType } from '../domain/connector-type.ts'
 import type { Connector, Target } from './connector.ts'
 import { createDrive } from './drive.ts'
-import { blob } from './blob.ts'
+import { createBlob } from './blob.ts'
 import { email } from './email.ts'
+import { createEntraTokens } from './entra-token.ts'
 import { objstore } from './objstore.ts'
 import { withLimits } from './limits.ts'
 import { sftp } from './sftp.ts'
 import { createTeamsite } from './teamsite.ts'
 import { webhook } from './webhook.ts'
 
+// one memory of tokens, for every kind that signs in with Microsoft
+const entraTokens = createEntraTokens()
+
 /** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
 const kinds: Record<ConnectorType, Connector> = {
   objstore,
-  blob,
-  teamsite: createTeamsite(),
+  blob: createBlob(entraTokens),
+  teamsite: createTeamsite(entraTokens),
   drive: createDrive(),
   sftp,
   email,

@@ -56,7 +56,7 @@ export const uploadInParts = async (
 ) => {
   const checksum = await checksumOf(client)
   const upload = { Bucket: bucket, Key: key, UploadId: uploadId }
-  // ends what is still in flight when one part has failed
+  // ends what is still in flight when one part has failed, before the whole is given up
   const stop = new AbortController()
   const options = { abortSignal: AbortSignal.any([abortSignal, stop.signal]) }
   const send = async (bytes: Buffer, PartNumber: number): Promise<CompletedPart> => {

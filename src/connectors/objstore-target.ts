@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { caCertificate } from './ca-certificate.ts'
 import { keyPrefix, plainUrl } from './fields.ts'
 
 const text = (maxCharacters: number) =>
@@ -27,12 +28,13 @@ export const objstoreConfig = z.strictObject({
   storage_class: text(64).optional().describe('Storage class of new objects, like STANDARD_IA'),
   server_side_encryption: z.enum(['AES256', 'aws:kms', 'aws:kms:dsse']).optional().describe('Encryption asked of the store'),
   kms_key_id: text(2_048).optional().describe('Key for aws:kms; without it the default key of the account'),
+  ca_certificate: caCertificate,
 })
 
 export const objstoreCredentials = z.strictObject({
-  access_key_id: text(256),
-  secret_access_key: text(1_024).meta({ secret: true }),
-  session_token: text(8_192).meta({ secret: true }).optional(),
+  access_key_id: text(256).describe('Access key of an account that may write there'),
+  secret_access_key: text(1_024).meta({ secret: true }).describe('Its secret'),
+  session_token: text(8_192).meta({ secret: true }).optional().describe('Belongs to credentials that are good for a time only'),
 })
 
 export type ObjstoreConfig = z.output<typeof objstoreConfig>

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
@@ -8,11 +7,11 @@ import {
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
-import { metered } from './metered.ts'
 import { findUpload } from './multipart-resume.ts'
 import { beginUpload, uploadInParts } from './multipart-upload.ts'
 import { objectStoreError } from './objstore-error.ts'
 import { objstoreConfig, objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './objstore-target.ts'
+import { sending } from './sending.ts'
 import { targetSegments } from './target-path.ts'
 import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
 
@@ -80,31 +79,6 @@ export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
   },
 }
 
-/** Reads the document from there on, for as long as it is being sent. */
-const sending = async <T>(
-  parcel: Parcel,
-  { signal, onProgress }: AttemptContext,
-  startBytes: number,
-  send: (body: Readable, abortSignal: AbortSignal) => Promise<T>,
-): Promise<T> => {
-  const stop = new AbortController()
-  const abortSignal = AbortSignal.any([signal, stop.signal])
-  const body = metered(parcel.open(startBytes), {
-    sizeBytes: parcel.sizeBytes - startBytes,
-    signal: abortSignal,
-    onBytes: (bytes) => onProgress(startBytes + bytes),
-  })
-  // the SDK does not notice when a body dies, and would wait for the rest of it
-  body.once('error', (error) => stop.abort(error))
-  try {
-    return await send(body, abortSignal)
-  } catch (thrown) {
-    throw stop.signal.reason instanceof DeliveryError ? stop.signal.reason : thrown
-  } finally {
-    body.destroy()
-  }
-}
-
 const answerOf = ({ $metadata, ETag, VersionId }: Pick<PutObjectCommandOutput, '$metadata' | 'ETag' | 'VersionId'>) => ({
   status: $metadata.httpStatusCode,
   etag: ETag,
@@ -143,7 +117,7 @@ const objectOf = (parcel: Parcel, config: ObjstoreConfig, key: string): CreateMu
 })
 
 const clientOf = ({ config, credentials }: ObjectStoreTarget, { outbound, connectTimeoutMs, idleTimeoutMs }: AttemptContext) => {
-  const agents = outbound.agents({ connectTimeoutMs })
+  const agents = outbound.agents({ connectTimeoutMs, caCertificate: config.ca_certificate })
   return new S3Client({
     region: config.region,
     credentials: {

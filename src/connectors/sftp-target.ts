@@ -27,8 +27,8 @@ export const sftpConfig = z.strictObject({
 
 export const sftpCredentials = z
   .strictObject({
-    username: z.string().min(1).max(255),
-    password: z.string().min(1).max(1_024).meta({ secret: true }).optional(),
+    username: z.string().min(1).max(255).describe('Account'),
+    password: z.string().min(1).max(1_024).meta({ secret: true }).optional().describe('Its password, where it has no key'),
     private_key: z.string().min(1).max(20_000).meta({ secret: true }).optional().describe('In OpenSSH or PEM form'),
     passphrase: z.string().min(1).max(1_024).meta({ secret: true }).optional().describe('Opens the private key'),
   })

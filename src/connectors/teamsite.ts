@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
 import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
-import { createEntraTokens, type EntraPrincipal } from './entra-token.ts'
+import type { EntraPrincipal, EntraTokens } from './entra-token.ts'
 import { createExpiring } from './expiring.ts'
 import { graphRefusal } from './graph-refusal.ts'
 import { findLibrary, type Library } from './graph-library.ts'
-import { beginOrResume, sendFragments } from './graph-upload.ts'
+import { beginSession, uploadInFragments } from './graph-upload.ts'
 import { sendPieces } from './pieces.ts'
 import { requirePathFits, sharePointSegments, urlPath } from './teamsite-path.ts'
 import {
@@ -31,9 +31,9 @@ const libraryKeptMs = 10 * 60_000
  * @param clouds where the services are, replaced by tests only
  */
 export const createTeamsite = (
+  tokens: EntraTokens,
   clouds: Record<CloudName, MicrosoftCloud> = microsoftClouds,
 ): Connector<TeamsiteConfig, TeamsiteCredentials> => {
-  const tokens = createEntraTokens()
   const libraries = createExpiring<Library>(librariesAtMost)
 
   const within = <Result>(target: TeamsiteTarget, attempt: AttemptContext, act: (graph: CloudApi) => Promise<Result>) => {
@@ -91,7 +91,7 @@ export const createTeamsite = (
         tokens.forget(principalOf(target, clouds))
         const library = await findLibrary(graph, target.config)
         const segments = [...(target.config.folder ? target.config.folder.split('/') : []), '.relay-probe']
-        const { uploadUrl } = await beginOrResume(graph, fileOf(library, segments))
+        const { uploadUrl } = await beginSession(graph, fileOf(library, segments))
         await giveUp(graph, uploadUrl)
       }),
   }
@@ -117,7 +117,7 @@ const placeOf = ({ config, credentials }: TeamsiteTarget) =>
 const fileOf = ({ driveId }: Library, segments: string[]) => `/drives/${encodeURIComponent(driveId)}/root:/${urlPath(segments)}`
 
 const upload = async (graph: CloudApi, file: string, parcel: Parcel, context: AttemptContext): Promise<CloudAnswer> => {
-  if (parcel.sizeBytes > singleMaxBytes) return sendFragments(graph, await beginOrResume(graph, file), parcel, context)
+  if (parcel.sizeBytes > singleMaxBytes) return uploadInFragments(graph, file, parcel, context)
   const { signal, onProgress } = context
   return sendPieces(parcel, { pieceBytes: singleMaxBytes, signal, onProgress }, async ({ end, body }) => ({
     done: await graph.call(`${file}:/content?@microsoft.graph.conflictBehavior=replace`, {

@@ -62,9 +62,9 @@ export const webhookCredentials = z
       .regex(/^[^:]*$/, 'may hold no colon')
       .optional()
       .describe('With password: sent as Authorization: Basic'),
-    password: z.string().max(1_024).meta({ secret: true }).optional(),
+    password: z.string().max(1_024).meta({ secret: true }).optional().describe('Belongs to username'),
     header_name: freeName.optional().describe('With header_value: a header that carries a secret'),
-    header_value: value.min(1).meta({ secret: true }).optional(),
+    header_value: value.min(1).meta({ secret: true }).optional().describe('Belongs to header_name'),
   })
   .superRefine((credentials, context) => {
     const ways = [['bearer_token'], ['username', 'password'], ['header_name', 'header_value']] as const

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { request } from 'undici'
 import { newId } from '../ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target, type TargetAnswer } from './connector.ts'
+import { counted } from './counted.ts'
 import { isPermanentStatus, readAnswer, retryAfterMs, withoutSecrets } from './http-answer.ts'
 import { metered } from './metered.ts'
 import { toDeliveryError } from './network-error.ts'
@@ -72,7 +73,7 @@ const send = async (message: Message, target: WebhookTarget, context: AttemptCon
     const signingKeys = [credentials.secret, credentials.previous_secret].filter((secret) => secret !== undefined)
     const signature = await signatureHeaders(message.id, new Date(), signingKeys, () => message.open())
 
-    const body = message.open(context.onProgress)
+    const { body, isTaken } = counted(message.open(context.onProgress), message.sizeBytes)
     const response = await request(config.url, {
       method: config.method,
       headers: {
@@ -90,7 +91,7 @@ const send = async (message: Message, target: WebhookTarget, context: AttemptCon
       headersTimeout: context.idleTimeoutMs,
       bodyTimeout: context.idleTimeoutMs,
     })
-    const answeredEarly = !body.readableEnded
+    const answeredEarly = !isTaken()
     const text = await readAnswer(response.body, { maxBytes: context.answerMaxBytes, timeoutMs: context.idleTimeoutMs, secrets })
     const answer = { status: response.statusCode, body: text }
     if (response.statusCode < 200 || response.statusCode > 299) throw refusal(response, answer)

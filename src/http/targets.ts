@@ -1,6 +1,8 @@
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Target } from '../connectors/connector.ts'
+import { withoutSecrets } from '../connectors/http-answer.ts'
+import { secretsIn } from '../connectors/secrets.ts'
 import { connectorTypes, type ConnectorType } from '../domain/connector-type.ts'
 import { messageOf } from '../errors.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
@@ -45,22 +47,6 @@ export const checkTarget = (connector: Connector, { config, credentials }: { con
 export const mergeConfig = (current: OpenObject, patch: OpenObject): OpenObject =>
   Object.fromEntries(Object.entries({ ...current, ...patch }).filter(([, value]) => value !== null))
 
-const shortestSecret = 4
-
-const stringsIn = (value: unknown): string[] => {
-  if (typeof value === 'string') return [value]
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : []
-}
-
-/** A target may quote what it was sent. */
-const withoutSecrets = (message: string, credentials: unknown) => {
-  let safe = message
-  for (const secret of stringsIn(credentials)) {
-    if (secret.length >= shortestSecret) safe = safe.replaceAll(secret, '[REDACTED]')
-  }
-  return safe
-}
-
 const abortion = (signal: AbortSignal, timeoutMs: number) =>
   new Promise<never>((_, reject) => {
     const fail = () => reject(new DeliveryError('probe_timeout', `the test took longer than ${timeoutMs} ms`))
@@ -97,6 +83,7 @@ export const testTarget = async (
     await Promise.race([connector.probe(parsed, context), abortion(signal, timeoutMs)])
     return { status: 'success', message: 'The target took a test object; nothing was left behind.' }
   } catch (thrown) {
-    return { status: 'failed', message: withoutSecrets(messageOf(thrown), target.credentials) }
+    // a target may quote what it was sent
+    return { status: 'failed', message: withoutSecrets(messageOf(thrown), secretsIn(connector.credentials, parsed.credentials)) }
   }
 }

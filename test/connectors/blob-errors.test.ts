@@ -1,7 +1,8 @@
 import http, { type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { blob } from '../../src/connectors/blob.ts'
+import { createBlob } from '../../src/connectors/blob.ts'
+import { createEntraTokens } from '../../src/connectors/entra-token.ts'
 import type { Parcel } from '../../src/connectors/connector.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
@@ -27,6 +28,7 @@ afterAll(async () => {
   server.close()
 })
 
+const blob = createBlob(createEntraTokens())
 const accountKey = Buffer.from('the-account-key').toString('base64')
 const accountUrl = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/acme`
 const target = (config: object = {}) => ({

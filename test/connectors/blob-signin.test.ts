@@ -1,11 +1,12 @@
 import { ContainerSASPermissions, generateBlobSASQueryParameters, StorageSharedKeyCredential } from '@azure/storage-blob'
-import { blob, createBlob } from '../../src/connectors/blob.ts'
-import type { EntraPrincipal } from '../../src/connectors/entra-token.ts'
+import { createBlob } from '../../src/connectors/blob.ts'
+import { createEntraTokens, type EntraPrincipal } from '../../src/connectors/entra-token.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startAzurite, type Azurite } from '../support/azurite.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'
 import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
 
+const blob = createBlob(createEntraTokens())
 let authority: Authority
 let server: Azurite
 let outbound: OutboundGuard

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
-import { blob } from '../../src/connectors/blob.ts'
+import { createBlob } from '../../src/connectors/blob.ts'
+import { createEntraTokens } from '../../src/connectors/entra-token.ts'
 import { startAzurite } from '../support/azurite.ts'
+import { startBusyServer } from '../support/busy-server.ts'
 import { describeConnector } from './conformance.ts'
 
 describeConnector('blob', async () => {
+  const blob = createBlob(createEntraTokens())
   const server = await startAzurite()
   const { client, accountName, container } = server
   const target = (port = server.port, config: object = {}, credentials: object = {}) => ({
@@ -22,6 +25,12 @@ describeConnector('blob', async () => {
     port: server.port,
     target,
     wrongCredentials: target(server.port, {}, { account_key: wrongKey }),
+    busy: (load, retryAfter) =>
+      startBusyServer(
+        load,
+        { 'retry-after': retryAfter, 'content-type': 'application/xml', 'x-ms-error-code': 'ServerBusy', 'x-ms-request-id': 'r1' },
+        '<?xml version="1.0" encoding="utf-8"?><Error><Code>ServerBusy</Code><Message>The server is busy.</Message></Error>',
+      ),
     missingPlace: { target: target(server.port, { container: 'not-there' }), code: 'container_missing' },
     secrets: [wrongKey, server.accountKey],
     keepsContentType: true,

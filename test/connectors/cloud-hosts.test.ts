@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import type { Connector } from '../../src/connectors/connector.ts'
 import { createDrive } from '../../src/connectors/drive.ts'
+import { createEntraTokens } from '../../src/connectors/entra-token.ts'
 import { createTeamsite } from '../../src/connectors/teamsite.ts'
 import { microsoftClouds, type CloudName } from '../../src/connectors/teamsite-target.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
@@ -29,7 +30,7 @@ test.each<[CloudName, string, string]>([
 ])('teamsite signs in to the cloud %s at %s, and works at %s', async (cloud, authority, graph) => {
   const config = { site_url: 'https://contoso.sharepoint.com/sites/Finance', document_library: 'Documents', cloud }
   const credentials = { tenant_id: 'contoso.example', client_id: 'client-1', client_secret: 'the-secret' }
-  expect(await hostsAskedFor(createTeamsite(), config, credentials)).toEqual([authority])
+  expect(await hostsAskedFor(createTeamsite(createEntraTokens()), config, credentials)).toEqual([authority])
   expect(microsoftClouds[cloud]).toMatchObject({ graphRoot: `https://${graph}`, scope: `https://${graph}/.default` })
 })
 

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Connector, Parcel, Receipt, Target } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
+import type { Busy, Load } from '../support/busy-server.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import type { Job, News } from './deliver-until-killed.ts'
 import { contextOf, dying, largeParcel, MiB, parcelOf, slowly, failure } from './parcels.ts'
@@ -21,10 +22,16 @@ export interface Rig {
   connector: Connector
   /** Where the product itself names the hosts of a kind, and not the target: the connector as it would be made for another port. */
   connectorAt?(port: number): Connector
+  /** And where those hosts are in a process of its own. */
+  double?: Job['double']
   port: number
   /** A target that works, reached by another port where something stands in between. */
   target(port?: number): Target<unknown, unknown>
   wrongCredentials: Target<unknown, unknown>
+  /** A target that is too busy now, and says until when where its protocol has words for it. */
+  busy(load: Load, retryAfter: string): Promise<Busy>
+  /** Its protocol has no words for it: the relay's own backoff decides. */
+  neverSaysUntilWhen?: boolean
   /** Where the folder, bucket or path is not there. */
   missingPlace: { target: Target<unknown, unknown>; code: string }
   /** What must be found in no message. */
@@ -65,11 +72,11 @@ const awkwardNames = [
 const killedChild = fileURLToPath(new URL('deliver-until-killed.ts', import.meta.url))
 
 /** Delivers in a process that is killed past the middle. @returns what it had saved by then */
-const killedAfter = async (parcel: Parcel, { kind, target }: Pick<Job, 'kind' | 'target'>): Promise<{ saved: unknown }> => {
+const killedAfter = async (parcel: Parcel, job: Omit<Job, 'parcel'>): Promise<{ saved: unknown }> => {
   const child = fork(killedChild, { execArgv: ['--disable-warning=ExperimentalWarning'] })
   const exited = once(child, 'exit')
   const { open: _, receivedAt: __, ...plain } = parcel
-  child.send({ kind, target, parcel: plain } satisfies Job)
+  child.send({ ...job, parcel: plain } satisfies Job)
   let saved: unknown
   await new Promise<void>((resolve, reject) => {
     child.on('exit', () => reject(new Error('the process ended by itself')))
@@ -240,7 +247,11 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
 
     test('killed in the midst of 40 MiB: the next run goes on with what was saved, and leaves exactly one whole document', async () => {
       const parcel = largeParcel(40 * MiB)
-      const { saved } = await killedAfter(parcel, { kind: rig.connector.kind, target: rig.target() })
+      const { saved } = await killedAfter(parcel, {
+        kind: rig.connector.kind,
+        target: rig.target(),
+        double: rig.double,
+      })
       expect(await rig.documents()).toEqual([])
 
       const starts: number[] = []
@@ -277,6 +288,38 @@ export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
 
       expect(error).toMatchObject({ code: 'timeout', permanent: false })
       expect(Date.now() - begun).toBeLessThan(8_000)
+      expect(await rig.documents()).toEqual([])
+    })
+
+    test('succeeds at a target that takes the document slowly, and answers in drips, for longer than it may be silent', async () => {
+      const parcel = largeParcel(24 * MiB)
+      const proxy = await startTcpProxy(rig.port, { kind: 'slow', bytesPerSecond: 8 * MiB, answerBytesPerSecond: 256 * 1024 })
+      const idleTimeoutMs = 2_000
+      const begun = Date.now()
+
+      const receipt = await deliverBy(proxy.port, parcel, { idleTimeoutMs })
+      const tookMs = Date.now() - begun
+      await proxy.stop()
+
+      const path = receipt.path.replace(`:${proxy.port}/`, `:${rig.port}/`)
+      expect(await rig.read(parcel, { ...receipt, path })).toMatchObject({ sha256: parcel.sha256, sizeBytes: parcel.sizeBytes })
+      expect(tookMs).toBeGreaterThan(idleTimeoutMs)
+    })
+
+    test.each<[Load, string, () => string]>([
+      ['throttled', 'in seconds', () => '17'],
+      ['throttled', 'by a date', () => new Date(Date.now() + 17_000).toUTCString()],
+      ['overloaded', 'in seconds', () => '17'],
+      ['overloaded', 'by a date', () => new Date(Date.now() + 17_000).toUTCString()],
+    ])('tries again where we are %s, after the time the target asks for %s', async (load, _form, retryAfter) => {
+      const busy = await rig.busy(load, retryAfter())
+
+      const error = await failure(deliverBy(busy.port, parcelOf(Buffer.from('x'))))
+      await busy.stop()
+
+      expect(error).toMatchObject({ code: busy.code, permanent: false })
+      if (rig.neverSaysUntilWhen) expect(error.retryAfterMs).toBeUndefined()
+      else expect(Math.abs(error.retryAfterMs! - 16_000)).toBeLessThanOrEqual(1_500)
       expect(await rig.documents()).toEqual([])
     })
 

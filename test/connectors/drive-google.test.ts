@@ -1,10 +1,4 @@
-import { cloudCall } from '../../src/connectors/cloud-call.ts'
-import { createCloudApi } from '../../src/connectors/cloud-api.ts'
 import type { Parcel } from '../../src/connectors/connector.ts'
-import { newFileId } from '../../src/connectors/drive-files.ts'
-import { driveRefusal } from '../../src/connectors/drive-refusal.ts'
-import { beginOrResume, sendChunks } from '../../src/connectors/drive-upload.ts'
-import { createGoogleTokens, driveScope } from '../../src/connectors/google-token.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Said } from '../support/double.ts'
 import { startDriveRig, type DriveRig } from './drive-rig.ts'
@@ -262,46 +256,6 @@ describe('drive, against a double of Google Drive', () => {
     const said = JSON.stringify([error.message, error.answer])
     expect(said).not.toContain('the-key-itself')
     expect(said).toContain('[REDACTED]')
-  })
-
-  test('an upload that an earlier run left is gone on with; a completed one is a success; a lost one begins anew', async () => {
-    const { config, credentials } = rig.target()
-    const context = { ...contextOf(outbound), caCertificate: config.ca_certificate }
-    const token = await createGoogleTokens().take({ account: credentials.service_account, scope: driveScope }, context)
-    const drive = createCloudApi({
-      root: rig.double.rootAt(),
-      takeToken: async () => token,
-      forgetToken: () => {},
-      refusalOf: driveRefusal,
-      secrets: [],
-      context,
-    })
-    const folder = { id: rig.double.folders.shared }
-    const file = { id: await newFileId(drive), exists: false }
-    const parcel = parcelOf(Buffer.alloc(13 * MiB, 'relay'))
-    const { uploadUrl } = await beginOrResume(drive, folder, file, parcel)
-    await cloudCall(
-      uploadUrl,
-      {
-        method: 'PUT',
-        headers: { 'content-range': `bytes 0-${MiB - 1}/${parcel.sizeBytes}` },
-        body: 'relay'.repeat(MiB).slice(0, MiB),
-      },
-      context,
-    )
-
-    const left = await beginOrResume(drive, folder, file, parcel, uploadUrl)
-    expect(left).toEqual({ uploadUrl, nextByte: MiB })
-    await sendChunks(drive, left, parcel, context)
-    expect(files()).toMatchObject([{ id: file.id, sha256: parcel.sha256 }])
-
-    const completed = await beginOrResume(drive, folder, file, parcel, uploadUrl)
-    rig.double.asked.length = 0
-    expect((await sendChunks(drive, completed, parcel, context)).status).toBe(200)
-    expect(rig.double.asked).toEqual([])
-
-    rig.double.sessions.clear()
-    expect(await beginOrResume(drive, folder, { ...file, exists: true }, parcel, uploadUrl)).toMatchObject({ nextByte: 0 })
   })
 
   test.each([

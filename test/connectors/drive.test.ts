@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { statusOf } from '../support/busy-server.ts'
 import { describeConnector } from './conformance.ts'
 import { startDriveRig } from './drive-rig.ts'
 
@@ -8,9 +9,20 @@ describeConnector('drive (against a double)', async () => {
   return {
     connector,
     connectorAt,
+    double: { root: double.rootAt() },
     port: double.port,
     target: (port) => target({ ...(port !== undefined && { port }) }),
     wrongCredentials: target({ account: { private_key: otherKey } }),
+    busy: async (load, retryAfter) => {
+      const status = statusOf(load)
+      const say = {
+        status,
+        headers: { 'retry-after': retryAfter },
+        json: { error: { code: statusOf(load), message: 'Rate Limit Exceeded', errors: [{ reason: 'rateLimitExceeded' }] } },
+      }
+      double.faults.push({ match: /^POST \/upload/, say, times: 1 })
+      return { port: double.port, code: `http_${status}`, stop: async () => {} }
+    },
     missingPlace: { target: target({ config: { folder_id: 'not-there' } }), code: 'folder_missing' },
     secrets: [otherKey, double.keyFile().private_key ?? '', 'drive-token'],
     // its media type only, without parameters

@@ -11,10 +11,11 @@ describeConnector('email', async () => {
     onAuth: ({ username, password }, _session, done) =>
       username === 'relay' && password === 'right-password' ? done(null, { user: 'relay' }) : done(new Error(`${password} is not it`)),
   })
-  server.answerWith({
+  const answersByRule = {
     onRcptTo: ({ address }, _session, done) =>
       address.startsWith('nobody') ? done(Object.assign(new Error('5.1.1 no such mailbox'), { responseCode: 550 })) : done(),
-  })
+  } satisfies Parameters<typeof server.answerWith>[0]
+  server.answerWith(answersByRule)
   const target = (port = server.port, config: object = {}, credentials: object = {}) => ({
     config: email.config.parse({
       host: '127.0.0.1',
@@ -34,6 +35,13 @@ describeConnector('email', async () => {
     port: server.port,
     target,
     wrongCredentials: target(server.port, {}, { password: 'wrong-password' }),
+    busy: async (load) => {
+      const responseCode = { throttled: 451, overloaded: 421 }[load]
+      const answer = Object.assign(new Error('4.7.0 try again later'), { responseCode })
+      server.answerWith({ ...answersByRule, onMailFrom: (_address, _session, done) => done(answer) })
+      return { port: server.port, code: `smtp_${responseCode}`, stop: async () => server.answerWith(answersByRule) }
+    },
+    neverSaysUntilWhen: true,
     missingPlace: { target: target(server.port, { to: ['invoices@acme.example', 'nobody@acme.example'] }), code: 'recipient_refused' },
     secrets: ['right-password', 'wrong-password', Buffer.from('\0relay\0wrong-password').toString('base64')],
     keepsContentType: true,

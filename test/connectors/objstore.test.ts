@@ -8,6 +8,7 @@ import {
   AbortMultipartUploadCommand,
 } from '@aws-sdk/client-s3'
 import { objstore } from '../../src/connectors/objstore.ts'
+import { startBusyServer } from '../support/busy-server.ts'
 import { startS3Server } from '../support/s3-server.ts'
 import { describeConnector } from './conformance.ts'
 
@@ -39,6 +40,12 @@ describeConnector('objstore', async () => {
     port: server.port,
     target,
     wrongCredentials: target(server.port, {}, { secret_access_key: 'not-the-secret' }),
+    busy: (load, retryAfter) =>
+      startBusyServer(
+        load,
+        { 'retry-after': retryAfter, 'content-type': 'application/xml' },
+        '<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>',
+      ),
     missingPlace: { target: target(server.port, { bucket: 'not-there' }), code: 'bucket_missing' },
     secrets: ['not-the-secret', server.secretAccessKey],
     keepsContentType: true,

@@ -3,6 +3,7 @@ import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import { sftp } from '../../src/connectors/sftp.ts'
+import { startClosingServer } from '../support/busy-server.ts'
 import { startSshd } from '../support/sshd.ts'
 import { describeConnector } from './conformance.ts'
 
@@ -22,6 +23,8 @@ describeConnector('sftp', async () => {
     port: server.port,
     target,
     wrongCredentials: target(server.port, {}, { private_key: stranger.private }),
+    busy: startClosingServer,
+    neverSaysUntilWhen: true,
     missingPlace: { target: target(server.port, { directory: 'not-there' }), code: 'directory_missing' },
     secrets: [stranger.private.split('\n')[1] ?? '', server.privateKey],
     keepsContentType: false,

@@ -1,9 +1,4 @@
-import { Readable } from 'node:stream'
-import { cloudCall } from '../../src/connectors/cloud-call.ts'
 import type { Parcel } from '../../src/connectors/connector.ts'
-import { createCloudApi } from '../../src/connectors/cloud-api.ts'
-import { graphRefusal } from '../../src/connectors/graph-refusal.ts'
-import { beginOrResume, sendFragments } from '../../src/connectors/graph-upload.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Said } from '../support/double.ts'
 import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
@@ -176,50 +171,6 @@ describe('teamsite, against a double of Microsoft Graph', () => {
     const said = JSON.stringify([error.message, error.answer])
     for (const secret of ['the-key-itself', rig.double.application.clientSecret]) expect(said).not.toContain(secret)
     expect(said).toContain('[REDACTED]')
-  })
-
-  test('an upload that an earlier run left is gone on with; one that is not known any more begins anew', async () => {
-    const { ca_certificate: caCertificate } = rig.target().config
-    const context = { ...contextOf(outbound), caCertificate }
-    const form = new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: rig.double.application.clientId,
-      client_secret: rig.double.application.clientSecret,
-      scope: rig.double.scope,
-    })
-    const token = await cloudCall(
-      `${rig.double.rootAt()}/${rig.double.application.tenantId}/oauth2/v2.0/token`,
-      { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() },
-      context,
-    )
-    const { access_token: accessToken } = JSON.parse(token.text) as { access_token: string }
-    const graph = createCloudApi({
-      root: `${rig.double.rootAt()}/v1.0`,
-      refusalOf: graphRefusal,
-      takeToken: async () => accessToken,
-      forgetToken: () => {},
-      secrets: [],
-      context,
-    })
-    const file = '/drives/b!drive0/root:/resumed.bin'
-    const bytes = Buffer.alloc(13 * MiB, 'relay')
-    const parcel = parcelOf(bytes)
-
-    const { uploadUrl } = await beginOrResume(graph, file)
-    await graph.callSession(uploadUrl, {
-      method: 'PUT',
-      headers: { 'content-length': String(10 * MiB), 'content-range': `bytes 0-${10 * MiB - 1}/${bytes.length}` },
-      body: Readable.from([bytes.subarray(0, 10 * MiB)]),
-    })
-    const left = await beginOrResume(graph, file, uploadUrl)
-    expect(left).toEqual({ uploadUrl, nextByte: 10 * MiB })
-    const progress: number[] = []
-    await sendFragments(graph, left, parcel, { signal: context.signal, onProgress: (sent) => progress.push(sent) })
-    expect(rig.double.find('Documents', 'resumed.bin')).toMatchObject({ sha256: parcel.sha256 })
-    expect(progress[0]).toBeGreaterThan(10 * MiB)
-    expect(progress.at(-1)).toBe(bytes.length)
-
-    expect(await beginOrResume(graph, file, uploadUrl)).toMatchObject({ nextByte: 0 })
   })
 
   test.each([

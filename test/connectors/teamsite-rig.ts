@@ -1,3 +1,4 @@
+import { createEntraTokens } from '../../src/connectors/entra-token.ts'
 import { createTeamsite } from '../../src/connectors/teamsite.ts'
 import { microsoftClouds } from '../../src/connectors/teamsite-target.ts'
 import { createAuthority } from '../support/certificates.ts'
@@ -5,14 +6,17 @@ import { startGraphDouble } from '../support/graph-double.ts'
 
 export type TeamsiteRig = Awaited<ReturnType<typeof startTeamsiteRig>>
 
-/** The connector as it is, only that Microsoft's hosts are those of the double. */
+/** The connector as it is, only that Microsoft's hosts are those of a double. */
+export const teamsiteAt = (root: string, scope: string) => {
+  const cloud = { authorityHost: root, graphRoot: root, scope }
+  const clouds = Object.fromEntries(Object.keys(microsoftClouds).map((name) => [name, cloud])) as typeof microsoftClouds
+  return createTeamsite(createEntraTokens(), clouds)
+}
+
 export const startTeamsiteRig = async () => {
   const authority = await createAuthority()
   const double = await startGraphDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
-  const connectorAt = (port?: number) => {
-    const cloud = { authorityHost: double.rootAt(port), graphRoot: double.rootAt(port), scope: double.scope }
-    return createTeamsite(Object.fromEntries(Object.keys(microsoftClouds).map((name) => [name, cloud])) as typeof microsoftClouds)
-  }
+  const connectorAt = (port?: number) => teamsiteAt(double.rootAt(port), double.scope)
   const connector = connectorAt()
   const target = (config: object = {}, credentials: object = {}) => ({
     config: connector.config.parse({

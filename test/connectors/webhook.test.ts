@@ -1,4 +1,5 @@
 import { webhook } from '../../src/connectors/webhook.ts'
+import { startBusyServer } from '../support/busy-server.ts'
 import { startHttpTarget, type Arrival } from '../support/http-target.ts'
 import { describeConnector } from './conformance.ts'
 
@@ -24,6 +25,7 @@ describeConnector('webhook', async () => {
     port: server.port,
     target,
     wrongCredentials: target(server.port, {}, { bearer_token: 'wrong-token' }),
+    busy: (load, retryAfter) => startBusyServer(load, { 'retry-after': retryAfter }, 'later'),
     missingPlace: { target: target(server.port, { url: `${server.origin}/nowhere` }), code: 'http_404' },
     secrets: ['right-token', 'wrong-token', 'signing-secret'],
     keepsContentType: true,

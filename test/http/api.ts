@@ -27,7 +27,7 @@ import { createContract, readOpenApi } from './contract.ts'
 const objectStorage: Connector<{ bucket: string }, { secret_access_key: string }> = {
   kind: 'objstore',
   config: z.strictObject({ bucket: z.string(), region: z.string(), prefix: z.string().optional() }),
-  credentials: z.strictObject({ access_key_id: z.string(), secret_access_key: z.string() }),
+  credentials: z.strictObject({ access_key_id: z.string(), secret_access_key: z.string().meta({ secret: true }) }),
   deliver: () => Promise.reject(new Error('not in this test')),
   probe: async ({ config, credentials }) => {
     if (config.bucket === 'missing') {

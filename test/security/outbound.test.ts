@@ -7,89 +7,10 @@ import { webhook } from '../../src/connectors/webhook.ts'
 import { createAddressJudge } from '../../src/security/address.ts'
 import { BlockedAddressError, createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, parcelOf } from '../connectors/parcels.ts'
+import { guardedHosts, shutHosts } from '../support/addresses.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 
 const everyPrivateRange = ['127.0.0.0/8', '::1/128', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7']
-
-// never, whatever the allow-list says
-const shut = [
-  'http://169.254.169.254/latest/meta-data/',
-  'http://169.254.169.254./',
-  'http://169.254.170.2/',
-  'http://169.254.0.1/',
-  'http://2852039166/',
-  'http://0xa9fea9fe/',
-  'http://0251.0376.0251.0376/',
-  'http://0xa9.0xfe.0xa9.0xfe/',
-  'http://169.254.43518/',
-  'http://169.16689662/',
-  'http://[::ffff:169.254.169.254]/',
-  'http://[::ffff:a9fe:a9fe]/',
-  'http://[0:0:0:0:0:ffff:a9fe:a9fe]/',
-  'http://[::ffff:0:169.254.169.254]/',
-  'http://[::169.254.169.254]/',
-  'http://[64:ff9b::a9fe:a9fe]/',
-  'http://[64:ff9b::169.254.169.254]/',
-  'http://[64:ff9b:1::a9fe:a9fe]/',
-  'http://[2002:a9fe:a9fe::]/',
-  'http://[2002:7f00:1::]/',
-  'http://[2001:0:a9fe:a9fe::1]/',
-  'http://[fd00:ec2::254]/',
-  'http://[fd20:ce::254]/',
-  'http://[fe80::1]/',
-  'http://[fe80::a9fe:a9fe]/',
-  'http://[fec0::1]/',
-  'http://[::]/',
-  'http://[::ffff:127.0.0.1]/',
-  'http://[::ffff:7f00:1]/',
-  'http://[::127.0.0.1]/',
-  'http://[::7f00:1]/',
-  'http://[64:ff9b::7f00:1]/',
-  'http://[ff02::1]/',
-  'http://[2001:db8::1]/',
-  'http://[100::1]/',
-  'http://0.0.0.0/',
-  'http://0/',
-  'http://0.1.2.3/',
-  'http://100.100.100.200/',
-  'http://168.63.129.16/',
-  'http://192.0.0.192/',
-  'http://192.0.2.1/',
-  'http://192.88.99.1/',
-  'http://198.18.0.1/',
-  'http://198.51.100.1/',
-  'http://203.0.113.1/',
-  'http://224.0.0.1/',
-  'http://239.255.255.250/',
-  'http://240.0.0.1/',
-  'http://255.255.255.255/',
-]
-
-// by the allow-list only
-const guarded = [
-  'http://127.0.0.1/',
-  'http://127.1/',
-  'http://2130706433/',
-  'http://0x7f.1/',
-  'http://0x7f000001/',
-  'http://0177.0.0.1/',
-  'http://017700000001/',
-  'http://127.0.0.1./',
-  'http://127.255.255.254/',
-  'http://localhost/',
-  'http://LOCALHOST/',
-  'http://①②⑦.⓪.⓪.①/',
-  'http://[::1]/',
-  'http://[0000::0001]/',
-  'http://10.0.0.1/',
-  'http://10.255.255.255/',
-  'http://172.16.0.1/',
-  'http://172.31.255.255/',
-  'http://192.168.0.1/',
-  'http://100.64.0.1/',
-  'http://[fc00::1]/',
-  'http://[fd12:3456::1]/',
-]
 
 const attempt = async (url: string, allowedCidrs: string[]): Promise<unknown> => {
   const outbound = createOutboundGuard({ allowedCidrs })
@@ -111,19 +32,17 @@ describe('the outbound guard', () => {
   })
   afterAll(() => server.stop())
 
-  test.each(shut)('never reaches %s, not even where every private range is allowed', async (url) => {
+  test.each(shutHosts)('never reaches %s, not even where every private range is allowed', async (host) => {
     for (const cidrs of [[], everyPrivateRange]) {
-      const error = await attempt(url, cidrs)
+      const error = await attempt(`http://${host}/`, cidrs)
       expect(error).toBeInstanceOf(DeliveryError)
       expect(error).toMatchObject({ code: 'blocked_address', permanent: true, answer: undefined })
     }
   })
 
-  test.each(guarded)('reaches %s by the allow-list only', async (url) => {
-    const at = new URL(url)
-    at.port = String(server.port)
+  test.each(guardedHosts)('reaches %s by the allow-list only', async (host) => {
     const before = server.connections()
-    expect(await attempt(at.href, [])).toMatchObject({ code: 'blocked_address' })
+    expect(await attempt(`http://${host}:${server.port}/`, [])).toMatchObject({ code: 'blocked_address' })
     expect(server.connections()).toBe(before)
   })
 

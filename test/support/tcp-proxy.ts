@@ -1,13 +1,19 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 
 export interface TcpProxy {
   port: number
   stop(): Promise<void>
 }
 
-/** Stands between a client and a server, and after so many bytes of the client cuts the line, or holds it and passes nothing on. */
-export const startTcpProxy = async (targetPort: number, fault: { kind: 'cut' | 'stall'; afterBytes: number }): Promise<TcpProxy> => {
+type Fault =
+  | { kind: 'cut' | 'stall'; afterBytes: number }
+  /** Each connection by itself. */
+  | { kind: 'slow'; bytesPerSecond: number; answerBytesPerSecond: number }
+
+/** Stands between a client and a server, and after so many bytes of the client cuts the line, or holds it and passes nothing on; or is slow. */
+export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<TcpProxy> => {
   const sockets = new Set<Socket>()
   // of all connections together: an upload in parts uses several
   let passed = 0
@@ -17,6 +23,13 @@ export const startTcpProxy = async (targetPort: number, fault: { kind: 'cut' | '
       sockets.add(socket)
       socket.on('error', () => {})
       socket.on('close', () => sockets.delete(socket))
+    }
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => client.destroy())
+    if (fault.kind === 'slow') {
+      void drip(client, upstream, fault.bytesPerSecond)
+      void drip(upstream, client, fault.answerBytesPerSecond)
+      return
     }
     client.on('data', (chunk: Buffer) => {
       passed += chunk.length
@@ -34,8 +47,6 @@ export const startTcpProxy = async (targetPort: number, fault: { kind: 'cut' | '
     })
     upstream.on('drain', () => passed <= fault.afterBytes && client.resume())
     upstream.on('data', (chunk: Buffer) => client.write(chunk))
-    client.on('close', () => upstream.destroy())
-    upstream.on('close', () => client.destroy())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -46,5 +57,22 @@ export const startTcpProxy = async (targetPort: number, fault: { kind: 'cut' | '
       server.close()
       await once(server, 'close')
     },
+  }
+}
+
+const pieceMs = 4
+
+const drip = async (from: Socket, to: Socket, bytesPerSecond: number) => {
+  const pieceBytes = Math.ceil((bytesPerSecond * pieceMs) / 1_000)
+  try {
+    for await (const chunk of from as AsyncIterable<Buffer>) {
+      for (let at = 0; at < chunk.length; at += pieceBytes) {
+        to.write(chunk.subarray(at, at + pieceBytes))
+        await pause(pieceMs)
+      }
+    }
+    to.end()
+  } catch {
+    // one side has gone, and takes the other along
   }
 }
