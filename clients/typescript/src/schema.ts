@@ -3234,12 +3234,14 @@ export interface operations {
                                 request_at: string;
                                 request_body_truncated: boolean;
                                 request_content_length: number;
-                                request_content_type: string | null;
+                                /** @description Empty where the request named none */
+                                request_content_type: string;
                                 /** Format: date-time */
                                 response_at: string;
                                 response_body_truncated: boolean;
                                 response_content_length: number;
-                                response_content_type: string | null;
+                                /** @description Empty where the answer named none */
+                                response_content_type: string;
                                 source_ip: string;
                                 status_code: number;
                                 uri: string;
@@ -3298,7 +3300,8 @@ export interface operations {
                                 request_body_preview: string | null;
                                 request_body_truncated: boolean;
                                 request_content_length: number;
-                                request_content_type: string | null;
+                                /** @description Empty where the request named none */
+                                request_content_type: string;
                                 request_headers: {
                                     [key: string]: string;
                                 };
@@ -3307,7 +3310,8 @@ export interface operations {
                                 response_body_preview: string | null;
                                 response_body_truncated: boolean;
                                 response_content_length: number;
-                                response_content_type: string | null;
+                                /** @description Empty where the answer named none */
+                                response_content_type: string;
                                 response_headers: {
                                     [key: string]: string;
                                 };
