@@ -29,18 +29,17 @@ export const createAttempts = (db: Database) => ({
       .first()
     if (!document) return undefined
     const query = db('delivery_attempts')
-      .join('destinations', 'destinations.id', 'delivery_attempts.destination_id')
       .where({ document_id: documentId })
-      .where('delivery_attempts.id', '>=', idPrefixAt(new Date(document.received_at.getTime() - clockSkewMs)))
-      .orderBy('delivery_attempts.id')
+      .where('id', '>=', idPrefixAt(new Date(document.received_at.getTime() - clockSkewMs)))
+      .orderBy('id')
     return pageOf<Attempt>(query, columnsOf(db), page)
   },
 })
 
 const columnsOf = (db: Database) => [
-  'delivery_attempts.id',
+  'id',
   'destination_id as destinationId',
-  'destinations.name as destinationName',
+  db.raw(`(select name from destinations where destinations.id = destination_id) as "destinationName"`),
   'number',
   'started_at as startedAt',
   'duration_ms as durationMs',

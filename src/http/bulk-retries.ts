@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { createBulkRetries, type BulkRetry } from '../db/bulk-retries.ts'
 import type { Database } from '../db/database.ts'
+import { createDestinations } from '../db/destinations.ts'
 import type { Workflow } from '../db/planned-documents.ts'
 import { AppError } from '../errors.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from './faults.ts'
+import { notFound, validationFailed } from './faults.ts'
 import { dateFrom, dateTo, idParams, one, timestamp } from './schemas.ts'
 
 export interface BulkRetryDeps {
@@ -42,6 +43,7 @@ const present = ({ id, ...attributes }: BulkRetry) => ({ data: { id, type: 'bulk
 
 export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpoint[] => {
   const bulkRetries = createBulkRetries(db, config)
+  const destinations = createDestinations(db)
   const show = async (workspaceId: string, id: string) => {
     const found = await bulkRetries.find(workspaceId, id)
     if (!found) throw notFound()
@@ -54,18 +56,26 @@ export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpo
       path: '/documents/retry',
       level: 'member',
       audit: 'document.retried',
-      summary: 'Retries every failed delivery that the filters match, in the background; a dry run (200) only counts them',
+      summary: 'Retries every failed delivery that the filters match, in the background; a dry run only counts them',
       body: z.strictObject({
-        dry_run: z.boolean().default(false),
-        repo_id: z.string().optional(),
-        destination_id: z.string().optional(),
+        dry_run: z.boolean().default(false).describe('Only counts what would be retried'),
+        repo_id: z.string().optional().describe('Documents of this repository only'),
+        destination_id: z.string().optional().describe('Deliveries to this destination only'),
         date_from: dateFrom,
         date_to: dateTo,
       }),
       response,
       status: 202,
-      statusOf: ({ data }) => (data.attributes.status === 'dry_run' ? 200 : 202),
+      alternative: {
+        status: 200,
+        description: 'A dry run: how much would be retried now',
+        appliesTo: ({ data }) => data.attributes.status === 'dry_run',
+      },
       handle: async ({ body: { dryRun, ...filter } }, { workspaceId, actor }) => {
+        const { destinationId } = filter
+        if (destinationId !== undefined && !(await destinations.find(workspaceId, destinationId))) {
+          throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
+        }
         if (dryRun) {
           const matched = await bulkRetries.count(workspaceId, filter)
           const attributes = { filter, ...matched, retriedDocuments: 0, retriedDeliveries: 0, createdAt: null, endedAt: null }
@@ -95,6 +105,7 @@ export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpo
       summary: 'Stops a bulk retry before its next document; what it has retried stays so',
       params: idParams,
       response,
+      conflict: 'It has ended already',
       status: 200,
       handle: async ({ params: { id } }, { workspaceId }) => {
         const { data } = await show(workspaceId, id)

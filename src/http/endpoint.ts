@@ -60,8 +60,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
   status: number
   /** When a request that is right by itself is answered 409; no such answer without it. */
   conflict?: string
-  /** Where it says more than whether there was a success. */
-  statusOf?(answer: Answer<Response>): number
+  /** Answers that are a success of another status. */
+  alternative?: { status: number; description: string; appliesTo(answer: Answer<Response>): boolean }
   /** Takes and gives our names (camelCase); the schemas hold the wire's. */
   handle(
     input: { params: InsideOf<Params>; query: InsideOf<Query>; body: InsideOf<Body> },
@@ -70,8 +70,8 @@ interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body
 }
 
 /** An endpoint of any input and output: what the table holds, from which routes and the API's document are made. */
-export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle' | 'statusOf'> & {
-  statusOf?(answer: unknown): number
+export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle' | 'alternative'> & {
+  alternative?: { status: number; description: string; appliesTo(answer: unknown): boolean }
   handle(input: { params: unknown; query: unknown; body: unknown }, context: RequestContext): Promise<unknown>
 }
 
@@ -138,7 +138,7 @@ const serve =
     context.res.once('close', () => hangUp.abort())
     const answer = await definition.handle({ params, query, body }, { actor, workspaceId: actor.workspace.id, signal: hangUp.signal })
 
-    context.status = definition.statusOf?.(answer) ?? definition.status
+    context.status = definition.alternative?.appliesTo(answer) ? definition.alternative.status : definition.status
     context.set('cache-control', 'no-store')
     if (definition.response === 'none') context.body = null
     else if (definition.response === 'bytes') await answerBytes(context, answer as Download)

@@ -79,13 +79,13 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     return schema
   }
 
-  const successOf = ({ response, summary }: Endpoint) => {
+  const successOf = (response: Endpoint['response'], description: string) => {
     if (response === 'none') return { description: 'Done; nothing to say', headers: requestIdHeader }
     if (typeof response !== 'string') {
-      return { description: summary, headers: requestIdHeader, content: { 'application/json': { schema: schemaOf(response, 'response') } } }
+      return { description, headers: requestIdHeader, content: { 'application/json': { schema: schemaOf(response, 'response') } } }
     }
     const headers = { ...requestIdHeader, 'content-disposition': { required: true, schema: { type: 'string' } } }
-    return { description: summary, headers, content: { [mediaTypes[response] ?? '*/*']: { schema: stream } } }
+    return { description, headers, content: { [mediaTypes[response] ?? '*/*']: { schema: stream } } }
   }
 
   const requestBodyOf = (body: z.ZodType): Operation['requestBody'] => {
@@ -94,7 +94,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
   }
 
   const operationOf = (endpoint: Endpoint): Operation => {
-    const { method, path, summary, level, audit, params, query, body, response, status } = endpoint
+    const { method, path, summary, level, audit, params, query, body, response, status, alternative } = endpoint
     const answer = typeof response === 'string' ? undefined : schemaOf(response, 'response')
     const isList = ((answer?.properties ?? {}) as Record<string, JsonSchema>)['data']?.type === 'array'
     const id = operationId(method, path, isList)
@@ -112,7 +112,11 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
         ...(query ? parametersOf('query', schemaOf(query, 'request')) : []),
       ],
       ...(body && { requestBody: requestBodyOf(body) }),
-      responses: { [status]: successOf(endpoint), ...refusalsOf(endpoint) },
+      responses: {
+        [status]: successOf(response, summary),
+        ...(alternative && { [alternative.status]: successOf(response, alternative.description) }),
+        ...refusalsOf(endpoint),
+      },
     }
   }
 

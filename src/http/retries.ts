@@ -22,7 +22,7 @@ export interface RetryDeps {
 
 const response = one(resource('document', documentAttributes.omit({ comp_id: true, content_type: true, size_bytes: true })))
 
-const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId) })
+const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('The destination that it goes to') })
 
 const refusals: Record<Unretried['status'], string> = {
   pending: 'This delivery is on its way: there is nothing to retry.',
@@ -51,6 +51,7 @@ export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): E
       summary: 'Retries every failed delivery of a document, with a fresh retry budget; what was delivered is not delivered again',
       params: idParams,
       response,
+      conflict: 'None of its deliveries has failed, or only such whose destination is deleted',
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
         const retried = await retries.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
@@ -69,6 +70,7 @@ export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): E
       summary: 'Retries one delivery that has failed, was left behind, or is held by nothing any more',
       params: deliveryParams,
       response,
+      conflict: 'It is on its way, has been made, was cancelled, or is held by an inactive connection',
       status: 200,
       handle: async ({ params: { id, destinationId } }, { workspaceId, actor }) => {
         const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }

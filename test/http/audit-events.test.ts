@@ -1,9 +1,12 @@
 import { createKey, revokeKey } from '../../src/commands/key.ts'
+import { createBulkRetries } from '../../src/db/bulk-retries.ts'
 import { createWorkspaces } from '../../src/db/workspaces.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { testConfig } from '../support/factories.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { objstore, startApi, wire, type Answer, type Api, type Tenant } from './api.ts'
+import { insertDocument } from './documents-in.ts'
 
 /** Changes that are no event of the contract, and why that is right. */
 const silent: Record<string, string> = {
@@ -11,12 +14,12 @@ const silent: Record<string, string> = {
   'PUT /documents/by-doc-id/:repo_id/:doc_id/metadata': 'the contract has no event for what a document is about',
   'POST /destinations/test': 'a trial changes nothing',
   'POST /requests/:id/replay': 'the contract has no event for it: what is replayed is captured, and marked as such',
+  'POST /bulk-retries/:id/cancel': 'the contract has no event for it: what it had retried until then has an entry each',
   'POST /destinations/:id/test': 'a trial changes nothing that anybody has configured',
 }
 
 /** Events that do not come from this API. */
 const elsewhere: Partial<Record<AuditEvent, string>> = {
-  'document.retried': 'a retry of a document',
   'rfc.call': 'the bridge',
 }
 
@@ -62,6 +65,14 @@ const created = async (path: string, body: unknown): Promise<string> => (await c
 const repository = { make: () => created('/repositories', { repo_id: `R${Math.random()}`.slice(0, 12), name: 'Invoices' }) }
 const certificateOf = (repositoryId: string, status = 'inactive') =>
   created(`/repositories/${repositoryId}/certificates`, { auth_id: 'CN=TST', certificate: signer.pem, status })
+
+/** A document that has failed, with what it needs. */
+const failed = async (repoId: string) => {
+  const { repositoryId, destinationId, connectionId } = await wire(acme, repoId)
+  const deliveries = [{ destinationId, connectionId, status: 'failed' as const }]
+  const row = { workspaceId: acme.id, repositoryId, repoId, docId: 'DOC1', status: 'failed' as const, deliveries }
+  return { destinationId, subjectId: await insertDocument(database.db, row) }
+}
 
 interface Row {
   endpoint: string
@@ -215,6 +226,36 @@ const rows: Row[] = [
       return { subjectId, change: () => call('DELETE', `/connections/${subjectId}`) }
     },
     recorded: [{ event: 'connection.deleted', description: 'The connection From A7 was deleted.' }],
+  },
+  {
+    endpoint: 'POST /documents/:id/retry',
+    prepare: async () => {
+      const { subjectId } = await failed('A8')
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}/retry`) }
+    },
+    recorded: [{ event: 'document.retried', description: 'The document A8/DOC1/data was retried to Bucket of A8.' }],
+  },
+  {
+    endpoint: 'POST /documents/:id/deliveries/:destinationId/retry',
+    prepare: async () => {
+      const { subjectId, destinationId } = await failed('A9')
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}/deliveries/${destinationId}/retry`) }
+    },
+    recorded: [{ event: 'document.retried', description: 'The document A9/DOC1/data was retried to Bucket of A9.' }],
+  },
+  {
+    endpoint: 'POST /documents/retry',
+    prepare: async () => {
+      const { subjectId } = await failed('AA')
+      const change = async () => {
+        const answer = await call('POST', '/documents/retry', { repo_id: 'AA' })
+        // what its workflow does
+        await createBulkRetries(database.db, testConfig()).retryPage(answer.json.data.id, 10, () => {})
+        return answer
+      }
+      return { subjectId, change }
+    },
+    recorded: [{ event: 'document.retried', description: 'The document AA/DOC1/data was retried to Bucket of AA.' }],
   },
   {
     endpoint: 'POST /api-keys',

@@ -182,6 +182,7 @@ describe('a bulk retry', () => {
     expect((await retryAll({}, { key: acme.keys.member })).status).toBe(202)
     expect((await retryAll({ status: 'failed' })).status).toBe(400)
     expect((await retryAll({ dry_run: 'yes' })).status).toBe(400)
+    expect((await retryAll({ destination_id: newId() })).json.error.details).toMatchObject([{ path: 'destination_id' }])
     const id = await begun()
     expect((await other.call('GET', `/bulk-retries/${id}`)).status).toBe(404)
     expect((await other.call('POST', `/bulk-retries/${id}/cancel`)).status).toBe(404)

@@ -44,6 +44,13 @@ export const createResources = ({ db, store, certificate }: World) => {
     return insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId: 'Z1', contentId: content.id })
   }
 
+  const failedDelivery = async (tenant: Tenant) => {
+    const [repositoryId, destinationId, connectionId] = [await repository(tenant), await destination(tenant), await connection(tenant)]
+    const deliveries = [{ destinationId, connectionId, status: 'failed' as const }]
+    const id = await insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId: 'Z1', status: 'failed', deliveries })
+    return { id, destinationId }
+  }
+
   const member = async (tenant: Tenant) => {
     const id = newId()
     await db('members').insert({ id, workspace_id: tenant.id, email: `${id}@example.com`, name: 'A' })
@@ -100,12 +107,15 @@ export const createResources = ({ db, store, certificate }: World) => {
       return { repo_id: repoId, doc_id: docId }
     },
     '/documents/{id}': async (tenant) => ({ id: await document(tenant) }),
+    '/documents/{id}/deliveries/{destinationId}': failedDelivery,
+    '/bulk-retries/{id}': async (tenant) => ({ id: await create(tenant, '/documents/retry', {}) }),
     '/requests/{id}': async (tenant) => ({ id: await request(tenant) }),
     '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
   }
 
   const byAttribute: Record<string, (tenant: Tenant) => Promise<string>> = {
     repository_ids: repository,
+    destination_id: destination,
     destination_ids: destination,
     user_id: member,
   }

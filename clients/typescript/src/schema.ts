@@ -419,7 +419,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Retries every failed delivery that the filters match, in the background; a dry run (200) only counts them
+         * Retries every failed delivery that the filters match, in the background; a dry run only counts them
          * @description Needs a key of level `member`. A success is in the audit log as `document.retried`.
          */
         post: operations["retryDocuments"];
@@ -1811,6 +1811,8 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            /** @description It has ended already */
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2558,6 +2560,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The destination that it goes to */
                 destinationId: string;
                 /** @description The id of the resource */
                 id: string;
@@ -2603,6 +2606,8 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            /** @description It is on its way, has been made, was cancelled, or is held by an inactive connection */
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2657,6 +2662,8 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            /** @description None of its deliveries has failed, or only such whose destination is deleted */
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2747,15 +2754,56 @@ export interface operations {
                     date_from?: string;
                     /** @description Up to and with here; a mere date means its last moment, in UTC */
                     date_to?: string;
+                    /** @description Deliveries to this destination only */
                     destination_id?: string;
-                    /** @default false */
+                    /**
+                     * @description Only counts what would be retried
+                     * @default false
+                     */
                     dry_run?: boolean;
+                    /** @description Documents of this repository only */
                     repo_id?: string;
                 };
             };
         };
         responses: {
-            /** @description Retries every failed delivery that the filters match, in the background; a dry run (200) only counts them */
+            /** @description A dry run: how much would be retried now */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            attributes: {
+                                /** Format: date-time */
+                                created_at: string | null;
+                                /** Format: date-time */
+                                ended_at: string | null;
+                                filter: {
+                                    /** Format: date-time */
+                                    date_from?: string;
+                                    /** Format: date-time */
+                                    date_to?: string;
+                                    destination_id?: string;
+                                    repo_id?: string;
+                                };
+                                matched_deliveries: number;
+                                matched_documents: number;
+                                retried_deliveries: number;
+                                retried_documents: number;
+                                /** @enum {string} */
+                                status: "dry_run" | "running" | "completed" | "cancelled";
+                            };
+                            id: string | null;
+                            /** @constant */
+                            type: "bulk_retry";
+                        };
+                    };
+                };
+            };
+            /** @description Retries every failed delivery that the filters match, in the background; a dry run only counts them */
             202: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
