@@ -156,6 +156,14 @@ export const environment = z.object({
   HELD_CHECK_INTERVAL_MS: integer(60_000, 1_000, 'How often held deliveries are looked for whose connection is active or gone'),
   UPKEEP_INTERVAL_MS: integer(3_600_000, 1_000, 'How often partitions are made ahead, and bytes removed that belong to nothing'),
 
+  RETENTION_ATTEMPTS_DAYS: integer(
+    365,
+    1,
+    'How long the attempts of deliveries are kept; what a workspace decides itself is in its settings',
+  ),
+  RETENTION_BATCH_SIZE: integer(5_000, 1, 'Rows that retention removes by one statement'),
+  RETENTION_LOCK_TIMEOUT_MS: integer(1_000, 10, 'How long retention waits for a table that it may drop, and others behind it'),
+
   EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'How long an embedded server may take until it answers'),
   EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'How long an embedded server may take to stop before it is killed'),
   EMBEDDED_DOWNLOAD_TIMEOUT_MS: integer(60_000, 1_000, 'How long fetching a program for the embedded stack may take'),

@@ -10,5 +10,5 @@ const { runChore } = proxyActivities<ChoreActivities>({
 
 /** One run of a chore, started by its schedule. */
 export async function chore(name: string): Promise<string> {
-  return runChore(name)
+  return runChore({ name, atMs: Date.now() })
 }

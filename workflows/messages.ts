@@ -129,7 +129,7 @@ export interface BatchActivities {
 
 export interface ChoreActivities {
   /** @returns what was done, in words */
-  runChore(name: string): Promise<string>
+  runChore(run: { name: string; atMs: number }): Promise<string>
 }
 
 interface BulkRetryRef {

@@ -20,24 +20,34 @@ const partitionName = (table: string, step: 'day' | 'month', from: Date) =>
     .slice(0, step === 'day' ? 10 : 7)
     .replaceAll('-', '')}`
 
+interface Partition {
+  name: string
+  /** Where its ids end: the first ten characters of a ULID, exclusive. */
+  to: string
+}
+
+export const listPartitions = async (db: Database, table: string): Promise<Partition[]> => {
+  const { rows } = await db.raw<{ rows: Partition[] }>(
+    `
+    select child.relname as name, substring(pg_get_expr(child.relpartbound, child.oid) from 'TO \\(''(\\w+)''\\)') as to
+    from pg_inherits
+    join pg_class child on child.oid = pg_inherits.inhrelid
+    where pg_inherits.inhparent = to_regclass(?)
+    order by child.relname
+    `,
+    [table],
+  )
+  return rows
+}
+
 /**
  * Makes the partitions of now and of the time ahead, each bounded by the ULIDs of its first and last moment. Run it at least
  * weekly: a row with no partition to go to is refused. A new table is attached, not created in place, because attaching lets
  * readers and writers of the other partitions go on.
  */
 export const ensurePartitions = async (db: Database, now: Date): Promise<void> => {
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(
-    `
-    select child.relname as name
-    from pg_inherits
-    join pg_class child on child.oid = pg_inherits.inhrelid
-    where pg_inherits.inhparent::regclass::text = any (?)
-  `,
-    [partitionedTables.map(({ table }) => table)],
-  )
-  const existing = new Set(rows.map((row) => row.name))
-
   for (const { table, step, ahead } of partitionedTables) {
+    const existing = new Set((await listPartitions(db, table)).map(({ name }) => name))
     for (let offset = 0; offset <= ahead; offset += 1) {
       const from = startOf(step, now, offset)
       const name = partitionName(table, step, from)
