@@ -83,7 +83,7 @@ export const startApi = async (config: Config, log: Log): Promise<Running & List
         captures.metrics,
       ),
       receiver.middleware,
-      createBridge({ db, config, log, keyRing, outbound, authenticator }),
+      createBridge({ db, config, log, keyRing, outbound, authenticator, captures }),
       createReference(config),
       createDownloads({ db, contents: stores, links: createDownloadLinks(config.RELAY_SECRET_KEYS), log }),
       createApi({

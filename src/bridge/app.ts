@@ -1,31 +1,36 @@
 import type { Context, Middleware } from 'koa'
 import { z } from 'zod'
+import type { CaptureQueue } from '../capture/queue.ts'
 import type { Config } from '../config.ts'
+import { record } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { functionName, rfcCredentials } from '../domain/rfc-settings.ts'
 import { workspaceSettings } from '../domain/settings.ts'
 import { AppError } from '../errors.ts'
-import { readJson } from '../http/body.ts'
+import { checkIsJson, parseJson, readBytes } from '../http/body.ts'
 import { answerErrors } from '../http/errors.ts'
 import { bodyRefusal } from '../http/faults.ts'
 import type { Log } from '../log.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { allows } from '../security/levels.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
+import { createExchange } from './exchange.ts'
+import { followLink } from './object-link.ts'
 import { callFunction, type RfcClientDeps, type RfcTarget } from './rfc-client.ts'
-import type { RfcValue } from './soap.ts'
+import type { RfcCall, RfcValue } from './soap.ts'
 
 export interface BridgeDeps {
   db: Database
   authenticator: Authenticator
   keyRing: KeyRing
+  captures: Pick<CaptureQueue, 'passingBody' | 'add'>
   outbound: RfcClientDeps['outbound']
   config: RfcClientDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
   log: Log
 }
 
-const ownPath = /^\/bridge\/([^/]+)\/([^/]+)\/rfc\/([^/]+)$/
+const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/rfc\/([^/]+))?$/
 const level = 'member'
 
 // in whatever case: ABAP knows none
@@ -40,44 +45,67 @@ const callBody = z.strictObject({
   tables: z.record(parameterName, z.array(value)).default({}),
 })
 
-/** Remote function calls over SOAP. Passes on whatever is not below /bridge. */
+/** Remote function calls over SOAP. Every request is captured, refused ones too. Passes on whatever is not below /bridge/{userSlug}/{workspaceSlug}. */
 export const createBridge = (deps: BridgeDeps): Middleware => {
   const errors = answerErrors(deps.log)
-  return (context, next) => {
-    if (context.path !== '/bridge' && !context.path.startsWith('/bridge/')) return next()
-    return errors(context, async () => {
-      const [, userSlug, workspaceSlug, named] = ownPath.exec(context.path) ?? []
-      if (userSlug === undefined || workspaceSlug === undefined || named === undefined) {
-        throw new AppError('not_found', 'There is nothing at this address.')
-      }
+  return async (context, next) => {
+    const [, userSlug, workspaceSlug, named] = ownPath.exec(context.path) ?? []
+    if (userSlug === undefined || workspaceSlug === undefined) return next()
+    const exchange = createExchange(context, { userSlug, workspaceSlug }, deps.captures)
+    await errors(context, async () => {
+      // before anything is refused: what was refused is captured with its body
+      const bytes = await readBytes(context, deps.config.RELAY_API_BODY_MAX_BYTES)
+      exchange.received(bytes)
+      if (named === undefined) throw new AppError('not_found', 'There is nothing at this address.')
       if (context.method !== 'POST') {
         context.set('allow', 'POST')
         throw new AppError('method_not_allowed', `${context.method} is not possible here; POST would be.`)
       }
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })
       if (!allows(actor.level, level)) throw new AppError('forbidden', `This needs an API key of level ${level}; yours is ${actor.level}.`)
+      checkIsJson(context)
+      const body = callBody.safeParse(parseJson(bytes), { reportInput: true })
+      if (!body.success) throw bodyRefusal(body.error)
       context.set('cache-control', 'no-store')
-      context.body = await carryOut(context, actor, named, deps)
+      context.body = await carryOut(context, actor, { functionName: readFunctionName(named), ...body.data }, deps)
     })
+    return exchange.end()
   }
 }
 
-const carryOut = async (context: Context, actor: Actor, named: string, deps: BridgeDeps) => {
-  const called = readFunctionName(named)
-  const body = callBody.safeParse(await readJson(context, deps.config.RELAY_API_BODY_MAX_BYTES), { reportInput: true })
-  if (!body.success) throw bodyRefusal(body.error)
-  const target = await findTarget(actor.workspace.id, called, deps)
+const carryOut = async (context: Context, actor: Actor, call: RfcCall, deps: BridgeDeps) => {
+  const { db, log } = deps
+  const workspaceId = actor.workspace.id
+  const target = await findTarget(workspaceId, call.functionName, deps)
+  // before the call: one that is cut off may have done something
+  await recordCall(db, actor, call, context.response.get('x-relay-request-id'))
 
   const hangUp = new AbortController()
   context.res.once('close', () => hangUp.abort())
-  const answer = await callFunction(target, { functionName: called, ...body.data }, hangUp.signal, deps)
+  const answer = await callFunction(target, call, hangUp.signal, deps)
   if (answer.kind === 'exception') {
     throw new AppError('abap_exception', answer.message ? `${answer.name}: ${answer.message}` : answer.name, {
       details: [{ path: 'exception', message: answer.name }],
     })
   }
+  // the function has done its work: that it was heard of here as well cannot change its answer
+  await followLink(db, workspaceId, call).catch((thrown: unknown) =>
+    log.error({ err: thrown }, 'the metadata of a linked document was not set'),
+  )
   return { exports: answer.exports, tables: answer.tables }
 }
+
+const recordCall = (db: Database, actor: Actor, call: RfcCall, requestId: string) =>
+  db.transaction((trx) =>
+    record(trx, {
+      workspaceId: actor.workspace.id,
+      event: 'rfc.call',
+      subjectId: requestId,
+      description: `The function ${call.functionName} was called.`,
+      metadata: { function: call.functionName, request_id: requestId },
+      actor: { type: 'api_key', userId: actor.userId },
+    }),
+  )
 
 const readFunctionName = (named: string): string => {
   try {

@@ -37,7 +37,7 @@ export const callFunction = async (
   const { status, text } = await post(target, call, AbortSignal.any([signal, timeUp]), { outbound, config }).catch((thrown: unknown) => {
     if (thrown instanceof AppError) throw thrown
     if (timeUp.aborted) throw new AppError('rfc_timeout', `The system did not answer within ${config.RFC_TIMEOUT_MS} ms.`)
-    signal.throwIfAborted()
+    if (signal.aborted) throw new AppError('rfc_failed', 'The caller hung up before the system had answered.')
     const { code, message } = toDeliveryError(thrown, 'unexpected')
     if (code === 'timeout') throw new AppError('rfc_timeout', `The system did not answer in time: ${message}.`, { cause: thrown })
     throw new AppError('rfc_failed', `The system cannot be reached: ${message}.`, { cause: thrown })

@@ -3,7 +3,8 @@ import { AppError } from '../errors.ts'
 
 const tooLarge = (maxBytes: number) => new AppError('payload_too_large', `A body may have at most ${maxBytes} bytes.`)
 
-const readBytes = async (context: Context, maxBytes: number): Promise<Buffer> => {
+/** A body up to its limit. @throws AppError 413 */
+export const readBytes = async (context: Context, maxBytes: number): Promise<Buffer> => {
   // told beforehand: refused before a byte is read
   if ((context.request.length ?? 0) > maxBytes) throw tooLarge(maxBytes)
   const chunks: Buffer[] = []
@@ -27,11 +28,20 @@ const refuseUnstorable = (key: string, value: unknown) => {
 
 /** The JSON body of a request. @throws AppError 400, 413 or 415 */
 export const readJson = async (context: Context, maxBytes: number): Promise<unknown> => {
+  checkIsJson(context)
+  return parseJson(await readBytes(context, maxBytes))
+}
+
+/** @throws AppError 400 or 415 for a body that is announced as none, or as something else */
+export const checkIsJson = (context: Context): void => {
   if (context.request.length === 0) throw new AppError('invalid_request', 'This needs a JSON body.')
   if (context.is('application/json') === false || !['', 'identity'].includes(context.get('content-encoding'))) {
     throw new AppError('unsupported_media_type', 'The body must be sent as Content-Type: application/json, without a content encoding.')
   }
-  const bytes = await readBytes(context, maxBytes)
+}
+
+/** @throws AppError 400 */
+export const parseJson = (bytes: Buffer): unknown => {
   if (bytes.length === 0) throw new AppError('invalid_request', 'This needs a JSON body.')
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes), refuseUnstorable)

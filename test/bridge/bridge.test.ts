@@ -3,8 +3,15 @@ import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { pino } from 'pino'
 import { createBridge } from '../../src/bridge/app.ts'
+import { createCaptureQueue } from '../../src/capture/queue.ts'
 import { createKey } from '../../src/commands/key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
+import { upsertCaptures } from '../../src/db/captures.ts'
+import { createDocuments } from '../../src/db/documents.ts'
+import { createReceipts } from '../../src/db/receipts.ts'
+import { createSources } from '../../src/db/sources.ts'
+import { newId } from '../../src/ids.ts'
+import { createLog } from '../../src/log.ts'
 import { openAuthenticator } from '../../src/http/authenticator.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
@@ -35,6 +42,8 @@ beforeAll(async () => {
     Z_SLOW: () => ({ body: '', delayMs: 2_000 }),
     Z_LARGE: (called) => result('Z_LARGE', called, `<TEXT>${'x'.repeat(300_000)}</TEXT>`),
     Z_LOGIN: () => ({ contentType: 'text/html', body: '<html>Please log on</html>' }),
+    ARCHIV_CONNECTION_INSERT: (called) =>
+      called['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', called, ''),
     Z_BROKEN: () => fault('Deserialization of canary-rfc failed'),
   })
 })
@@ -46,6 +55,7 @@ afterAll(async () => {
 
 const allowed = [
   'ARCHIV_GET_CONNECTIONS',
+  'ARCHIV_CONNECTION_INSERT',
   'BAPI_BARCODE_SENDLIST',
   'RFC_PING',
   'Z_CHANGE',
@@ -64,12 +74,14 @@ const startBridge = async (rfc: object | null = {}, credentials: object = system
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const log: string[] = []
+  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, createLog('silent'))
   const app = new Koa()
   app.use(
     createBridge({
       db,
       config,
       keyRing,
+      captures,
       outbound,
       authenticator: openAuthenticator(db, config),
       log: pino({}, { write: (line: string) => void log.push(line) }),
@@ -83,6 +95,7 @@ const startBridge = async (rfc: object | null = {}, credentials: object = system
   closers.push(async () => {
     server.close()
     server.closeAllConnections()
+    await captures.close()
     await outbound.close()
   })
 
@@ -96,7 +109,13 @@ const startBridge = async (rfc: object | null = {}, credentials: object = system
   const { key } = await createKey(db, { workspace: name, level: 'member' })
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
+    id,
     name,
+    /** What has been captured, once all of it is written. */
+    captured: async () => {
+      await captures.close()
+      return db('captured_requests').where({ workspace_id: id }).orderBy('id')
+    },
     base,
     log,
     call: async (functionName: string, body: unknown = {}, options: { key?: string; method?: string; signal?: AbortSignal } = {}) => {
@@ -207,5 +226,78 @@ describe('a remote function call', () => {
 
   it('is a conflict where no system is named', async () => {
     expect(await (await startBridge(null)).call('RFC_PING')).toMatchObject({ status: 409, code: 'conflict' })
+  })
+
+  it('is in the audit log, with who called it, before anybody knows what came of it', async () => {
+    const bridge = await startBridge()
+    const { headers } = await bridge.call('Z_SLOW')
+    await bridge.call('Z_FORBIDDEN')
+    const requestId = headers.get('x-relay-request-id')
+    expect(await database.db('audit_logs').where({ workspace_id: bridge.id, event: 'rfc.call' })).toMatchObject([
+      {
+        subject_type: 'RfcCall',
+        subject_id: requestId,
+        actor_type: 'api_key',
+        description: 'The function Z_SLOW was called.',
+        metadata: { function: 'Z_SLOW', request_id: requestId },
+      },
+    ])
+  })
+
+  it('is captured with its answer, refused or not, and without what is secret', async () => {
+    const bridge = await startBridge()
+    const called = await bridge.call('Z_CHANGE', { imports: { cv_count: 1, api_token: 'canary-token' } })
+    await bridge.call('Z_FORBIDDEN', { imports: { PASSWORD: 'canary-password' } })
+    await bridge.call('RFC_PING', '{"PASSWORD": "canary-broken', { key: 'relay_no' })
+    await bridge.call('RFC_PING', {}, { method: 'GET' })
+
+    const captured = await bridge.captured()
+    expect(captured.map(({ status_code }) => status_code)).toEqual([200, 403, 401, 405])
+    expect(captured[0]).toMatchObject({
+      id: called.headers.get('x-relay-request-id'),
+      channel: 'bridge',
+      http_method: 'POST',
+      uri: `/bridge/${bridge.name}/rfc/Z_CHANGE`,
+      request_content_type: 'application/json',
+      request_body_truncated: false,
+      response_body_truncated: false,
+    })
+    const bodies = await database.db('captured_bodies').where({ request_id: captured[0].id }).orderBy('kind')
+    expect(bodies.map(({ data }) => JSON.parse(data.toString()))).toEqual([
+      { imports: { cv_count: 1, api_token: '[REDACTED]' } },
+      { exports: { CV_COUNT: '2' }, tables: {} },
+    ])
+    const everything = [...captured, ...(await database.db('captured_bodies').where({ workspace_id: bridge.id }))]
+    const kept = JSON.stringify(everything.map((row) => ({ ...row, data: row.data?.toString() })))
+    for (const secret of ['canary-token', 'canary-password', 'canary-broken', 'canary-rfc', 'Bearer relay_'])
+      expect(kept).not.toContain(secret)
+  })
+
+  it('that links a document to a business object sets the metadata of the document', async () => {
+    const { db } = database
+    const bridge = await startBridge()
+    await db('repositories').insert({ id: newId(), workspace_id: bridge.id, repo_id: 'Z1', name: 'Inbox' })
+    const source = (await createSources(db).find('acme', bridge.name.split('/')[1]!, 'Z1'))!
+    const config = testConfig()
+    const receipt = {
+      source,
+      docId: 'D1',
+      docProt: null,
+      metadata: { erpObjectType: null, erpObjectId: null, arObject: null },
+      receivedAt: new Date(),
+    }
+    const components = [{ compId: 'data', contentType: 'text/plain', sizeBytes: 1, content: null }]
+    await createReceipts(db, config).receive({ ...receipt, components })
+    const documentOf = async () => (await createDocuments(db).list(bridge.id, { page: 1, perPage: 1 })).items[0]
+    expect(await documentOf()).toMatchObject({ docId: 'D1', erpObjectType: null })
+
+    const link = { archiv_id: 'Z1', arc_doc_id: 'D1', sap_object: 'BKPF', object_id: '100019000000012026', ar_object: 'FIIINVOICE' }
+    expect(await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: { ...link, object_id: 'WRONG' } })).toMatchObject({ status: 422 })
+    expect(await documentOf()).toMatchObject({ erpObjectType: null })
+    for (let time = 0; time < 2; time += 1) {
+      expect(await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: link })).toMatchObject({ status: 200 })
+      expect(await documentOf()).toMatchObject({ erpObjectType: 'BKPF', erpObjectId: '100019000000012026', arObject: 'FIIINVOICE' })
+    }
+    expect(await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: { ...link, arc_doc_id: 'UNKNOWN' } })).toMatchObject({ status: 200 })
   })
 })
