@@ -2744,6 +2744,7 @@ export interface operations {
                  * @example {
                  *       "dry_run": false,
                  *       "repo_id": "...",
+                 *       "status": "failed",
                  *       "destination_id": "...",
                  *       "date_from": "2026-11-21T09:00:00.000Z",
                  *       "date_to": "2026-11-21T09:00:00.000Z"
@@ -2763,6 +2764,11 @@ export interface operations {
                     dry_run?: boolean;
                     /** @description Documents of this repository only */
                     repo_id?: string;
+                    /**
+                     * @description As in the list of documents; nothing else can be retried
+                     * @constant
+                     */
+                    status?: "failed";
                 };
             };
         };
