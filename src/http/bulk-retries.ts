@@ -60,6 +60,7 @@ export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpo
       body: z.strictObject({
         dry_run: z.boolean().default(false).describe('Only counts what would be retried'),
         repo_id: z.string().optional().describe('Documents of this repository only'),
+        status: z.literal('failed').optional().describe('As in the list of documents; nothing else can be retried'),
         destination_id: z.string().optional().describe('Deliveries to this destination only'),
         date_from: dateFrom,
         date_to: dateTo,
@@ -71,8 +72,8 @@ export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpo
         description: 'A dry run: how much would be retried now',
         appliesTo: ({ data }) => data.attributes.status === 'dry_run',
       },
-      handle: async ({ body: { dryRun, ...filter } }, { workspaceId, actor }) => {
-        const { destinationId } = filter
+      handle: async ({ body: { dryRun, repoId, destinationId, dateFrom: from, dateTo: to } }, { workspaceId, actor }) => {
+        const filter = { repoId, destinationId, dateFrom: from, dateTo: to }
         if (destinationId !== undefined && !(await destinations.find(workspaceId, destinationId))) {
           throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
         }

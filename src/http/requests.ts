@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import type { Replay } from '../capture/replay.ts'
-import { createCapturedRequests, type SingleRequest } from '../db/captured-requests.ts'
+import { createCapturedRequests, type ListedRequest, type SingleRequest } from '../db/captured-requests.ts'
 import type { Database } from '../db/database.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
@@ -18,13 +18,13 @@ const attributes = z.object({
   http_method: z.string(),
   uri: z.string(),
   query_string: z.string(),
-  request_content_type: z.string().nullable(),
+  request_content_type: z.string().describe('Empty where the request named none'),
   request_content_length: z.int(),
   request_body_truncated: z.boolean(),
   source_ip: z.string(),
   request_at: timestamp,
   status_code: z.int(),
-  response_content_type: z.string().nullable(),
+  response_content_type: z.string().describe('Empty where the answer named none'),
   response_content_length: z.int(),
   response_body_truncated: z.boolean(),
   duration_ms: z.int(),
@@ -46,7 +46,12 @@ const singleRequest = resource(
   }),
 )
 
-const present = resourceOf('captured_request')
+const present = <Row extends ListedRequest>(row: Row) =>
+  resourceOf('captured_request')({
+    ...row,
+    requestContentType: row.requestContentType ?? '',
+    responseContentType: row.responseContentType ?? '',
+  })
 
 const previewOf = (contentType: string | null, body: Buffer | null): string | null =>
   body && previewable.test(contentType?.split(';', 1)[0]!.trim() ?? '') ? body.toString() : null

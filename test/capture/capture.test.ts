@@ -45,7 +45,7 @@ describe('an accepted document', () => {
         request_at: expect.any(String),
         status_code: 201,
         response_headers: { 'cache-control': 'no-store', 'content-length': '0', 'x-relay-request-id': id },
-        response_content_type: null,
+        response_content_type: '',
         response_content_length: 0,
         response_body_truncated: false,
         response_body_preview: null,

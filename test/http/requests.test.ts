@@ -105,7 +105,7 @@ describe('the list of captured requests', () => {
             source_ip: '192.0.2.7',
             request_at: '2026-11-21T09:00:00.000Z',
             status_code: 201,
-            response_content_type: null,
+            response_content_type: '',
             response_content_length: 0,
             response_body_truncated: false,
             duration_ms: 12,

@@ -2744,6 +2744,7 @@ export interface operations {
                  * @example {
                  *       "dry_run": false,
                  *       "repo_id": "...",
+                 *       "status": "failed",
                  *       "destination_id": "...",
                  *       "date_from": "2026-11-21T09:00:00.000Z",
                  *       "date_to": "2026-11-21T09:00:00.000Z"
@@ -2763,6 +2764,11 @@ export interface operations {
                     dry_run?: boolean;
                     /** @description Documents of this repository only */
                     repo_id?: string;
+                    /**
+                     * @description As in the list of documents; nothing else can be retried
+                     * @constant
+                     */
+                    status?: "failed";
                 };
             };
         };
@@ -3282,12 +3288,14 @@ export interface operations {
                                 request_at: string;
                                 request_body_truncated: boolean;
                                 request_content_length: number;
-                                request_content_type: string | null;
+                                /** @description Empty where the request named none */
+                                request_content_type: string;
                                 /** Format: date-time */
                                 response_at: string;
                                 response_body_truncated: boolean;
                                 response_content_length: number;
-                                response_content_type: string | null;
+                                /** @description Empty where the answer named none */
+                                response_content_type: string;
                                 source_ip: string;
                                 status_code: number;
                                 uri: string;
@@ -3346,7 +3354,8 @@ export interface operations {
                                 request_body_preview: string | null;
                                 request_body_truncated: boolean;
                                 request_content_length: number;
-                                request_content_type: string | null;
+                                /** @description Empty where the request named none */
+                                request_content_type: string;
                                 request_headers: {
                                     [key: string]: string;
                                 };
@@ -3355,7 +3364,8 @@ export interface operations {
                                 response_body_preview: string | null;
                                 response_body_truncated: boolean;
                                 response_content_length: number;
-                                response_content_type: string | null;
+                                /** @description Empty where the answer named none */
+                                response_content_type: string;
                                 response_headers: {
                                     [key: string]: string;
                                 };
