@@ -23,7 +23,7 @@ export const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3
 export const ulid = expect.stringMatching(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/)
 export const count = expect.any(Number)
 
-export type TargetPath = 'taken' | 'down' | 'refused' | 'mended'
+type TargetPath = 'taken' | 'down' | 'refused' | 'mended'
 
 const wordOf = () => randomUUID().slice(0, 8).toUpperCase()
 
