@@ -803,6 +803,8 @@ export interface components {
         DestinationConfigObjstore: {
             /** @description Bucket; it must exist */
             bucket: string;
+            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            ca_certificate?: string;
             /**
              * Format: uri
              * @description Address of a store other than AWS
@@ -959,16 +961,27 @@ export interface components {
         };
         /** credentials of email */
         DestinationCredentialsEmail: {
-            /** Format: password */
+            /**
+             * Format: password
+             * @description Its password
+             */
             password?: string;
+            /** @description Account, where the server asks for one */
             username?: string;
         };
         /** credentials of objstore */
         DestinationCredentialsObjstore: {
+            /** @description Access key of an account that may write there */
             access_key_id: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description Its secret
+             */
             secret_access_key: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description Belongs to credentials that are good for a time only
+             */
             session_token?: string;
         };
         /** credentials of sftp */
@@ -978,13 +991,17 @@ export interface components {
              * @description Opens the private key
              */
             passphrase?: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description Its password, where it has no key
+             */
             password?: string;
             /**
              * Format: password
              * @description In OpenSSH or PEM form
              */
             private_key?: string;
+            /** @description Account */
             username: string;
         };
         /** credentials of teamsite */
@@ -1008,9 +1025,15 @@ export interface components {
             bearer_token?: string;
             /** @description With header_value: a header that carries a secret */
             header_name?: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description Belongs to header_name
+             */
             header_value?: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description Belongs to username
+             */
             password?: string;
             /**
              * Format: password
