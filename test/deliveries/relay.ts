@@ -51,7 +51,9 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
 
   /** Once Temporal has been told everything. */
   const launched = async () => {
-    while ((await db('outbox').select('key')).length > 0) await delay(10)
+    for (const deadline = Date.now() + 20_000; (await db('outbox').select('key')).length > 0; await delay(10)) {
+      if (Date.now() > deadline) throw new Error('a message stays in the outbox')
+    }
   }
 
   /** A worker, a launcher and an API, for as long as the story takes. */

@@ -8,8 +8,17 @@ import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { bundleWorkflowCode, DefaultLogger, Runtime, Worker } from '@temporalio/worker'
 import { readConfig } from '../../src/config.ts'
 import { findTemporal } from '../../src/embedded/temporal-program.ts'
-import { documentOptions, searchAttributes, type Activities, type DeliveryState, type DocumentInput } from '../../workflows/messages.ts'
-import { deliveriesOf, stories, type Story } from './stories.ts'
+import {
+  documentOptions,
+  searchAttributes,
+  type Activities,
+  type BatchActivities,
+  type BulkRetryActivities,
+  type ChoreActivities,
+  type DeliveryState,
+  type DocumentInput,
+} from '../../workflows/messages.ts'
+import { deliveriesOf, solos, stories, type Solo, type Story } from './stories.ts'
 
 const identity = 'recorder'
 const here = new URL('.', import.meta.url)
@@ -45,6 +54,20 @@ const activitiesOf = (story: Story): Activities => {
   }
 }
 
+const soloActivities = (): BatchActivities & BulkRetryActivities & ChoreActivities => {
+  let calls = 0
+  return {
+    workOffBatch: async () => ({ count: (calls += 1) > 2 ? 0 : 500 }),
+    retryNextPage: async () => {
+      calls += 1
+      const done = { retriedDocuments: 200 * calls, retriedDeliveries: 200 * calls }
+      return { status: calls > 2 ? 'completed' : 'running', matchedDocuments: 600, ...done }
+    },
+    recordBulkRetryCancellation: async () => {},
+    runChore: async () => 'sent 0',
+  }
+}
+
 const play = async (client: Client, story: Story, taskQueue: string): Promise<void> => {
   const input = inputOf(story)
   const document = await client.workflow.start('document', { ...documentOptions(input), taskQueue })
@@ -62,11 +85,16 @@ const play = async (client: Client, story: Story, taskQueue: string): Promise<vo
   await document.result().catch(() => {})
 }
 
-/** Every run of every workflow of a story, the oldest first. */
-const historiesOf = async (client: Client, story: Story) => {
-  const input = inputOf(story)
+const playSolo = async (client: Client, { type, options }: Solo, taskQueue: string): Promise<void> => {
+  await client.workflow.execute(type, { ...options, taskQueue })
+}
+
+const workflowsOf = (input: DocumentInput) => [documentOptions(input).workflowId, ...deliveriesOf(input)]
+
+/** Every run of these workflows, the oldest first. */
+const historiesOf = async (client: Client, workflowIds: string[]) => {
   const histories: { workflowId: string; history: unknown }[] = []
-  for (const workflowId of [documentOptions(input).workflowId, ...deliveriesOf(input)]) {
+  for (const workflowId of workflowIds) {
     for (const runId of await runsOf(client, workflowId)) {
       const history = await client.workflow.getHandle(workflowId, runId).fetchHistory()
       histories.push({ workflowId, history: withoutTraces(historyToJSON(history)) })
@@ -100,20 +128,20 @@ const client = new Client({ connection: env.connection, identity })
 const workflowBundle = await bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', here)), logger })
 
 for (const file of await readdir(here)) if (file.endsWith('.json')) await rm(new URL(file, here))
-for (const story of stories) {
-  const taskQueue = `record-${story.name}`
-  const worker = await Worker.create({
-    connection: env.nativeConnection,
-    identity,
-    taskQueue,
-    workflowBundle,
-    activities: activitiesOf(story),
-  })
-  await worker.runUntil(play(client, story, taskQueue))
+const record = async (name: string, activities: object, tell: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
+  const taskQueue = `record-${name}`
+  const worker = await Worker.create({ connection: env.nativeConnection, identity, taskQueue, workflowBundle, activities })
+  await worker.runUntil(tell(taskQueue))
   // the list is a little behind
   await delay(1_500)
-  const histories = await historiesOf(client, story)
-  await writeFile(new URL(`${story.name}.json`, here), JSON.stringify(histories))
-  say(`${story.name}: ${histories.length} histories`)
+  const histories = await historiesOf(client, workflowIds)
+  await writeFile(new URL(`${name}.json`, here), JSON.stringify(histories))
+  say(`${name}: ${histories.length} histories`)
+}
+for (const solo of solos) {
+  await record(solo.name, soloActivities(), (taskQueue) => playSolo(client, solo, taskQueue), [solo.options.workflowId])
+}
+for (const story of stories) {
+  await record(story.name, activitiesOf(story), (taskQueue) => play(client, story, taskQueue), workflowsOf(inputOf(story)))
 }
 await env.teardown()

@@ -1,6 +1,15 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
-import { deliveryOptions, deliveryWorkflowId, signals, type AttemptOutcome, type DocumentInput } from '../../workflows/messages.ts'
+import {
+  batchOptions,
+  bulkRetryOptions,
+  deliveryOptions,
+  deliveryWorkflowId,
+  signals,
+  type AttemptOutcome,
+  type BatchSubject,
+  type DocumentInput,
+} from '../../workflows/messages.ts'
 
 /** What a story has to do with its workflows, beside what their activities answer. */
 interface Stage {
@@ -22,6 +31,28 @@ export interface Story {
   answer(attempt: number, destinationId: string): AttemptOutcome
   act?(stage: Stage): Promise<void>
 }
+
+/** One that has nothing to do with a single document. */
+export interface Solo {
+  name: string
+  type: 'release' | 'cancel' | 'bulkRetry' | 'chore'
+  options: { workflowId: string; args: unknown[] }
+}
+
+const held: BatchSubject = { action: 'release', by: 'connection', id: 'invoices', name: 'invoices' }
+const deleted: BatchSubject = { action: 'cancel', by: 'destination', id: 'archive', name: 'archive' }
+
+/** Their activities have something to do twice, and then nothing. */
+export const solos: Solo[] = [
+  { name: 'held-deliveries-released', type: 'release', options: batchOptions(held) },
+  { name: 'open-deliveries-cancelled', type: 'cancel', options: batchOptions(deleted) },
+  {
+    name: 'many-retried',
+    type: 'bulkRetry',
+    options: bulkRetryOptions({ bulkRetryId: 'many', workspace: 'acme/invoices', searchAttributes: true }),
+  },
+  { name: 'chore', type: 'chore', options: { workflowId: 'chore/sweep', args: ['sweep'] } },
+]
 
 const delivered: AttemptOutcome = { status: 'delivered' }
 const waiting: AttemptOutcome = { status: 'waiting', inMs: 20 }

@@ -4,6 +4,7 @@ import {
   deliveryWorkflowId,
   documentOptions,
   searchAttributes,
+  signals,
   type Activities,
   type AttemptInput,
   type DocumentInput,
@@ -19,8 +20,8 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => env.teardown())
 
-const input: DocumentInput = {
-  documentId: randomUUID(),
+const inputOf = (documentId = randomUUID()): DocumentInput => ({
+  documentId,
   workspace: 'acme/invoices',
   repoId: 'Z1',
   docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
@@ -31,9 +32,10 @@ const input: DocumentInput = {
   attemptTimeoutMs: 60_000,
   heartbeatTimeoutMs: 30_000,
   searchAttributes: true,
-}
+})
 
 test('a delivery that waits and waits goes on in a new run, with its round, its document and its attributes', async () => {
+  const input = inputOf()
   const attempts: AttemptInput[] = []
   const activities: Activities = {
     attemptDelivery: async (attempt) => {
@@ -59,4 +61,31 @@ test('a delivery that waits and waits goes on in a new run, with its round, its 
   expect(attempts.at(-1)?.waits).toBe(14)
   const remaining = attempts.map(({ remainingMs }) => remainingMs)
   expect(remaining).toEqual(remaining.toSorted((a, b) => b - a))
+}, 60_000)
+
+test('a retry that comes in mid-round waits for the end of the round, through a new run too, and counts once', async () => {
+  const input = inputOf()
+  const fresh = { ...input.policy, maxRetries: 7 }
+  const request = { requestId: 'in mid-round', policy: fresh }
+  const handle = env.client.workflow.getHandle(deliveryWorkflowId(input.documentId, 'archive'))
+  const attempts: AttemptInput[] = []
+  const activities: Activities = {
+    attemptDelivery: async (attempt) => {
+      attempts.push(attempt)
+      if (attempts.length === 2) await handle.signal(signals.retry, request)
+      // long enough for a new run, which is sent the same once more
+      if (attempts.length < 15) return { status: 'waiting', inMs: 10 }
+      if (attempts.length === 15) await handle.signal(signals.retry, request)
+      return attempts.length === 15 ? { status: 'failed', error: 'HTTP 403' } : { status: 'delivered' }
+    },
+    recordCancellation: async () => {},
+    recordTermination: async () => {},
+  }
+  await withWorker(env, activities, async (taskQueue) => {
+    const document = await env.client.workflow.start('document', { ...documentOptions(input), taskQueue })
+    expect(await document.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    const { raw, runId } = await handle.describe()
+    expect(runId).not.toBe(raw.workflowExecutionInfo?.firstRunId)
+  })
+  expect(attempts.map(({ policy }) => policy.maxRetries)).toEqual([...Array.from({ length: 15 }, () => 3), 7])
 }, 60_000)
