@@ -18,6 +18,8 @@ let database: TestDatabase
 let api: Api
 let acme: Tenant
 let many: Tenant
+/** More than the buffers of a connection take: 80 MB. */
+let long: Tenant
 
 const write = (workspaceId: string, description: string, metadata: object = {}, userId: string | null = null) =>
   database.db.transaction((trx) =>
@@ -31,7 +33,7 @@ const write = (workspaceId: string, description: string, metadata: object = {}, 
     }),
   )
 
-/** Entries as fast as PostgreSQL makes them: a few long ones fill the buffers of a connection, which then waits for its client. */
+/** Entries as fast as PostgreSQL makes them. */
 const fill = (workspaceId: string, rows: number, descriptionCharacters: number) =>
   database.db.raw(
     `insert into audit_logs (id, workspace_id, event, subject_type, subject_id, description, metadata, actor_type)
@@ -43,9 +45,10 @@ const fill = (workspaceId: string, rows: number, descriptionCharacters: number) 
 beforeAll(async () => {
   database = await createTestDatabase()
   api = await startApi(database.db, { variables: { RELAY_EXPORT_MAX_ROWS: '8000', RELAY_MAX_CONCURRENT_EXPORTS: '1' } })
-  ;[acme, many] = [await api.tenant('acme/prod'), await api.tenant('acme/many')]
+  ;[acme, many, long] = [await api.tenant('acme/prod'), await api.tenant('acme/many'), await api.tenant('acme/long')]
   await database.db('audit_logs').delete()
   await fill(many.id, 9_000, 4_000)
+  await fill(long.id, 2_000, 40_000)
 })
 
 afterAll(async () => {
@@ -172,7 +175,7 @@ test('a client that leaves frees the connection', async () => {
 test('a client that does not read is given up on in the end', async () => {
   const slow = await startApi(database.db, { variables: { RELAY_EXPORT_TIMEOUT_MS: '3000' } })
   try {
-    const sent = request(`${slow.url}${many.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${many.keys.viewer}` } })
+    const sent = request(`${slow.url}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
     sent.on('error', () => {})
     sent.end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
@@ -188,7 +191,7 @@ test('a database that fails before the first row is an error, one that fails lat
   expect((await acme.call('GET', '/audit-logs.csv')).status).toBe(500)
   await database.db.raw('alter table hidden_logs rename to audit_logs')
 
-  const answer = await open(many)
+  const answer = await open(long)
   await database.db.raw(
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'`,
   )

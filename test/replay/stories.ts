@@ -51,7 +51,7 @@ export const solos: Solo[] = [
     type: 'bulkRetry',
     options: bulkRetryOptions({ bulkRetryId: 'many', workspace: 'acme/invoices', searchAttributes: true }),
   },
-  { name: 'chore', type: 'chore', options: { workflowId: 'chore/sweep', args: ['sweep'] } },
+  { name: 'chore', type: 'chore', options: { workflowId: 'chore/sweep', args: [{ name: 'sweep-outbox', everyMs: 1_000, forMs: 2_500 }] } },
 ]
 
 const delivered: AttemptOutcome = { status: 'delivered' }
