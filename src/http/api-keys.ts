@@ -45,9 +45,9 @@ export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       summary: 'Creates an API key; the answer shows it, this once',
       body: z.strictObject({
         name,
-        level: z.enum(keyLevels),
-        expires_at: timestamp.nullable().default(null),
-        user_id: z.string().nullable().default(null),
+        level: z.enum(keyLevels).describe('What it may do'),
+        expires_at: timestamp.nullable().default(null).describe('From then on it is refused; null: never'),
+        user_id: z.string().nullable().default(null).describe('The member it belongs to, whom the audit log then names'),
       }),
       response: one(newKey),
       status: 201,

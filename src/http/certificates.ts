@@ -67,9 +67,12 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       summary: 'Adds a certificate that the source system has not sent itself: PEM, or base64 of DER or PKCS#7',
       params: idParams,
       body: z.strictObject({
-        auth_id: z.string().refine(isAuthId, 'must not be empty, nor long, nor hold control characters'),
-        certificate: z.string(),
-        status: status.default('inactive'),
+        auth_id: z
+          .string()
+          .refine(isAuthId, 'must not be empty, nor long, nor hold control characters')
+          .describe('By which name the source system signs'),
+        certificate: z.string().describe('PEM, or base64 of DER or PKCS#7'),
+        status: status.default('inactive').describe('Only what an active one has signed is taken'),
       }),
       response: one(certificate),
       status: 201,
@@ -100,7 +103,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       audit: ['cert.activated', 'cert.deactivated'],
       summary: 'Activates a certificate, so that requests signed with its key are taken, or deactivates it',
       params: certificateParams,
-      body: z.strictObject({ status }),
+      body: z.strictObject({ status: status.describe('Only what an active one has signed is taken') }),
       response: one(certificate),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {

@@ -24,9 +24,15 @@ const connection = z
   })
   .meta({ id: 'Connection' })
 
-const ids = z.array(z.string()).min(1).max(idsMax)
+const ids = (what: string) => z.array(z.string()).min(1).max(idsMax).describe(`${what}: the whole set of their ids`)
+const links = {
+  name,
+  repository_ids: ids('Where documents come from'),
+  destination_ids: ids('Where they go'),
+}
+const isActive = z.boolean().describe('An inactive one holds what arrives')
 // an open object here: what does not fit in it is well-formed but wrong, and answered 422
-const settings = openObject
+const settings = openObject.describe('on_resume, path_template, filter')
 
 const checkSettings = (value: unknown) => {
   const parsed = connectionSettingsFields.safeParse(value)
@@ -89,10 +95,8 @@ export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: D
       audit: 'connection.created',
       summary: 'Links repositories to destinations',
       body: z.strictObject({
-        name,
-        is_active: z.boolean().default(true),
-        repository_ids: ids,
-        destination_ids: ids,
+        ...links,
+        is_active: isActive.default(true),
         settings: settings.default({}),
       }),
       response: one(connection),
@@ -110,7 +114,7 @@ export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: D
       audit: 'connection.toggled',
       summary: 'Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held',
       params: idParams,
-      body: z.strictObject({ name, is_active: z.boolean(), repository_ids: ids, destination_ids: ids, settings }).partial(),
+      body: z.strictObject({ ...links, is_active: isActive, settings }).partial(),
       response: one(connection),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {

@@ -29,7 +29,7 @@ const wholeTarget = (body: JsonSchema, connectors: readonly Connector[]): JsonSc
     title: kind,
     properties: {
       ...properties(body),
-      connector_type: { type: 'string', const: kind },
+      connector_type: { ...properties(body)['connector_type'], const: kind },
       config: ref(nameOf.config(kind)),
       credentials: ref(nameOf.credentials(kind)),
     },

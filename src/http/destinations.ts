@@ -33,9 +33,9 @@ const testResult = one(z.object({ status: z.enum(['success', 'failed']), message
 
 const target = z.strictObject({
   // any string: an unknown one is well-formed, and answered 422
-  connector_type: z.string(),
-  config: openObject.meta({ [connectorPart]: 'config' }),
-  credentials: openObject.meta({ [connectorPart]: 'credentials' }),
+  connector_type: z.string().describe('What kind of target it is'),
+  config: openObject.meta({ [connectorPart]: 'config' }).describe('Where it is; shown in answers'),
+  credentials: openObject.meta({ [connectorPart]: 'credentials' }).describe('How to get in; in no answer'),
 })
 
 const present = resourceOf('destination')

@@ -122,7 +122,11 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
         repo_id: storable.describe("The source's repository identifier"),
         doc_id: storable.describe('What the source system calls the document'),
       }),
-      body: z.strictObject({ erp_object_type: metadataValue, erp_object_id: metadataValue, ar_object: metadataValue }),
+      body: z.strictObject({
+        erp_object_type: metadataValue.describe('The kind of business object, like `BKPF`; null takes it back'),
+        erp_object_id: metadataValue.describe('Which one of that kind'),
+        ar_object: metadataValue.describe('The document type of the source system'),
+      }),
       response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata })),
       status: 200,
       handle: async ({ params, body }, { workspaceId }) => {

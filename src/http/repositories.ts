@@ -11,6 +11,8 @@ import { idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, times
 const repoIdMaxCharacters = 64
 const status = z.enum(['active', 'inactive'])
 
+const signatureVerification = z.boolean().describe('Whether requests of the source system must be signed')
+
 const attributes = z.object({
   repo_id: z.string(),
   name: z.string(),
@@ -73,9 +75,10 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
         repo_id: z
           .string()
           .max(repoIdMaxCharacters)
-          .regex(/^[\x21-\x7e]+$/, 'must be one word of printable ASCII characters'),
+          .regex(/^[\x21-\x7e]+$/, 'must be one word of printable ASCII characters')
+          .describe('What the source system calls it: `contRep` in its requests'),
         name,
-        signature_verification: z.boolean().default(false),
+        signature_verification: signatureVerification.default(false),
       }),
       response: one(repository),
       status: 201,
@@ -94,7 +97,9 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       audit: 'repository.updated',
       summary: 'Changes a repository; an inactive one refuses documents',
       params: idParams,
-      body: z.strictObject({ name, status, signature_verification: z.boolean() }).partial(),
+      body: z
+        .strictObject({ name, status: status.describe('An inactive one refuses documents'), signature_verification: signatureVerification })
+        .partial(),
       response: one(repository),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {

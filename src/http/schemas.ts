@@ -8,7 +8,7 @@ const perPageDefault = 25
 /** An id in a path. What cannot be one is answered like one that names nothing. */
 export const idParams = z.object({ id: z.string().refine(isId).describe('The id of the resource') })
 
-export const name = z.string().max(nameMaxCharacters).regex(/\S/, 'must not be empty')
+export const name = z.string().max(nameMaxCharacters).regex(/\S/, 'must not be empty').describe('What people call it')
 
 /** A JSON object whose keys are somebody else's business. */
 export const openObject = z.record(z.string(), z.unknown())

@@ -180,7 +180,8 @@ describe('a bulk retry', () => {
   test('needs a member, known keys, and a workspace of its own', async () => {
     expect((await retryAll({}, { key: acme.keys.viewer })).status).toBe(403)
     expect((await retryAll({}, { key: acme.keys.member })).status).toBe(202)
-    expect((await retryAll({ status: 'failed' })).status).toBe(400)
+    expect((await retryAll({ colour: 'red' })).status).toBe(400)
+    expect((await retryAll({ status: 'delivered' })).status).toBe(422)
     expect((await retryAll({ dry_run: 'yes' })).status).toBe(400)
     expect((await retryAll({ destination_id: newId() })).json.error.details).toMatchObject([{ path: 'destination_id' }])
     const id = await begun()

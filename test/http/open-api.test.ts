@@ -51,6 +51,18 @@ test('every operation has a name of its own, a summary, and a description of eac
   expect(silent).toEqual([])
 })
 
+test('every value of a request body has a description', () => {
+  const silent = operations().flatMap(([at, { requestBody }]) => {
+    const body = requestBody?.content['application/json'].schema
+    return (body?.oneOf ?? [body]).flatMap((shape) =>
+      Object.entries((shape?.properties ?? {}) as Record<string, { description?: string; $ref?: string }>)
+        .filter(([, { description, $ref }]) => description === undefined && $ref === undefined)
+        .map(([name]) => `${at}: ${name}`),
+    )
+  })
+  expect(silent).toEqual([])
+})
+
 test('level and audit event of an endpoint are told, and the refusals it can give', () => {
   const told = Object.fromEntries(operations())
   expect(told['delete /repositories/{id}']).toMatchObject({

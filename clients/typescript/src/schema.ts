@@ -1555,12 +1555,22 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** Format: date-time */
+                    /**
+                     * Format: date-time
+                     * @description From then on it is refused; null: never
+                     */
                     expires_at?: string | null;
-                    /** @enum {string} */
+                    /**
+                     * @description What it may do
+                     * @enum {string}
+                     */
                     level: "viewer" | "member" | "admin";
+                    /** @description What people call it */
                     name: string;
-                    /** @default null */
+                    /**
+                     * @description The member it belongs to, whom the audit log then names
+                     * @default null
+                     */
                     user_id?: string | null;
                 };
             };
@@ -1902,12 +1912,21 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
+                    /** @description Where they go: the whole set of their ids */
                     destination_ids: string[];
-                    /** @default true */
+                    /**
+                     * @description An inactive one holds what arrives
+                     * @default true
+                     */
                     is_active?: boolean;
+                    /** @description What people call it */
                     name: string;
+                    /** @description Where documents come from: the whole set of their ids */
                     repository_ids: string[];
-                    /** @default {} */
+                    /**
+                     * @description on_resume, path_template, filter
+                     * @default {}
+                     */
                     settings?: {
                         [key: string]: unknown;
                     };
@@ -2018,21 +2037,26 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "...",
-                 *       "is_active": true,
                  *       "repository_ids": [
                  *         "..."
                  *       ],
                  *       "destination_ids": [
                  *         "..."
                  *       ],
+                 *       "is_active": true,
                  *       "settings": {}
                  *     }
                  */
                 "application/json": {
+                    /** @description Where they go: the whole set of their ids */
                     destination_ids?: string[];
+                    /** @description An inactive one holds what arrives */
                     is_active?: boolean;
+                    /** @description What people call it */
                     name?: string;
+                    /** @description Where documents come from: the whole set of their ids */
                     repository_ids?: string[];
+                    /** @description on_resume, path_template, filter */
                     settings?: {
                         [key: string]: unknown;
                     };
@@ -2115,45 +2139,73 @@ export interface operations {
             content: {
                 "application/json": {
                     config: components["schemas"]["DestinationConfigObjstore"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "objstore";
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
+                    /** @description What people call it */
                     name: string;
                 } | {
                     config: components["schemas"]["DestinationConfigBlob"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "blob";
                     credentials: components["schemas"]["DestinationCredentialsBlob"];
+                    /** @description What people call it */
                     name: string;
                 } | {
                     config: components["schemas"]["DestinationConfigTeamsite"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "teamsite";
                     credentials: components["schemas"]["DestinationCredentialsTeamsite"];
+                    /** @description What people call it */
                     name: string;
                 } | {
                     config: components["schemas"]["DestinationConfigDrive"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "drive";
                     credentials: components["schemas"]["DestinationCredentialsDrive"];
+                    /** @description What people call it */
                     name: string;
                 } | {
                     config: components["schemas"]["DestinationConfigSftp"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "sftp";
                     credentials: components["schemas"]["DestinationCredentialsSftp"];
+                    /** @description What people call it */
                     name: string;
                 } | {
                     config: components["schemas"]["DestinationConfigEmail"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "email";
                     credentials: components["schemas"]["DestinationCredentialsEmail"];
+                    /** @description What people call it */
                     name: string;
                 } | {
                     config: components["schemas"]["DestinationConfigWebhook"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "webhook";
                     credentials: components["schemas"]["DestinationCredentialsWebhook"];
+                    /** @description What people call it */
                     name: string;
                 };
             };
@@ -2273,6 +2325,7 @@ export interface operations {
                     };
                     /** @description Replaces the present credentials; must be what the connector takes */
                     credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
+                    /** @description What people call it */
                     name?: string;
                 };
             };
@@ -2350,37 +2403,58 @@ export interface operations {
             content: {
                 "application/json": {
                     config: components["schemas"]["DestinationConfigObjstore"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "objstore";
                     credentials: components["schemas"]["DestinationCredentialsObjstore"];
                 } | {
                     config: components["schemas"]["DestinationConfigBlob"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "blob";
                     credentials: components["schemas"]["DestinationCredentialsBlob"];
                 } | {
                     config: components["schemas"]["DestinationConfigTeamsite"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "teamsite";
                     credentials: components["schemas"]["DestinationCredentialsTeamsite"];
                 } | {
                     config: components["schemas"]["DestinationConfigDrive"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "drive";
                     credentials: components["schemas"]["DestinationCredentialsDrive"];
                 } | {
                     config: components["schemas"]["DestinationConfigSftp"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "sftp";
                     credentials: components["schemas"]["DestinationCredentialsSftp"];
                 } | {
                     config: components["schemas"]["DestinationConfigEmail"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "email";
                     credentials: components["schemas"]["DestinationCredentialsEmail"];
                 } | {
                     config: components["schemas"]["DestinationConfigWebhook"];
-                    /** @constant */
+                    /**
+                     * @description What kind of target it is
+                     * @constant
+                     */
                     connector_type: "webhook";
                     credentials: components["schemas"]["DestinationCredentialsWebhook"];
                 };
@@ -2723,8 +2797,11 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
+                    /** @description The document type of the source system */
                     ar_object?: string | null;
+                    /** @description Which one of that kind */
                     erp_object_id?: string | null;
+                    /** @description The kind of business object, like `BKPF`; null takes it back */
                     erp_object_type?: string | null;
                 };
             };
@@ -2944,9 +3021,14 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
+                    /** @description What people call it */
                     name: string;
+                    /** @description What the source system calls it: `contRep` in its requests */
                     repo_id: string;
-                    /** @default false */
+                    /**
+                     * @description Whether requests of the source system must be signed
+                     * @default false
+                     */
                     signature_verification?: boolean;
                 };
             };
@@ -3058,9 +3140,14 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
+                    /** @description What people call it */
                     name?: string;
+                    /** @description Whether requests of the source system must be signed */
                     signature_verification?: boolean;
-                    /** @enum {string} */
+                    /**
+                     * @description An inactive one refuses documents
+                     * @enum {string}
+                     */
                     status?: "active" | "inactive";
                 };
             };
@@ -3151,9 +3238,12 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
+                    /** @description By which name the source system signs */
                     auth_id: string;
+                    /** @description PEM, or base64 of DER or PKCS#7 */
                     certificate: string;
                     /**
+                     * @description Only what an active one has signed is taken
                      * @default inactive
                      * @enum {string}
                      */
@@ -3239,7 +3329,10 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @enum {string} */
+                    /**
+                     * @description Only what an active one has signed is taken
+                     * @enum {string}
+                     */
                     status: "active" | "inactive";
                 };
             };
@@ -3576,6 +3669,7 @@ export interface operations {
                     retry_max_interval_seconds?: number;
                     /** @description Every try begins within this time of the first one */
                     retry_ttl_seconds?: number;
+                    /** @description The system whose functions the bridge calls: merged in; null ends the bridge */
                     rfc?: {
                         allowed_functions?: string[];
                         /** @description PEM. Trusted in place of the public authorities, for a system with a company's own */

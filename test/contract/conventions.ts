@@ -1,0 +1,117 @@
+import { newId } from '../../src/ids.ts'
+import { type Json, type Row } from './world.ts'
+
+// section 4 of the specification, its beginning and 4.1: conventions of all endpoints
+
+const offsetLists = ['/destinations', '/repositories', '/documents']
+const cursorLists = ['/requests', '/audit-logs']
+
+const needsKey = (path: string): Row => [
+  `4 GET ${path} requires authentication`,
+  async ({ acme }) => expect((await acme.call('GET', path, undefined, { key: null })).status).toBe(401),
+]
+
+const startsAtOne = (path: string): Row => [
+  `4.1 page defaults to 1 and per_page to 25: ${path}`,
+  async ({ acme }) => {
+    const { json } = await acme.call('GET', path)
+    expect(json.meta).toEqual({ current_page: 1, per_page: 25, total: expect.any(Number) })
+    expect(json.data.length).toBeLessThanOrEqual(25)
+  },
+]
+
+const cutsPages = (path: string): Row => [
+  `4.1 per_page and page cut ${path}, and total counts all`,
+  async ({ acme }) => {
+    const all = await acme.call('GET', `${path}?per_page=100`)
+    const second = await acme.call('GET', `${path}?per_page=1&page=2`)
+    expect(second.json).toEqual({ data: [all.json.data[1]], meta: { current_page: 2, per_page: 1, total: all.json.meta.total } })
+  },
+]
+
+const endsEmpty = (path: string): Row => [
+  `4.1 a page behind the last one is empty: ${path}`,
+  async ({ acme }) => {
+    const { status, json } = await acme.call('GET', `${path}?page=999999&per_page=100`)
+    expect({ status, data: json.data, page: json.meta.current_page }).toEqual({ status: 200, data: [], page: 999_999 })
+  },
+]
+
+const hasCursor = (path: string): Row => [
+  `4.1 per_page defaults to 25, meta has per_page and next_cursor: ${path}`,
+  async ({ acme }) => {
+    const { json } = await acme.call('GET', path)
+    expect(Object.keys(json.meta).toSorted()).toEqual(['next_cursor', 'per_page'])
+    expect(json.meta.per_page).toBe(25)
+  },
+]
+
+const goesBackward = (path: string): Row => [
+  `4.1 before: rows whose id is less, newest first: ${path}`,
+  async ({ acme }) => {
+    const first = await acme.call('GET', `${path}?per_page=1`)
+    const id = first.json.data[0].id
+    expect(first.json.meta.next_cursor).toBe(id)
+    const { json } = await acme.call('GET', `${path}?per_page=100&before=${id}`)
+    const ids: string[] = json.data.map((row: Json) => row.id)
+    expect(ids.every((one) => one < id)).toBe(true)
+    expect(ids).toEqual(ids.toSorted().toReversed())
+  },
+]
+
+const endsWithoutCursor = (path: string): Row => [
+  `4.1 next_cursor is null when no rows remain: ${path}`,
+  async ({ acme }) => {
+    const { json } = await acme.call('GET', `${path}?before=00000000000000000000000000`)
+    expect(json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
+    const first = await acme.call('GET', `${path}?per_page=100`)
+    if (first.json.data.length < 100) expect(first.json.meta.next_cursor).toBeNull()
+    else expect(first.json.meta.next_cursor).toBe(first.json.data[99].id)
+  },
+]
+
+const boundsPerPage = (path: string): Row => [
+  `4.1 per_page of 100 is taken, over 100 and under 1 are 400: ${path}`,
+  async ({ acme }) => {
+    expect(await acme.statusOf('GET', `${path}?per_page=100`)).toBe(200)
+    for (const wrong of ['101', '0', '-1', 'x', '1.5', '']) expect(await acme.statusOf('GET', `${path}?per_page=${wrong}`)).toBe(400)
+  },
+]
+
+const refusesNoCursor = (path: string): Row => [
+  `4.1 before that is no ULID, and page, are 400: ${path}`,
+  async ({ acme }) => {
+    for (const query of ['before=x', 'before=', 'page=1']) expect(await acme.statusOf('GET', `${path}?${query}`)).toBe(400)
+  },
+]
+
+export const conventionRows: Row[] = [
+  [
+    '4 every path lies below /api/{userSlug}/{workspaceSlug}',
+    async ({ baseUrl, acme }) => {
+      const headers = { authorization: `Bearer ${acme.keys.admin}` }
+      for (const path of ['/destinations', '/api/destinations', '/api/acme/destinations']) {
+        expect((await fetch(`${baseUrl}${path}`, { headers })).status).toBe(404)
+      }
+    },
+  ],
+  [
+    '4 :id is the resource identifier, in no other spelling',
+    async ({ acme, specimen }) => {
+      const { destinationId } = specimen
+      expect(await acme.statusOf('GET', `/destinations/${destinationId}`)).toBe(200)
+      for (const id of [destinationId.toLowerCase(), `${destinationId}x`, destinationId.slice(1), newId(), '%00', '☃', 'x'.repeat(4_000)]) {
+        expect(await acme.statusOf('GET', `/destinations/${id}`)).toBe(404)
+      }
+    },
+  ],
+  ...[...offsetLists, ...cursorLists, '/connections', '/audit-logs.csv', '/settings', '/api-keys'].map(needsKey),
+  ...offsetLists.map(startsAtOne),
+  ...offsetLists.map(cutsPages),
+  ...offsetLists.map(endsEmpty),
+  ...cursorLists.map(hasCursor),
+  ...cursorLists.map(goesBackward),
+  ...cursorLists.map(endsWithoutCursor),
+  ...[...offsetLists, ...cursorLists].map(boundsPerPage),
+  ...cursorLists.map(refusesNoCursor),
+]

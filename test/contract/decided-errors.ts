@@ -1,0 +1,141 @@
+import { createKey, revokeKey } from '../../src/commands/key.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { newId } from '../../src/ids.ts'
+import { startApi } from '../http/api.ts'
+import { databaseConfig } from '../support/database.ts'
+import { ulid, type Json, type Row, type World } from './world.ts'
+
+// what the specification leaves open: errors
+
+type Asked = { method: string; path: string; body?: unknown; headers?: Record<string, string> }
+
+const refusal = (status: number, code: string, when: string, ask: (world: World) => Asked | Promise<Asked>): Row => [
+  `errors: ${status} ${code}: ${when}`,
+  async (world) => {
+    const { method, path, body, headers } = await ask(world)
+    const answer = await world.acme.call(method, path, body, headers && { headers })
+    expect({ status: answer.status, error: answer.json.error }).toEqual({
+      status,
+      error: { code, message: expect.stringMatching(/\S/), request_id: answer.headers.get('x-relay-request-id'), ...detailed(answer.json) },
+    })
+  },
+]
+const detailed = ({ error }: Json) =>
+  'details' in error && { details: expect.arrayContaining([{ path: expect.any(String), message: expect.any(String) }]) }
+
+const get = (path: string): Asked => ({ method: 'GET', path })
+const post = (path: string, body?: unknown, headers?: Record<string, string>): Asked => ({
+  method: 'POST',
+  path,
+  body,
+  ...(headers && { headers }),
+})
+export const objstore = {
+  name: 'A',
+  connector_type: 'objstore',
+  config: { bucket: 'archive', region: 'eu-central-1' },
+  credentials: { access_key_id: 'A', secret_access_key: 'B' },
+}
+
+export const decidedErrorRows: Row[] = [
+  [
+    'errors: x-relay-request-id is on every response',
+    async ({ acme, baseUrl, specimen }) => {
+      const statuses = new Set<number>()
+      for (const path of ['/documents', '/nowhere', `/documents/${specimen.documentId}/content`, '/audit-logs.csv', '/documents?x=1']) {
+        const { status, headers } = await acme.call('GET', path)
+        statuses.add(status)
+        expect(headers.get('x-relay-request-id')).toEqual(ulid)
+      }
+      expect(statuses).toEqual(new Set([200, 400, 404]))
+      for (const path of ['/bridge/a/b/rfc/X', '/receiver/a/b', '/nowhere', '/api']) {
+        expect((await fetch(baseUrl + path)).headers.get('x-relay-request-id')).toEqual(ulid)
+      }
+    },
+  ],
+  refusal(400, 'invalid_request', 'malformed JSON', () => post('/destinations', '{"name": ')),
+  refusal(400, 'invalid_request', 'a missing required field', () => post('/destinations', { ...objstore, name: undefined })),
+  refusal(400, 'invalid_request', 'a wrong type', () => post('/destinations', { ...objstore, name: 5 })),
+  refusal(400, 'invalid_request', 'an unknown query value', () => get('/documents?status=lost')),
+  refusal(400, 'invalid_request', 'an unknown query key', () => get('/documents?colour=red')),
+  refusal(400, 'invalid_request', 'an unknown body key', () => post('/destinations', { ...objstore, colour: 'red' })),
+  refusal(404, 'not_found', 'an unknown id', () => get(`/destinations/${newId()}`)),
+  refusal(404, 'not_found', 'an id of another workspace', async ({ other }) => get(`/destinations/${await other.destination()}`)),
+  refusal(404, 'not_found', 'an unknown address', () => get('/nowhere')),
+  refusal(405, 'method_not_allowed', 'a method that the address does not have', () => ({ method: 'PUT', path: '/destinations' })),
+  refusal(409, 'conflict', 'a duplicate repo_id', ({ specimen }) => post('/repositories', { repo_id: specimen.repoId, name: 'A' })),
+  refusal(409, 'conflict', 'retry of a document with no failed delivery', ({ specimen }) =>
+    post(`/documents/${specimen.documentId}/retry`),
+  ),
+  refusal(409, 'conflict', 'replay of a bridge call', async ({ acme, specimen }) => {
+    await acme.captured({ requestId: specimen.bridgeRequestId })
+    return post(`/requests/${specimen.bridgeRequestId}/replay`)
+  }),
+  refusal(409, 'conflict', 'replay of a request whose body was truncated', async ({ acme, specimen }) => {
+    const sent = await acme.create(specimen.repoId, newId(), 'x'.repeat(100_001))
+    await acme.captured(sent)
+    return post(`/requests/${sent.requestId}/replay`)
+  }),
+  refusal(413, 'payload_too_large', 'a body beyond the limit', () => post('/destinations', { ...objstore, name: 'x'.repeat(1_100_000) })),
+  refusal(415, 'unsupported_media_type', 'a body that is no JSON', () =>
+    post('/destinations', JSON.stringify(objstore), { 'content-type': 'text/plain' }),
+  ),
+  refusal(422, 'validation_failed', 'unknown ids', ({ specimen }) =>
+    post('/connections', { name: 'A', repository_ids: [newId()], destination_ids: [specimen.destinationId] }),
+  ),
+  refusal(422, 'validation_failed', 'an unknown connector_type', () => post('/destinations', { ...objstore, connector_type: 'fax' })),
+  refusal(422, 'validation_failed', 'config that does not fit the connector', () =>
+    post('/destinations', { ...objstore, config: { bucket: 'x' } }),
+  ),
+  [
+    'errors: 401 unauthorized, one message for no key, an unknown, an expired, a revoked and a foreign one',
+    async ({ acme, other, db }) => {
+      const revoked = await createKey(db, { workspace: acme.name, level: 'admin' })
+      await revokeKey(db, revoked.id)
+      const expired = await createKey(db, { workspace: acme.name, level: 'admin' })
+      await db('api_keys')
+        .where({ id: expired.id })
+        .update({ expires_at: new Date(Date.now() - 1_000) })
+      const messages = new Set<string>()
+      for (const key of [null, 'x', `${acme.keys.admin}x`, revoked.key, expired.key, other.keys.admin]) {
+        const { status, json, headers } = await acme.call('GET', '/documents', undefined, { key })
+        expect({ status, code: json.error.code, challenge: headers.get('www-authenticate') }).toEqual({
+          status: 401,
+          code: 'unauthorized',
+          challenge: 'Bearer',
+        })
+        messages.add(json.error.message)
+      }
+      expect(messages.size).toBe(1)
+    },
+  ],
+  [
+    'errors: 403 forbidden: the level is too low',
+    async ({ acme }) => {
+      const { status, json } = await acme.call('GET', '/api-keys', undefined, { key: acme.keys.member })
+      expect({ status, code: json.error.code }).toEqual({ status: 403, code: 'forbidden' })
+    },
+  ],
+  [
+    'errors: 429 rate_limited with Retry-After: too many wrong keys',
+    async ({ db }) => {
+      const api = await startApi(db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1' } })
+      await api.call('GET', '/api/a/b/documents', { key: 'x' })
+      const { status, json, headers } = await api.call('GET', '/api/a/b/documents', { key: 'x' })
+      await api.stop()
+      expect({ status, code: json.error.code }).toEqual({ status: 429, code: 'rate_limited' })
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+    },
+  ],
+  [
+    'errors: 503 unavailable: the database is away',
+    async ({ acme }) => {
+      const away = openDatabase(databaseConfig('postgres://relay:relay@127.0.0.1:1/none'), 'away')
+      const api = await startApi(away)
+      const { status, json } = await api.call('GET', `/api/${acme.name}/documents`, { key: acme.keys.admin })
+      await api.stop()
+      await away.destroy()
+      expect({ status, code: json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+    },
+  ],
+]

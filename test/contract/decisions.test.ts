@@ -1,0 +1,23 @@
+import { decidedAccessRows } from './decided-access.ts'
+import { decidedDocumentRows } from './decided-documents.ts'
+import { decidedErrorRows } from './decided-errors.ts'
+import { decidedSourceRows } from './decided-source.ts'
+import { decidedTargetRows } from './decided-targets.ts'
+import { startWorld, type World } from './world.ts'
+
+// What the specification of the API leaves open, as docs/ says it and a client sees it.
+
+let world: World
+
+beforeAll(async () => {
+  world = await startWorld()
+}, 120_000)
+afterAll(() => world.stop(), 60_000)
+
+test.each([...decidedErrorRows, ...decidedAccessRows, ...decidedDocumentRows, ...decidedTargetRows, ...decidedSourceRows])(
+  '%s',
+  async (_, check) => {
+    expect.hasAssertions()
+    await check(world)
+  },
+)

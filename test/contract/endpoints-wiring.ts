@@ -1,0 +1,202 @@
+import { newId } from '../../src/ids.ts'
+import { time, ulid, type Json, type Row } from './world.ts'
+
+// sections 4.2 and 4.3 of the specification: endpoints of destinations and repositories
+
+const destinations: Row[] = [
+  [
+    '4.2 GET /destinations filters by type',
+    async ({ acme, specimen }) => {
+      const { json } = await acme.call('GET', '/destinations?type=webhook&per_page=100')
+      expect(new Set(json.data.map(({ attributes }: Json) => attributes.connector_type))).toEqual(new Set(['webhook']))
+      expect(await acme.idsOf('/destinations?type=webhook&per_page=100')).toContain(specimen.destinationId)
+      expect((await acme.call('GET', '/destinations?type=email')).json).toMatchObject({ data: [], meta: { total: 0 } })
+      expect(await acme.statusOf('GET', '/destinations?type=fax')).toBe(400)
+    },
+  ],
+  [
+    '4.2 GET /destinations/:id is one destination including connections',
+    async ({ acme, specimen }) => {
+      const { status, json } = await acme.call('GET', `/destinations/${specimen.destinationId}`)
+      expect({ status, connections: json.data.attributes.connections.length }).toEqual({ status: 200, connections: 1 })
+    },
+  ],
+  [
+    '4.2 POST /destinations needs name, connector_type, config and credentials',
+    async ({ acme }) => {
+      for (const missing of ['name', 'connector_type', 'config', 'credentials']) {
+        const body = Object.fromEntries(Object.entries(acme.webhook()).filter(([name]) => name !== missing))
+        const { status, json } = await acme.call('POST', '/destinations', body)
+        expect({ status, details: json.error.details }).toMatchObject({ status: 400, details: [{ path: missing }] })
+      }
+    },
+  ],
+  [
+    '4.2 POST /destinations answers 201 with the created destination, status connected',
+    async ({ acme }) => {
+      const body = acme.webhook('taken', 'Grüße ☃ 文書')
+      const { status, json } = await acme.call('POST', '/destinations', body)
+      expect({ status, ...json.data }).toMatchObject({
+        status: 201,
+        id: ulid,
+        type: 'destination',
+        attributes: { name: body.name, connector_type: 'webhook', status: 'connected', config: body.config, created_at: time },
+      })
+    },
+  ],
+  [
+    '4.2 PATCH merges config and replaces credentials, all optional',
+    async ({ acme, target }) => {
+      const { json } = await acme.call('POST', '/destinations', {
+        ...acme.webhook(),
+        credentials: { username: 'ada', password: 'first' },
+      })
+      const path = `/destinations/${json.data.id}`
+      const merged = await acme.call('PATCH', path, { config: { method: 'PUT' } })
+      expect(merged.json.data.attributes.config).toEqual({ url: `${target.origin}/taken`, method: 'PUT' })
+      // a merge into username and password would leave both ways of authorisation, which the connector refuses
+      expect(await acme.statusOf('PATCH', path, { credentials: { bearer_token: 'second' } })).toBe(200)
+      expect((await acme.call('POST', `${path}/test`)).json.data.status).toBe('success')
+      expect(target.arrivals.at(-1)!.headers.authorization).toBe('Bearer second')
+      const renamed = await acme.call('PATCH', path, { name: 'B' })
+      expect(renamed.json.data.attributes).toMatchObject({ name: 'B', config: { method: 'PUT' } })
+      expect(await acme.statusOf('PATCH', path, {})).toBe(200)
+      expect(await acme.statusOf('PATCH', path, { connector_type: 'sftp' })).toBe(400)
+    },
+  ],
+  [
+    '4.2 DELETE answers 204, empty, and is irreversible',
+    async ({ acme }) => {
+      const id = await acme.destination()
+      const { status, text } = await acme.call('DELETE', `/destinations/${id}`)
+      expect({ status, text }).toEqual({ status: 204, text: '' })
+      for (const method of ['GET', 'DELETE']) expect(await acme.statusOf(method, `/destinations/${id}`)).toBe(404)
+      expect(await acme.statusOf('PATCH', `/destinations/${id}`, { name: 'B' })).toBe(404)
+    },
+  ],
+  [
+    '4.2 DELETE also removes the connections that use the destination, and leaves documents delivered',
+    async ({ acme }) => {
+      const { repoId, repositoryId, destinations: ids, connectionId } = await acme.wire(['taken'])
+      const documentId = await acme.document(repoId, 'delivered')
+      await acme.call('DELETE', `/destinations/${ids[0]}`)
+      expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)
+      expect((await acme.attributesOf(`/repositories/${repositoryId}`)).connections).toEqual([])
+      expect((await acme.attributesOf(`/documents/${documentId}`)).status).toBe('delivered')
+      await acme.document(repoId, 'discarded')
+    },
+  ],
+  [
+    '4.2 POST /destinations/test answers success or failed with a message, and creates nothing',
+    async ({ acme }) => {
+      const { name: _, ...good } = acme.webhook('taken')
+      const { name: __, ...bad } = acme.webhook('refused')
+      const total = async () => (await acme.call('GET', '/destinations')).json.meta.total
+      const before = await total()
+      const success = await acme.call('POST', '/destinations/test', good)
+      expect(success).toMatchObject({ status: 200, json: { data: { status: 'success', message: expect.any(String) } } })
+      const failed = await acme.call('POST', '/destinations/test', bad)
+      expect(failed.json).toEqual({ data: { status: 'failed', message: expect.stringContaining('400') } })
+      expect(await total()).toBe(before)
+    },
+  ],
+]
+
+const repositories: Row[] = [
+  [
+    '4.3 GET /repositories filters by status',
+    async ({ acme }) => {
+      const { id } = await acme.repository()
+      await acme.call('PATCH', `/repositories/${id}`, { status: 'inactive' })
+      expect(await acme.idsOf('/repositories?status=inactive&per_page=100')).toContain(id)
+      expect(await acme.idsOf('/repositories?status=active&per_page=100')).not.toContain(id)
+      expect(await acme.statusOf('GET', '/repositories?status=paused')).toBe(400)
+    },
+  ],
+  [
+    '4.3 GET /repositories/:id is one repository including certificates and connections',
+    async ({ acme, specimen }) => {
+      const { certificates, connections } = await acme.attributesOf(`/repositories/${specimen.repositoryId}`)
+      expect(certificates.map(({ id }: Json) => id)).toContain(specimen.certificateId)
+      expect(connections).toEqual([{ id: specimen.connectionId, destination_name: 'To taken', status: 'active' }])
+    },
+  ],
+  [
+    '4.3 POST /repositories needs repo_id and name',
+    async ({ acme }) => {
+      expect(await acme.statusOf('POST', '/repositories', { name: 'A' })).toBe(400)
+      expect(await acme.statusOf('POST', '/repositories', { repo_id: 'Z9' })).toBe(400)
+      expect(await acme.statusOf('POST', '/repositories', { repo_id: 'Z9', name: 'A', signature_verification: 'yes' })).toBe(400)
+    },
+  ],
+  [
+    '4.3 POST /repositories answers 201, active, document_count 0, signature_verification false unless given',
+    async ({ acme }) => {
+      for (const given of [undefined, false, true]) {
+        const repoId = newId()
+        const body = { repo_id: repoId, name: 'A', ...(given !== undefined && { signature_verification: given }) }
+        const { status, json } = await acme.call('POST', '/repositories', body)
+        expect({ status, data: json.data }).toEqual({
+          status: 201,
+          data: {
+            id: ulid,
+            type: 'repository',
+            attributes: {
+              repo_id: repoId,
+              name: 'A',
+              status: 'active',
+              signature_verification: given ?? false,
+              document_count: 0,
+              created_at: time,
+              updated_at: time,
+            },
+          },
+        })
+      }
+    },
+  ],
+  [
+    '4.3 PATCH /repositories/:id changes name, status, signature_verification, each by itself',
+    async ({ acme }) => {
+      const { id } = await acme.repository()
+      for (const change of [{ name: 'B' }, { status: 'inactive' }, { signature_verification: true }]) {
+        const { status, json } = await acme.call('PATCH', `/repositories/${id}`, change)
+        expect({ status, attributes: json.data.attributes }).toMatchObject({ status: 200, attributes: change })
+      }
+      expect(await acme.attributesOf(`/repositories/${id}`)).toMatchObject({ name: 'B', status: 'inactive', signature_verification: true })
+    },
+  ],
+  [
+    '4.3 DELETE answers 204, empty, and is irreversible',
+    async ({ acme }) => {
+      const { id } = await acme.repository()
+      const { status, text } = await acme.call('DELETE', `/repositories/${id}`)
+      expect({ status, text }).toEqual({ status: 204, text: '' })
+      for (const method of ['GET', 'DELETE']) expect(await acme.statusOf(method, `/repositories/${id}`)).toBe(404)
+    },
+  ],
+  [
+    '4.3 DELETE also removes its certificates and active connections, and leaves documents delivered',
+    async ({ acme, signer }) => {
+      const { repoId, repositoryId, connectionId } = await acme.wire(['taken'])
+      const certificate = { auth_id: 'CN=A', certificate: signer.pem }
+      const certificateId = await acme.made(`/repositories/${repositoryId}/certificates`, certificate)
+      const documentId = await acme.document(repoId, 'delivered')
+      await acme.call('DELETE', `/repositories/${repositoryId}`)
+      expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)
+      expect((await acme.eventsOf(certificateId))[0].attributes.event).toBe('cert.deleted')
+      expect((await acme.attributesOf(`/documents/${documentId}`)).status).toBe('delivered')
+      expect((await acme.create(repoId, 'D2')).status).toBe(404)
+    },
+  ],
+  [
+    '4.3 to use a different repo_id, a repository is deleted and a new one created; the same works, too',
+    async ({ acme }) => {
+      const { id, repoId } = await acme.repository()
+      await acme.call('DELETE', `/repositories/${id}`)
+      expect((await acme.repository(repoId)).id).not.toBe(id)
+    },
+  ],
+]
+
+export const wiringRows: Row[] = [...destinations, ...repositories]

@@ -1,0 +1,162 @@
+import { newId } from '../../src/ids.ts'
+import { until } from './relay.ts'
+import type { Json, Row } from './world.ts'
+
+// section 3 of the specification: states and transitions
+
+const documents: Row[] = [
+  [
+    '3.1 pending: received; delivery not started',
+    async ({ acme }) => {
+      const { repoId } = await acme.wire(['taken'], { is_active: false })
+      expect(await acme.settled(await acme.document(repoId, 'pending'), 'pending')).toMatchObject({ deliveries: [{ attempts: 0 }] })
+    },
+  ],
+  [
+    '3.1 delivered: all destinations received it',
+    async ({ acme, arrivalsOf }) => {
+      const { repoId } = await acme.wire(['taken', 'taken'])
+      await acme.document(repoId, 'delivered')
+      expect(arrivalsOf(repoId).map(({ body }) => String(body))).toEqual(['hello', 'hello'])
+    },
+  ],
+  [
+    '3.1 retrying: at least one destination is being retried',
+    async ({ acme }) => {
+      const { repoId } = await acme.wire(['taken', 'down'])
+      const { deliveries } = await acme.settled(await acme.document(repoId, 'retrying'), 'retrying')
+      expect(deliveries.map(({ status }: Json) => status)).toContain('retrying')
+    },
+  ],
+  [
+    '3.1 failed: at least one destination failed after all retry attempts',
+    async ({ other }) => {
+      await other.call('PATCH', '/settings', { max_retries: 1, retry_initial_interval_seconds: 1 })
+      const { repoId } = await other.wire(['taken', 'down'])
+      const { deliveries } = await other.settled(await other.document(repoId, 'failed'), 'failed')
+      expect(deliveries.map(({ status, attempts }: Json) => ({ status, attempts }))).toEqual(
+        expect.arrayContaining([
+          { status: 'delivered', attempts: 1 },
+          { status: 'failed', attempts: 2 },
+        ]),
+      )
+    },
+  ],
+  [
+    '3.1 discarded: no destination was wired; acknowledged but not retained or forwarded',
+    async ({ acme }) => {
+      const { repoId, id: repositoryId } = await acme.repository()
+      const id = await acme.document(repoId, 'discarded')
+      expect((await acme.attributesOf(`/documents/${id}`)).deliveries).toEqual([])
+      expect(await acme.statusOf('GET', `/documents/${id}/content`)).toBe(404)
+      expect((await acme.attributesOf(`/repositories/${repositoryId}`)).document_count).toBe(0)
+    },
+  ],
+  [
+    '3.1 failed, retry: becomes retrying, is re-queued to the failed destinations only, and is recorded',
+    async ({ acme, mend, arrivalsOf }) => {
+      mend(400)
+      const { repoId, destinations } = await acme.wire(['taken', 'mended'])
+      const id = await acme.document(repoId, 'failed')
+      mend(200)
+      await until(
+        'the other delivery',
+        async () => arrivalsOf(repoId).map(({ url }) => url),
+        (urls) => urls.length === 2,
+      )
+      const { status, json } = await acme.call('POST', `/documents/${id}/retry`, undefined, { key: acme.keys.member })
+      expect({ status, state: json.data.attributes.status }).toEqual({ status: 200, state: 'retrying' })
+      const { deliveries } = await acme.settled(id, 'delivered')
+      expect(
+        arrivalsOf(repoId)
+          .slice(2)
+          .map(({ url }) => url),
+      ).toEqual(['/mended'])
+      const attempts = new Map(deliveries.map((delivery: Json) => [delivery.destination_id, delivery.attempts]))
+      expect(destinations.map((destinationId) => attempts.get(destinationId))).toEqual([1, 2])
+      expect((await acme.eventsOf(id)).map(({ attributes }) => attributes.event)).toEqual(['document.retried'])
+    },
+  ],
+  [
+    '3.1 failed, retry: the workspace retry settings apply',
+    async ({ other, mend }) => {
+      mend(400)
+      const { repoId } = await other.wire(['mended'])
+      const id = await other.document(repoId, 'failed')
+      mend(503)
+      await other.call('PATCH', '/settings', { max_retries: 0 })
+      await other.call('POST', `/documents/${id}/retry`)
+      const { deliveries } = await other.settled(id, 'failed')
+      expect(deliveries[0].attempts).toBe(2)
+    },
+  ],
+  [
+    '3.1 the list filter status accepts pending, delivered, failed, retrying',
+    async ({ acme }) => {
+      for (const status of ['pending', 'delivered', 'failed', 'retrying']) {
+        const { json } = await acme.call('GET', `/documents?status=${status}&per_page=100`)
+        expect([...new Set(json.data.map(({ attributes }: Json) => attributes.status))]).toEqual([status])
+      }
+      expect(await acme.statusOf('GET', '/documents?status=discarded')).toBe(400)
+    },
+  ],
+]
+
+const repositories: Row[] = [
+  [
+    '3.2 PATCH with status sets the given value, also the one that is there',
+    async ({ acme }) => {
+      const { id } = await acme.repository()
+      for (const status of ['inactive', 'inactive', 'active', 'active']) {
+        const { json } = await acme.call('PATCH', `/repositories/${id}`, { status })
+        expect(json.data.attributes.status).toBe(status)
+      }
+      expect(await acme.statusOf('PATCH', `/repositories/${id}`, { status: 'paused' })).toBe(422)
+    },
+  ],
+  [
+    '3.2 a new repository starts as active',
+    async ({ acme }) => {
+      const { id } = await acme.repository()
+      expect((await acme.attributesOf(`/repositories/${id}`)).status).toBe('active')
+    },
+  ],
+]
+
+const connections: Row[] = [
+  [
+    '3.3 active to inactive: documents are received and stored but not forwarded; connection.toggled',
+    async ({ acme, arrivalsOf }) => {
+      const { repoId, connectionId } = await acme.wire(['taken'])
+      const { json } = await acme.call('PATCH', `/connections/${connectionId}`, { is_active: false })
+      expect(json.data.is_active).toBe(false)
+      const id = await acme.document(repoId, 'pending')
+      expect((await acme.call('GET', `/documents/${id}/content`)).text).toBe('hello')
+      expect(arrivalsOf(repoId)).toEqual([])
+      expect((await acme.eventsOf(connectionId))[0].attributes).toMatchObject({
+        event: 'connection.toggled',
+        metadata: { is_active: false },
+      })
+    },
+  ],
+  [
+    '3.3 inactive to active: forwarding resumes; connection.toggled',
+    async ({ acme }) => {
+      const { repoId, connectionId } = await acme.wire(['taken'], { is_active: false })
+      const held = await acme.document(repoId, 'pending')
+      await acme.call('PATCH', `/connections/${connectionId}`, { is_active: true })
+      await acme.document(repoId, 'delivered', newId())
+      await until(
+        'the release of what was held',
+        () => acme.attributesOf(`/documents/${held}`),
+        ({ status }: Json) => status === 'delivered',
+      )
+      expect((await acme.eventsOf(connectionId))[0].attributes).toMatchObject({
+        event: 'connection.toggled',
+        metadata: { is_active: true },
+      })
+    },
+  ],
+]
+
+export const stateRows: Row[] = [...documents, ...repositories, ...connections]
