@@ -14,6 +14,13 @@ export interface CloudApi {
   secrets: string[]
 }
 
+/** A document that the service has taken whole. */
+export interface Uploaded {
+  answer: CloudAnswer
+  /** By this run: an earlier one may have sent the beginning. */
+  bytesSent: number
+}
+
 export const createCloudApi = ({
   root,
   takeToken,

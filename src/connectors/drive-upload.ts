@@ -1,4 +1,4 @@
-import { orGiveUp, takeUploadUrl, type CloudApi } from './cloud-api.ts'
+import { orGiveUp, takeUploadUrl, type CloudApi, type Uploaded } from './cloud-api.ts'
 import { targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
 import { deliveryProperty, type DriveFile, type Folder } from './drive-files.ts'
@@ -30,12 +30,12 @@ export const uploadInChunks = async (
   { folder, file, storedUrl, keep }: { folder: Folder; file: DriveFile; storedUrl: string | undefined; keep(uploadUrl: string): void },
   parcel: Parcel,
   { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
-): Promise<CloudAnswer> => {
+): Promise<Uploaded> => {
   const found = storedUrl === undefined ? undefined : await findSession(drive, storedUrl, parcel)
-  if (found?.completed) return found.completed
+  if (found?.completed) return { answer: found.completed, bytesSent: 0 }
   const { uploadUrl, nextByte } = found ?? (await beginSession(drive, folder, file, parcel))
   keep(uploadUrl)
-  return orGiveUp(drive, uploadUrl, signal, () =>
+  const uploaded = await orGiveUp(drive, uploadUrl, signal, () =>
     sendPieces<CloudAnswer>(parcel, { startByte: nextByte, pieceBytes: chunkBytes, signal, onProgress }, async ({ start, end, body }) => {
       // there is no way to write the range of no bytes
       const range = end > start && { 'content-range': `bytes ${start}-${end - 1}/${parcel.sizeBytes}` }
@@ -49,6 +49,7 @@ export const uploadInChunks = async (
       return { done: answer }
     }),
   )
+  return { answer: uploaded, bytesSent: parcel.sizeBytes - nextByte }
 }
 
 /** Asks for a session that writes the file. */

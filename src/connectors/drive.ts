@@ -69,9 +69,9 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
           const storedUrl = await sessionLeft(drive, left, { fileId: id, sha256 })
           keep(storedUrl)
           const { subject } = target.config
-          const answer = await uploadInChunks(drive, { folder, file, storedUrl, keep }, parcel, { ...context, subject })
+          const { answer, bytesSent } = await uploadInChunks(drive, { folder, file, storedUrl, keep }, parcel, { ...context, subject })
           requireSameContent(answer, parcel)
-          return receiptOf(id, parcel.sizeBytes, answer)
+          return receiptOf(id, bytesSent, answer)
         } catch (thrown) {
           // it may have been deleted or shared anew: the next attempt looks it up
           if (thrown instanceof DeliveryError && thrown.code === 'http_404') folders.forget(key)

@@ -24,7 +24,7 @@ export const messageBytes = (attachedBytes: number) => {
 }
 
 /** The message as it goes over the wire, in lines that end with CR LF; the document is encoded as it is read. */
-export const messageOf = (parcel: Parcel, config: EmailConfig, enclosure: Enclosure): Readable => {
+export const mailOf = (parcel: Parcel, config: EmailConfig, enclosure: Enclosure): Readable => {
   const fileName = fileNameOf(parcel)
   const composer = new MailComposer({
     from: config.from,

@@ -1,5 +1,5 @@
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
-import { messageBytes, messageIdOf, messageOf, type Enclosure } from './email-message.ts'
+import { messageBytes, messageIdOf, mailOf, type Enclosure } from './email-message.ts'
 import { emailConfig, emailCredentials, recipientsOf, type EmailConfig, type EmailCredentials } from './email-target.ts'
 import { withoutSecrets } from './http-answer.ts'
 import { metered } from './metered.ts'
@@ -60,7 +60,7 @@ const sendMessage = async (
   url: string | undefined,
   { signal, onProgress }: AttemptContext,
 ) => {
-  if (url !== undefined) return session.send(messageOf(parcel, config, { url }))
+  if (url !== undefined) return session.send(mailOf(parcel, config, { url }))
   const document = metered(parcel.open(), { sizeBytes: parcel.sizeBytes, signal, onBytes: onProgress })
   let unreadable: Error | undefined
   document.once('error', (error) => {
@@ -68,7 +68,7 @@ const sendMessage = async (
   })
   const enclosure: Enclosure = { attached: document }
   try {
-    return await session.send(messageOf(parcel, config, enclosure))
+    return await session.send(mailOf(parcel, config, enclosure))
   } catch (thrown) {
     throw unreadable instanceof DeliveryError ? unreadable : thrown
   } finally {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { giveUp, orGiveUp, takeUploadUrl, type CloudApi } from './cloud-api.ts'
+import { giveUp, orGiveUp, takeUploadUrl, type CloudApi, type Uploaded } from './cloud-api.ts'
 import { objectOf, targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
 import { graphRefusal } from './graph-refusal.ts'
@@ -26,23 +26,24 @@ const savedSession = z.object({
  * was completed or has expired, is begun anew: the file is then written once more under the same name.
  * @param file its address in Graph, up to the colon behind the path
  */
-export const uploadInFragments = async (graph: CloudApi, file: string, parcel: Parcel, context: AttemptContext): Promise<CloudAnswer> => {
+export const uploadInFragments = async (graph: CloudApi, file: string, parcel: Parcel, context: AttemptContext): Promise<Uploaded> => {
   const { sizeBytes, sha256 } = parcel
   const { signal, onProgress } = context
   const { uploadUrl, nextByte } = (await findSession(graph, file, parcel, context.saved)) ?? (await beginSession(graph, file))
   context.save({ uploadUrl, file, sha256 } satisfies z.output<typeof savedSession>)
-  return orGiveUp(graph, uploadUrl, signal, () =>
+  const answer = await orGiveUp(graph, uploadUrl, signal, () =>
     sendPieces<CloudAnswer>(
       parcel,
       { startByte: nextByte, pieceBytes: fragmentBytes, signal, onProgress },
       async ({ start, end, isLast, body }) => {
         const headers = { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${sizeBytes}` }
-        const answer = await graph.callSession(uploadUrl, { method: 'PUT', headers, body })
-        if (answer.status >= 300) throw sessionRefusal(answer)
-        return isLast && answer.status !== 202 ? { done: answer } : { nextByte: nextExpected(answer) }
+        const said = await graph.callSession(uploadUrl, { method: 'PUT', headers, body })
+        if (said.status >= 300) throw sessionRefusal(said)
+        return isLast && said.status !== 202 ? { done: said } : { nextByte: nextExpected(said) }
       },
     ),
   )
+  return { answer, bytesSent: sizeBytes - nextByte }
 }
 
 /** Asks for a session that writes the file, in place of one that is there. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
-import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
+import { createCloudApi, giveUp, type CloudApi, type Uploaded } from './cloud-api.ts'
+import { objectOf, reporting } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
 import type { EntraPrincipal, EntraTokens } from './entra-token.ts'
 import { createExpiring } from './expiring.ts'
@@ -65,12 +65,12 @@ export const createTeamsite = (
         const library = libraries.find(key) ?? (await findLibrary(graph, config))
         requirePathFits(library.webUrl, segments)
         try {
-          const answer = await upload(graph, fileOf(library, segments), parcel, context)
+          const { answer, bytesSent } = await upload(graph, fileOf(library, segments), parcel, context)
           libraries.keep(key, library, Date.now() + libraryKeptMs)
           const { id, eTag } = objectOf(answer.text)
           return {
             path: `${library.webUrl}/${urlPath(segments)}`,
-            bytesSent: parcel.sizeBytes,
+            bytesSent,
             answer: {
               status: answer.status,
               item_id: typeof id === 'string' ? id : undefined,
@@ -116,14 +116,15 @@ const placeOf = ({ config, credentials }: TeamsiteTarget) =>
 
 const fileOf = ({ driveId }: Library, segments: string[]) => `/drives/${encodeURIComponent(driveId)}/root:/${urlPath(segments)}`
 
-const upload = async (graph: CloudApi, file: string, parcel: Parcel, context: AttemptContext): Promise<CloudAnswer> => {
+const upload = async (graph: CloudApi, file: string, parcel: Parcel, context: AttemptContext): Promise<Uploaded> => {
   if (parcel.sizeBytes > singleMaxBytes) return uploadInFragments(graph, file, parcel, context)
   const { signal, onProgress } = context
-  return sendPieces(parcel, { pieceBytes: singleMaxBytes, signal, onProgress }, async ({ end, body }) => ({
+  const answer = await sendPieces(parcel, { pieceBytes: singleMaxBytes, signal, onProgress }, async ({ end, body }) => ({
     done: await graph.call(`${file}:/content?@microsoft.graph.conflictBehavior=replace`, {
       method: 'PUT',
       headers: { 'content-type': 'application/octet-stream', 'content-length': String(end) },
       body,
     }),
   }))
+  return { answer, bytesSent: parcel.sizeBytes }
 }

@@ -111,6 +111,7 @@ describe.each(Object.entries(places))('an upload to %s', (_kind, start) => {
     }
     const receipt = await place.connector.deliver(watched, place.target, contextOf(outbound, { saved }))
     expect(await place.stored(receipt)).toEqual(place.expected(parcel))
+    expect(receipt.bytesSent).toBe(parcel.sizeBytes - starts.at(-1)!)
     return starts
   }
 
