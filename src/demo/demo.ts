@@ -7,6 +7,7 @@ import { createWorkspace } from '../commands/workspace.ts'
 import type { Running } from '../compose.ts'
 import { openDatabase } from '../db/database.ts'
 import { startServer, type Server, type StartOptions } from '../server.ts'
+import { createClient, unwrap, type RelayClient } from '../../clients/typescript/src/index.ts'
 import { documentWorkflowId } from '../../workflows/messages.ts'
 import { invoicePdf } from './invoice.ts'
 import { startSftpSink } from './sftp-sink.ts'
@@ -36,25 +37,42 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
     say('')
     say(`1. A workspace ${slugs} with an API key; the API is at ${server.baseUrl}/api/${slugs}`)
 
-    const api = createClient(`${server.baseUrl}/api/${slugs}`, key)
-    const sftpDestination = await api.post('/destinations', {
-      name: 'Archive',
-      connector_type: 'sftp',
-      config: { host: sftp.host, port: sftp.port, directory: 'inbox' },
-      credentials: { username: sftp.username, password: sftp.password },
+    const api = createClient({
+      baseUrl: server.baseUrl,
+      workspace: slugs,
+      apiKey: key,
+      fetch: (request) => fetch(request, { signal: AbortSignal.timeout(requestTimeoutMs) }),
     })
-    const webhookDestination = await api.post('/destinations', {
-      name: 'Workflow',
-      connector_type: 'webhook',
-      config: { url: sink.url },
-      credentials: { secret: `whsec_${randomBytes(24).toString('base64')}` },
-    })
-    const repository = await api.post('/repositories', { repo_id: 'Z1', name: 'Incoming invoices' })
-    await api.post('/connections', {
-      name: 'Invoices to archive and workflow',
-      repository_ids: [repository.id],
-      destination_ids: [sftpDestination.id, webhookDestination.id],
-    })
+    const sftpDestination = await made(
+      api.POST('/destinations', {
+        body: {
+          name: 'Archive',
+          connector_type: 'sftp',
+          config: { host: sftp.host, port: sftp.port, directory: 'inbox' },
+          credentials: { username: sftp.username, password: sftp.password },
+        },
+      }),
+    )
+    const webhookDestination = await made(
+      api.POST('/destinations', {
+        body: {
+          name: 'Workflow',
+          connector_type: 'webhook',
+          config: { url: sink.url },
+          credentials: { secret: `whsec_${randomBytes(24).toString('base64')}` },
+        },
+      }),
+    )
+    const repository = await made(api.POST('/repositories', { body: { repo_id: 'Z1', name: 'Incoming invoices' } }))
+    await made(
+      api.POST('/connections', {
+        body: {
+          name: 'Invoices to archive and workflow',
+          repository_ids: [repository],
+          destination_ids: [sftpDestination, webhookDestination],
+        },
+      }),
+    )
     say(`2. Two targets: an SFTP server at ${sftp.host}:${sftp.port} and a webhook at ${sink.url}; repository Z1 is wired to both`)
 
     const docId = randomBytes(16).toString('hex').toUpperCase()
@@ -104,37 +122,15 @@ const makeWorkspace = async (server: Server, slugs: string): Promise<string> => 
   }
 }
 
-interface Resource {
-  id: string
-  attributes: {
-    status: string
-    deliveries: { destination_name: string; status: string; path: string; attempts: number }[]
-  }
-}
+/** @returns the id of what was made */
+const made = async (answer: Promise<{ data?: { data: { id: string } }; error?: unknown; response: Response }>): Promise<string> =>
+  (await unwrap(answer)).data.id
 
-const createClient = (baseUrl: string, key: string) => {
-  const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const response = await fetch(`${baseUrl}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${key}`, accept: 'application/json', ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(requestTimeoutMs),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
-    return (JSON.parse(text) as { data: T }).data
-  }
-  return {
-    get: <T>(path: string) => call<T>('GET', path),
-    post: (path: string, body: object) => call<{ id: string }>('POST', path, body),
-  }
-}
-
-const untilSettled = async (api: ReturnType<typeof createClient>): Promise<Resource> => {
+const untilSettled = async (api: RelayClient) => {
   const deadline = Date.now() + deliveryTimeoutMs
   for (;;) {
-    const [found] = await api.get<Resource[]>('/documents')
-    const document = await api.get<Resource>(`/documents/${found!.id}`)
+    const { data: found } = await unwrap(api.GET('/documents'))
+    const { data: document } = await unwrap(api.GET('/documents/{id}', { params: { path: { id: found[0]!.id } } }))
     if (document.attributes.status === 'delivered' || document.attributes.status === 'failed' || Date.now() > deadline) return document
     await delay(200)
   }
