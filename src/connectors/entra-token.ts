@@ -39,7 +39,7 @@ export interface EntraPrincipal {
   scope: string
 }
 
-export interface AccessToken {
+interface AccessToken {
   token: string
   expiresAt: Date
 }

@@ -28,11 +28,9 @@ export const workspaceSettingsFields = z.strictObject({
 type WireSettings = z.output<typeof workspaceSettingsFields>
 export type WorkspaceSettings = InsideOf<typeof workspaceSettingsFields>
 /** A change names those it is about. */
-export const settingsPatchFields = workspaceSettingsFields
-  .partial()
-  .extend({
-    rfc: rfcPatchFields.nullable().optional().describe('The system whose functions the bridge calls: merged in; null ends the bridge'),
-  })
+export const settingsPatchFields = workspaceSettingsFields.partial().extend({
+  rfc: rfcPatchFields.nullable().optional().describe('The system whose functions the bridge calls: merged in; null ends the bridge'),
+})
 
 const defaults: WireSettings = {
   max_retries: 10,
