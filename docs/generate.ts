@@ -2,11 +2,14 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { schemaTypes } from '../clients/typescript/generate.ts'
 import { describeApi } from '../src/http/description.ts'
+import { allConnectors } from '../src/connectors/index.ts'
+import { connectorPages } from './connectors.ts'
 import { configurationPage } from './configuration.ts'
 import { openApiFile } from './openapi.ts'
 
 const made: Record<string, string> = {
   'docs/configuration.md': configurationPage(),
+  ...connectorPages(allConnectors()),
   'openapi.json': openApiFile(),
   'clients/typescript/src/schema.ts': await schemaTypes(describeApi()),
 }

@@ -54,10 +54,11 @@ export const startServer = async (variables: NodeJS.ProcessEnv, options: StartOp
 
     installRuntime(log)
     say('Starting the worker and the API ...')
-    const worker = await startWorker(config, log)
-    running.push(worker)
     const api = await startApi(config, log)
     running.push(api)
+    // links in mails lead to the API, whose port may only be known by now
+    const worker = await startWorker({ ...config, RELAY_BASE_URL: api.baseUrl }, log)
+    running.push(worker)
 
     await writeReady(dataDir, {
       base_url: api.baseUrl,

@@ -6,7 +6,9 @@ import { keyPrefix, plainUrl } from './fields.ts'
 export const blobConfig = z.strictObject({
   account_url: plainUrl
     .refine((url) => !URL.canParse(url) || /^\/[^/]*\/?$/.test(new URL(url).pathname), 'names the account only, without container')
-    .describe('Address of the storage account, like https://NAME.blob.core.windows.net'),
+    .describe(
+      'Address of the storage account: https://NAME.blob.core.windows.net, or that of another cloud (usgovcloudapi.net, chinacloudapi.cn), a private endpoint, or an emulator (http://HOST:PORT/NAME)',
+    ),
   container: z
     .string()
     .min(3)
@@ -25,14 +27,16 @@ export const blobCredentials = z
       .regex(/^[A-Za-z0-9+/]+={0,2}$/, 'is no base64')
       .meta({ secret: true })
       .optional()
-      .describe('Key of the storage account'),
+      .describe(
+        'Key of the storage account. It signs for the account that account_url names in its host, so a custom domain needs one of the other ways',
+      ),
     sas_token: z
       .string()
       .max(4_096)
       .regex(/^\??[!-"$->@-~]*\bsig=[!-"$->@-~]+$/, 'is no SAS token: the part of a SAS address after its question mark')
       .meta({ secret: true })
       .optional()
-      .describe('Shared access signature for the container'),
+      .describe('Shared access signature for the container: the part of a SAS address after its question mark'),
     tenant_id: entraCredentials.tenant_id.optional(),
     client_id: entraCredentials.client_id.optional(),
     client_secret: entraCredentials.client_secret.optional(),

@@ -36,10 +36,12 @@ export const emailConfig = z.strictObject({
   tls: z
     .enum(['starttls', 'implicit', 'none'])
     .default('starttls')
-    .describe('starttls: the connection must change over to TLS; implicit: it begins with TLS; none: everybody on the way can read along'),
-  from: address.describe('Sender'),
-  to: addresses.describe('One recipient or several'),
-  cc: addresses.optional().describe('Further recipients'),
+    .describe(
+      'starttls: the connection must change over to TLS before anything is said; implicit: it begins with TLS; none: everybody on the way can read along, and a password is not sent',
+    ),
+  from: address.describe('Sender, an address without a name'),
+  to: addresses.describe('One recipient or an array of up to 100'),
+  cc: addresses.optional().describe('Further recipients, likewise'),
   subject_template: subjectTemplate
     .default('Document {doc_id} ({comp_id}) from {repo_id}')
     .describe(`Subject. Placeholders: ${subjectPlaceholders.join(', ')}`),

@@ -18,6 +18,8 @@ const refusedCredentials = new Set([
   'ExpiredToken',
   'TokenRefreshRequired',
   'InvalidClientTokenId',
+  // versitygw
+  'XAdminUserNotFound',
 ])
 // RequestTimeTooSkewed is a matter of clocks: it passes once they agree again
 const passing = new Set(['RequestTimeout', 'RequestTimeTooSkewed', 'SlowDown', 'ThrottlingException', 'OperationAborted', 'NoSuchUpload'])

@@ -21,12 +21,15 @@ export const objstoreConfig = z.strictObject({
     .min(1)
     .max(64)
     .regex(/^[A-Za-z0-9-]+$/, 'is no region name')
-    .describe('Region of the bucket, like eu-central-1'),
+    .describe('Region of the bucket, like eu-central-1; for other stores whatever they expect, often us-east-1'),
   prefix: keyPrefix.describe('Put before every key as it is; a folder ends with a slash'),
-  endpoint: plainUrl.optional().describe('Address of a store other than AWS'),
+  endpoint: plainUrl.optional().describe('Address of a store other than AWS, http or https'),
   path_style: z.boolean().default(false).describe('Bucket in the path instead of the host name, as most stores other than AWS want it'),
-  storage_class: text(64).optional().describe('Storage class of new objects, like STANDARD_IA'),
-  server_side_encryption: z.enum(['AES256', 'aws:kms', 'aws:kms:dsse']).optional().describe('Encryption asked of the store'),
+  storage_class: text(64).optional().describe('Storage class of new objects, like STANDARD_IA; without it that of the bucket'),
+  server_side_encryption: z
+    .enum(['AES256', 'aws:kms', 'aws:kms:dsse'])
+    .optional()
+    .describe('Encryption asked of the store; without it that of the bucket'),
   kms_key_id: text(2_048).optional().describe('Key for aws:kms; without it the default key of the account'),
   ca_certificate: caCertificate,
 })

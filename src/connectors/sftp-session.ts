@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import ssh2, { type ConnectConfig, type SFTPWrapper } from 'ssh2'
+import { messageOf } from '../errors.ts'
 import { DeliveryError, type AttemptContext, type Target } from './connector.ts'
 import { toDeliveryError } from './network-error.ts'
 import type { SftpConfig, SftpCredentials } from './sftp-target.ts'
@@ -111,5 +112,12 @@ const sessionError = (thrown: unknown): DeliveryError => {
     })
   }
   if (level === 'client-timeout') return new DeliveryError('timeout', 'the SSH handshake was not over in time', { cause: thrown })
+  if (messageOf(thrown) === 'Connection lost before handshake') {
+    return new DeliveryError(
+      'connection_failed',
+      'the server closed the connection before a word of SSH: is host and port an SSH server, and has it room for one more connection?',
+      { cause: thrown },
+    )
+  }
   return toDeliveryError(thrown, level === 'handshake' ? 'handshake_failed' : 'connection_failed')
 }

@@ -17,18 +17,28 @@ export const sftpConfig = z.strictObject({
     .max(1_024)
     .regex(printable, 'may hold no control characters')
     .default('.')
-    .describe('Folder that documents are put under; it must exist. A relative one starts where the account is put after login'),
+    .describe(
+      'Folder that documents are put under; it must exist, folders below it are made as needed. A relative one begins where the account is put after login',
+    ),
   host_key_sha256: z
     .string()
     .regex(/^((SHA256:)?[A-Za-z0-9+/]{43}=?|[0-9a-fA-F]{64}|([0-9a-fA-F]{2}:){31}[0-9a-fA-F]{2})$/, 'is no SHA-256 fingerprint')
     .optional()
-    .describe('Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it any key is taken'),
+    .describe(
+      'Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it any key is taken, so that anyone on the way could pose as the server: set it',
+    ),
 })
 
 export const sftpCredentials = z
   .strictObject({
     username: z.string().min(1).max(255).describe('Account'),
-    password: z.string().min(1).max(1_024).meta({ secret: true }).optional().describe('Its password, where it has no key'),
+    password: z
+      .string()
+      .min(1)
+      .max(1_024)
+      .meta({ secret: true })
+      .optional()
+      .describe('Its password, where it has no key; also given where the server asks for it in a dialogue (keyboard-interactive)'),
     private_key: z.string().min(1).max(20_000).meta({ secret: true }).optional().describe('In OpenSSH or PEM form'),
     passphrase: z.string().min(1).max(1_024).meta({ secret: true }).optional().describe('Opens the private key'),
   })

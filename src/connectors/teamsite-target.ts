@@ -35,23 +35,25 @@ const siteUrl = z
   }, "must be the site's own address, like https://contoso.sharepoint.com/sites/Finance, without query or port")
 
 export const teamsiteConfig = z.strictObject({
-  site_url: siteUrl.describe('Address of the site, like https://contoso.sharepoint.com/sites/Finance'),
+  site_url: siteUrl.describe(
+    "The site's own address, like https://contoso.sharepoint.com/sites/Finance: without a library, a page or a query behind it",
+  ),
   document_library: z
     .string()
     .min(1)
     .max(255)
     .regex(/^\P{Cc}+$/u, 'may hold no control characters')
-    .describe('Name of the document library, as the site shows it'),
+    .describe('Name of the document library as the site shows it, like Documents; it must exist. Upper and lower case are one'),
   folder: z
     .string()
     .max(255)
     .refine((folder) => folder === '' || isSharePointFolder(folder), 'is no folder path that SharePoint takes: names with / between them')
     .default('')
-    .describe('Folder of the library that documents are put under; made as needed'),
+    .describe('Folder of the library that documents are put under, like Incoming/SAP; made as needed'),
   cloud: z
     .enum(Object.keys(microsoftClouds) as CloudName[])
     .default('global')
-    .describe('The Microsoft cloud the tenant belongs to'),
+    .describe('The Microsoft cloud the tenant belongs to: usgov is GCC High, china 21Vianet; GCC belongs to global'),
   ca_certificate: caCertificate,
 })
 

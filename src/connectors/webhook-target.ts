@@ -22,7 +22,7 @@ const url = z
 const hasUserInfo = ({ username, password }: URL) => username !== '' || password !== ''
 
 export const webhookConfig = z.strictObject({
-  url: url.describe('Where documents are sent; http or https'),
+  url: url.describe('Where documents are sent, http or https; without user name and password'),
   method: z.enum(['POST', 'PUT']).default('POST').describe('HTTP method'),
   format: z
     .enum(['raw', 'multipart', 'json'])
@@ -39,7 +39,9 @@ export const webhookConfig = z.strictObject({
       'names a header twice',
     )
     .default({})
-    .describe('Further headers, sent as they are'),
+    .describe(
+      'Up to 50 further headers, sent as they are. Those that the relay or the connection sets are refused, and so are names that sound like a secret: give it in the credentials, which are never shown',
+    ),
   ca_certificate: caCertificate,
 })
 
@@ -52,7 +54,9 @@ const secret = z
 
 export const webhookCredentials = z
   .strictObject({
-    secret: secret.optional().describe('Signs every request (Standard Webhooks): whsec_ and base64, or any text'),
+    secret: secret
+      .optional()
+      .describe('Signs every request (Standard Webhooks): whsec_ and base64, or any text, whose UTF-8 bytes are then the key'),
     previous_secret: secret.optional().describe('Signs beside the new secret while receivers change over'),
     bearer_token: value.min(1).meta({ secret: true }).optional().describe('Sent as Authorization: Bearer'),
     username: z

@@ -128,6 +128,7 @@ describe.each(Object.entries(ways))('%s', (_name, way) => {
       { status: 'failed', message: expect.stringContaining('may not reach') },
     ]
     expect(outcomes).toEqual(Object.fromEntries(hosts.map((host) => [host, blocked])))
+    expect(canary.connections()).toBe(0)
   })
 
   test('leads to the address that was judged, and to no other when the name leads elsewhere a moment later', async () => {
@@ -142,6 +143,7 @@ describe.each(Object.entries(ways))('%s', (_name, way) => {
     const second = await codeOf(() => each.connector.deliver(small(), targetOf(each), contextOf(guard)))
 
     expect([first, second, asked]).toEqual(['connection_refused', 'blocked_address, final', 2])
+    expect(canary.connections()).toBe(0)
     await guard.close()
   })
 })

@@ -728,7 +728,7 @@ export interface components {
         DestinationConfigBlob: {
             /**
              * Format: uri
-             * @description Address of the storage account, like https://NAME.blob.core.windows.net
+             * @description Address of the storage account: https://NAME.blob.core.windows.net, or that of another cloud (usgovcloudapi.net, chinacloudapi.cn), a private endpoint, or an emulator (http://HOST:PORT/NAME)
              */
             account_url: string;
             /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
@@ -749,7 +749,7 @@ export interface components {
         DestinationConfigDrive: {
             /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
             ca_certificate?: string;
-            /** @description Folder that documents are put into: the last part of its address, or a shared drive's own id */
+            /** @description Folder that documents are put into: the last part of its address, https://drive.google.com/drive/folders/FOLDER_ID. A shared drive's own id is a folder too */
             folder_id: string;
             /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
@@ -757,7 +757,7 @@ export interface components {
             max_deliveries_per_minute?: number;
             /**
              * Format: email
-             * @description User in whose name documents are put there, by domain-wide delegation; the files are theirs then
+             * @description User in whose name documents are put there, by domain-wide delegation; the files are theirs then, and count against their storage
              */
             subject?: string;
         };
@@ -765,11 +765,11 @@ export interface components {
         DestinationConfigEmail: {
             /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
             ca_certificate?: string;
-            /** @description Further recipients */
+            /** @description Further recipients, likewise */
             cc?: string | string[];
             /**
              * Format: email
-             * @description Sender
+             * @description Sender, an address without a name
              */
             from: string;
             /** @description Host name or address of the SMTP server */
@@ -791,12 +791,12 @@ export interface components {
              */
             subject_template?: string;
             /**
-             * @description starttls: the connection must change over to TLS; implicit: it begins with TLS; none: everybody on the way can read along
+             * @description starttls: the connection must change over to TLS before anything is said; implicit: it begins with TLS; none: everybody on the way can read along, and a password is not sent
              * @default starttls
              * @enum {string}
              */
             tls?: "starttls" | "implicit" | "none";
-            /** @description One recipient or several */
+            /** @description One recipient or an array of up to 100 */
             to: string | string[];
         };
         /** config of objstore */
@@ -807,7 +807,7 @@ export interface components {
             ca_certificate?: string;
             /**
              * Format: uri
-             * @description Address of a store other than AWS
+             * @description Address of a store other than AWS, http or https
              */
             endpoint?: string;
             /** @description Key for aws:kms; without it the default key of the account */
@@ -826,26 +826,26 @@ export interface components {
              * @default
              */
             prefix?: string;
-            /** @description Region of the bucket, like eu-central-1 */
+            /** @description Region of the bucket, like eu-central-1; for other stores whatever they expect, often us-east-1 */
             region: string;
             /**
-             * @description Encryption asked of the store
+             * @description Encryption asked of the store; without it that of the bucket
              * @enum {string}
              */
             server_side_encryption?: "AES256" | "aws:kms" | "aws:kms:dsse";
-            /** @description Storage class of new objects, like STANDARD_IA */
+            /** @description Storage class of new objects, like STANDARD_IA; without it that of the bucket */
             storage_class?: string;
         };
         /** config of sftp */
         DestinationConfigSftp: {
             /**
-             * @description Folder that documents are put under; it must exist. A relative one starts where the account is put after login
+             * @description Folder that documents are put under; it must exist, folders below it are made as needed. A relative one begins where the account is put after login
              * @default .
              */
             directory?: string;
             /** @description Host name or address */
             host: string;
-            /** @description Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it any key is taken */
+            /** @description Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it any key is taken, so that anyone on the way could pose as the server: set it */
             host_key_sha256?: string;
             /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
@@ -862,15 +862,15 @@ export interface components {
             /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
             ca_certificate?: string;
             /**
-             * @description The Microsoft cloud the tenant belongs to
+             * @description The Microsoft cloud the tenant belongs to: usgov is GCC High, china 21Vianet; GCC belongs to global
              * @default global
              * @enum {string}
              */
             cloud?: "global" | "usgov" | "usgov-dod" | "china";
-            /** @description Name of the document library, as the site shows it */
+            /** @description Name of the document library as the site shows it, like Documents; it must exist. Upper and lower case are one */
             document_library: string;
             /**
-             * @description Folder of the library that documents are put under; made as needed
+             * @description Folder of the library that documents are put under, like Incoming/SAP; made as needed
              * @default
              */
             folder?: string;
@@ -880,7 +880,7 @@ export interface components {
             max_deliveries_per_minute?: number;
             /**
              * Format: uri
-             * @description Address of the site, like https://contoso.sharepoint.com/sites/Finance
+             * @description The site's own address, like https://contoso.sharepoint.com/sites/Finance: without a library, a page or a query behind it
              */
             site_url: string;
         };
@@ -895,7 +895,7 @@ export interface components {
              */
             format?: "raw" | "multipart" | "json";
             /**
-             * @description Further headers, sent as they are
+             * @description Up to 50 further headers, sent as they are. Those that the relay or the connection sets are refused, and so are names that sound like a secret: give it in the credentials, which are never shown
              * @default {}
              */
             headers?: {
@@ -913,7 +913,7 @@ export interface components {
             method?: "POST" | "PUT";
             /**
              * Format: uri
-             * @description Where documents are sent; http or https
+             * @description Where documents are sent, http or https; without user name and password
              */
             url: string;
         };
@@ -921,7 +921,7 @@ export interface components {
         DestinationCredentialsBlob: {
             /**
              * Format: password
-             * @description Key of the storage account
+             * @description Key of the storage account. It signs for the account that account_url names in its host, so a custom domain needs one of the other ways
              */
             account_key?: string;
             /** @description Application (client) id */
@@ -933,7 +933,7 @@ export interface components {
             client_secret?: string;
             /**
              * Format: password
-             * @description Shared access signature for the container
+             * @description Shared access signature for the container: the part of a SAS address after its question mark
              */
             sas_token?: string;
             /** @description Directory (tenant) id, or a domain of the tenant */
@@ -943,19 +943,28 @@ export interface components {
         DestinationCredentialsDrive: {
             /**
              * Format: password
-             * @description The key file of a service account, as an object
+             * @description The key file of a service account, as the object it holds; further keys of it may stay
              */
             service_account: {
+                /** @description Address of the account */
                 client_email: string;
-                /** Format: password */
+                /**
+                 * Format: password
+                 * @description Its key
+                 */
                 private_key: string;
+                /** @description Which of its keys that is */
                 private_key_id?: string;
                 /**
                  * Format: uri
+                 * @description Where tokens are asked for
                  * @default https://oauth2.googleapis.com/token
                  */
                 token_uri?: string;
-                /** @constant */
+                /**
+                 * @description What the key file is for
+                 * @constant
+                 */
                 type: "service_account";
             };
         };
@@ -993,7 +1002,7 @@ export interface components {
             passphrase?: string;
             /**
              * Format: password
-             * @description Its password, where it has no key
+             * @description Its password, where it has no key; also given where the server asks for it in a dialogue (keyboard-interactive)
              */
             password?: string;
             /**
@@ -1042,7 +1051,7 @@ export interface components {
             previous_secret?: string;
             /**
              * Format: password
-             * @description Signs every request (Standard Webhooks): whsec_ and base64, or any text
+             * @description Signs every request (Standard Webhooks): whsec_ and base64, or any text, whose UTF-8 bytes are then the key
              */
             secret?: string;
             /** @description With password: sent as Authorization: Basic */

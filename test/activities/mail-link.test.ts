@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { MockActivityEnvironment } from '@temporalio/testing'
+import Koa from 'koa'
+import { createActivities } from '../../activities/delivery.ts'
+import { findConnector } from '../../src/connectors/index.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createDeliveries } from '../../src/db/deliveries.ts'
+import { createReceipts } from '../../src/db/receipts.ts'
+import { createDownloads } from '../../src/http/download.ts'
+import { createLog } from '../../src/log.ts'
+import { createDownloadLinks, createDownloadUrl } from '../../src/security/download-link.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
+import { startMailServer } from '../support/smtp-server.ts'
+
+test('a document too large for a mail is reached by the link in the mail that an attempt has sent', async () => {
+  const database = await createTestDatabase()
+  const { db } = database
+  const config = testConfig()
+  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const links = createDownloadLinks(config.RELAY_SECRET_KEYS)
+  const contents = { postgres: createPostgresStore(db), s3: undefined }
+  const mails = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
+  const app = new Koa().use(createDownloads({ db, contents, links, log: createLog('silent') }))
+  const answer = app.callback()
+  const api = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
+  await once(api, 'listening')
+
+  const wiring = await createWiring(db, [
+    {
+      name: 'mailbox',
+      connector: 'email',
+      config: {
+        host: '127.0.0.1',
+        port: mails.port,
+        tls: 'none',
+        from: 'relay@acme.example',
+        to: 'archive@acme.example',
+        max_attachment_bytes: 3,
+      },
+    },
+  ])
+  const destinationId = wiring.destinations['mailbox']!
+  const received = await createReceipts(db, config).receive(await receiptOf(wiring, { data: 'hello' }))
+  if (!received.created) throw new Error('not created')
+  const { documentId } = received.messages[0]!
+  const { attemptDelivery } = createActivities({
+    deliveries: createDeliveries(db),
+    contents,
+    downloadUrl: createDownloadUrl(links, { baseUrl: `http://127.0.0.1:${(api.address() as AddressInfo).port}`, ttlMs: 60_000 }),
+    findConnector,
+    openCredentials: () => ({}),
+    keyRing,
+    outbound,
+    config,
+  })
+
+  const policy = { maxRetries: 0, ttlMs: 60_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
+  const input = { documentId, destinationId, policy, failures: 0, remainingMs: policy.ttlMs, attemptTimeoutMs: 5_000 }
+  expect(await new MockActivityEnvironment().run(attemptDelivery, input)).toEqual({ status: 'delivered' })
+
+  const [mail] = mails.mails
+  expect(mail?.attachment).toBeUndefined()
+  const [link = ''] = /http:\/\/127\.0\.0\.1:\d+\/download\/\S+/.exec(mail?.parsed.text ?? '') ?? []
+  const download = await fetch(link)
+  expect([download.status, await download.text()]).toEqual([200, 'hello'])
+
+  api.closeAllConnections()
+  api.close()
+  await mails.stop()
+  await outbound.close()
+  await database.drop()
+})
