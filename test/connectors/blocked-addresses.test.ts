@@ -196,3 +196,7 @@ test.each([
     expect([host, connector.config.safeParse({ ...config, host }).success]).toEqual([host, false])
   }
 })
+
+test('nothing above has reached what nobody outside is to read', () => {
+  expect(canary.connections()).toBe(0)
+})
