@@ -60,8 +60,8 @@ describe('a document of 1 GiB', () => {
         }
       }
 
-      // the first document loads code and fills caches: what a larger one adds to that is what counts
-      await send('SMALL', 4 * MiB)
+      // the first document loads code, fills caches and lets the heap grow: what a larger one adds to that is what counts
+      await send('SMALL', 64 * MiB)
       await untilDelivered(1)
       const before = { api: (await api.memory()).peak, worker: (await worker.memory()).peak }
 

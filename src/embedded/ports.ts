@@ -1,17 +1,28 @@
+import { randomInt } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 
 const loopback = '127.0.0.1'
 
-const listenOnce = (port: number): Promise<number | undefined> =>
+// Below the range that the system gives to outgoing connections (from 32768 on Linux, 49152 elsewhere): one of those would take a port
+// in the moment between our look and the start of the server that is to have it.
+const [lowest, highest] = [20_000, 32_000]
+const triesAtMost = 100
+
+const isFree = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const server = createServer()
-    server.once('error', () => resolve(undefined))
-    server.listen({ port, host: loopback }, () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : undefined))
-    })
+    server.once('error', () => resolve(false))
+    server.listen({ port, host: loopback }, () => server.close(() => resolve(true)))
   })
+
+const findFree = async (): Promise<number> => {
+  for (let tries = 0; tries < triesAtMost; tries += 1) {
+    const port = randomInt(lowest, highest)
+    if (await isFree(port)) return port
+  }
+  throw new Error(`No free port on ${loopback}`)
+}
 
 const readPort = async (file: string): Promise<number> => {
   try {
@@ -24,8 +35,8 @@ const readPort = async (file: string): Promise<number> => {
 
 /** The port this file remembers, so that addresses outlive a restart; where that is none or taken, a free one, remembered from now on. */
 export const stablePort = async (file: string): Promise<number> => {
-  const port = (await listenOnce(await readPort(file))) ?? (await listenOnce(0))
-  if (port === undefined) throw new Error(`No free port on ${loopback}`)
+  const remembered = await readPort(file)
+  const port = remembered > 0 && (await isFree(remembered)) ? remembered : await findFree()
   await writeFile(file, String(port))
   return port
 }
