@@ -1,3 +1,5 @@
+import { mediaTypeOf } from '../domain/content-type.ts'
+
 // What is captured is redacted before it is kept (contract, section 8.3). Everything but the values in question stays as it was, to
 // the byte: a number of twenty digits or a key that stands twice must not come out otherwise than it went in.
 
@@ -22,7 +24,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * @returns undefined where it must not be kept: it calls itself JSON and is none, so that nobody knows where a secret ends
  */
 export const redactBody = (data: Buffer, contentType: string | null): Buffer | undefined => {
-  const isDeclared = /json/i.test(contentType?.split(';', 1)[0] ?? '')
+  const isDeclared = mediaTypeOf(contentType).includes('json')
   const text = decode(data)
   if (text === undefined || (!isDeclared && !looksLikeJson.test(text))) return isDeclared ? undefined : data
   const safe = redactJson(text)

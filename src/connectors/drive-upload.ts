@@ -1,3 +1,4 @@
+import { mediaTypeOf } from '../domain/content-type.ts'
 import { orGiveUp, takeUploadUrl, type CloudApi, type Uploaded } from './cloud-api.ts'
 import { targetAnswer, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Parcel } from './connector.ts'
@@ -94,8 +95,7 @@ const octets = 'application/octet-stream'
 
 /** Without parameters, which Drive has no place for. Google's own types would have the document converted. */
 const mimeTypeOf = ({ contentType }: Described) => {
-  const [essence = ''] = contentType.split(';')
-  const type = essence.trim().toLowerCase()
+  const type = mediaTypeOf(contentType)
   return /^[\w.+-]+\/[\w.+-]+$/.test(type) && !type.startsWith('application/vnd.google-apps') ? type : octets
 }
 

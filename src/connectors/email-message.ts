@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
-import { extensionOf } from '../domain/fan-out.ts'
+import { withExtension } from '../domain/content-type.ts'
+import { fillTemplate, valuesOf } from '../domain/template.ts'
 import type { Parcel } from './connector.ts'
 import type { EmailConfig } from './email-target.ts'
 import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
@@ -51,28 +52,12 @@ const subjectMaxCharacters = 250
 const misleading = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
 const subjectOf = (parcel: Parcel, { subject_template: template }: EmailConfig, fileName: string): string => {
-  const [year, month, day] = parcel.receivedAt.toISOString().slice(0, 10).split('-')
-  const values: Record<string, string | undefined> = {
-    repo_id: parcel.repoId,
-    doc_id: parcel.docId,
-    comp_id: parcel.compId,
-    yyyy: year,
-    mm: month,
-    dd: day,
-    ar_object: parcel.arObject ?? 'unknown',
-    ext: extensionOf(parcel),
-    file_name: fileName,
-  }
-  const subject = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')
+  const subject = fillTemplate(template, { ...valuesOf(parcel), file_name: fileName })
   // a character cut in two is none any more
   return subject.replaceAll(misleading, ' ').slice(0, subjectMaxCharacters).toWellFormed()
 }
 
-/** With an extension, by which a mail program knows what to open it with. */
-const fileNameOf = (parcel: Parcel): string => {
-  const name = targetSegments(parcel.path).at(-1) ?? ''
-  return /\.[A-Za-z0-9]{1,16}$/.test(name) ? name : `${name}.${extensionOf(parcel)}`
-}
+const fileNameOf = (parcel: Parcel): string => withExtension(targetSegments(parcel.path).at(-1) ?? '', parcel)
 
 /** A message or a multipart would be taken for a part of this one, and neither may be in base64 (RFC 2046, 5.2.1). */
 const attachmentType = ({ contentType }: Parcel): string =>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { namesIn, placeholders, unknownPlaceholder } from '../domain/template.ts'
 import { caCertificate } from './ca-certificate.ts'
 
 const MiB = 1024 * 1024
@@ -10,7 +11,7 @@ const address = z.email().max(254)
 const addresses = z.union([address, z.array(address).min(1).max(recipientsAtMost)])
 
 /** What a subject may name. */
-const subjectPlaceholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext', 'file_name'] as const
+const subjectPlaceholders = [...placeholders, 'file_name']
 
 const subjectTemplate = z
   .string()
@@ -18,11 +19,8 @@ const subjectTemplate = z
   .max(500)
   .regex(/^\P{Cc}*$/u, 'may hold no control characters')
   .superRefine((template, context) => {
-    const known: readonly string[] = subjectPlaceholders
-    const unknown = [...template.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!).find((name) => !known.includes(name))
-    if (unknown !== undefined) {
-      context.addIssue({ code: 'custom', message: `unknown placeholder {${unknown}}; known are ${known.join(', ')}` })
-    }
+    const message = unknownPlaceholder(namesIn(template), subjectPlaceholders)
+    if (message) context.addIssue({ code: 'custom', message })
   })
 
 export const emailConfig = z.strictObject({

@@ -1,8 +1,6 @@
 import { z } from 'zod'
+import { placeholders, unknownPlaceholder } from './template.ts'
 import { inward, type InsideOf } from './wire.ts'
-
-/** What a path template may name. src/domain/fan-out.ts fills them in. */
-const pathPlaceholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext'] as const
 
 // Without both of them two components of one document, or two documents, would overwrite each other at the destination.
 const neededPlaceholders = ['doc_id', 'comp_id'] as const
@@ -16,8 +14,8 @@ const controlOrBackslash = /[\p{Cc}\\]/u
 /** What speaks against a path template, in words; undefined where nothing does. */
 const templateFault = (template: string): string | undefined => {
   const named = [...template.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1]!)
-  const unknown = named.find((name) => !(pathPlaceholders as readonly string[]).includes(name))
-  if (unknown !== undefined) return `unknown placeholder {${unknown}}; known are ${pathPlaceholders.map((name) => `{${name}}`).join(', ')}`
+  const unknown = unknownPlaceholder(named, placeholders)
+  if (unknown) return unknown
   if (/[{}]/.test(template.replaceAll(/\{[^{}]*\}/g, ''))) return 'has a brace without its counterpart'
   const missing = neededPlaceholders.find((name) => !named.includes(name))
   if (missing) return `must contain {${missing}}: without it two components would overwrite each other`
@@ -62,7 +60,7 @@ export const connectionSettingsFields = z.strictObject({
   on_resume: z.enum(['forward', 'skip']).default('forward').describe('What becomes of documents held while the connection was inactive'),
   path_template: pathTemplate
     .default('{repo_id}/{doc_id}/{comp_id}')
-    .describe(`Where a document lies below the destination's own prefix. Placeholders: ${pathPlaceholders.join(', ')}`),
+    .describe(`Where a document lies below the destination's own prefix. Placeholders: ${placeholders.join(', ')}`),
   filter: filter.default({}).describe('Which documents the connection forwards'),
 })
 

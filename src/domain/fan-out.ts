@@ -1,6 +1,7 @@
-import mime from 'mime/lite'
 import type { ConnectionSettings } from './connection-settings.ts'
 import type { ConnectorType } from './connector-type.ts'
+import { mediaTypeOf } from './content-type.ts'
+import { fillTemplate, valuesOf } from './template.ts'
 
 /** One way from a repository to a destination, through one connection. */
 export interface Wire {
@@ -28,10 +29,8 @@ export interface PlannedDelivery {
   path: string
 }
 
-const mediaType = (contentType: string) => contentType.split(';', 1)[0]!.trim().toLowerCase()
-
 const passes = ({ filter }: ConnectionSettings, arrival: Arrival): boolean => {
-  if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaType(arrival.contentType))) return false
+  if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaTypeOf(arrival.contentType))) return false
   if (filter.compIds && !filter.compIds.includes(arrival.compId)) return false
   if (filter.minBytes !== undefined && arrival.sizeBytes < filter.minBytes) return false
   return filter.maxBytes === undefined || arrival.sizeBytes <= filter.maxBytes
@@ -48,25 +47,6 @@ export const pathSegment = (text: string): string => {
   return safe === '.' || safe === '..' ? percentEncoded(safe) : safe
 }
 
-/** Of the component's name, else what its content type suggests. */
-export const extensionOf = (arrival: Pick<Arrival, 'compId' | 'contentType'>): string =>
-  /\.([A-Za-z0-9]{1,16})$/.exec(arrival.compId)?.[1] ?? mime.getExtension(mediaType(arrival.contentType)) ?? 'bin'
-
-const renderPath = (template: string, arrival: Arrival): string => {
-  const [year, month, day] = arrival.receivedAt.toISOString().slice(0, 10).split('-') as [string, string, string]
-  const values: Record<string, string> = {
-    repo_id: arrival.repoId,
-    doc_id: arrival.docId,
-    comp_id: arrival.compId,
-    yyyy: year,
-    mm: month,
-    dd: day,
-    ar_object: arrival.arObject ?? 'unknown',
-    ext: extensionOf(arrival),
-  }
-  return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathSegment(values[name] ?? ''))
-}
-
 /**
  * Which destinations get a document, and where it will lie there. A destination reached by several connections gets it once,
  * by an active one if there is any; only inactive ones hold it.
@@ -81,7 +61,7 @@ export const planDeliveries = (wires: Wire[], arrival: Arrival): PlannedDelivery
       destination: wire.destination,
       connectionId: wire.connectionId,
       status: wire.isActive ? 'pending' : 'held',
-      path: renderPath(wire.settings.pathTemplate, arrival),
+      path: fillTemplate(wire.settings.pathTemplate, valuesOf(arrival), pathSegment),
     })
   }
   return [...planned.values()]

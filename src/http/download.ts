@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { Database } from '../db/database.ts'
 import { createDocuments } from '../db/documents.ts'
-import { extensionOf } from '../domain/fan-out.ts'
+import { withExtension } from '../domain/content-type.ts'
 import { AppError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { DownloadLinks } from '../security/download-link.ts'
@@ -48,7 +48,7 @@ export const createDownloads = ({
     context.status = 200
     await answerBytes(context, {
       contentType,
-      fileName: /\.[A-Za-z0-9]{1,16}$/.test(compId) ? compId : `${compId}.${extensionOf(found)}`,
+      fileName: withExtension(compId, found),
       sizeBytes: content.sizeBytes,
       open: () => store.read(content),
     })

@@ -3,13 +3,14 @@ import { z } from 'zod'
 import type { Replay } from '../capture/replay.ts'
 import { createCapturedRequests, type ListedRequest, type SingleRequest } from '../db/captured-requests.ts'
 import type { Database } from '../db/database.ts'
+import { mediaTypeOf } from '../domain/content-type.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
 import { cursorPageOf, cursorQuery, dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp, toCursorPage } from './schemas.ts'
 
 // the contract's limit for a body that is shown inline
 const previewMaxBytes = 64 * 1024
-const previewable = /^(text\/html|(application|text)\/(json|xml)|[^/]+\/[^/]+\+(json|xml))$/i
+const previewable = /^(text\/html|(application|text)\/(json|xml)|[^/]+\/[^/]+\+(json|xml))$/
 const octets = 'application/octet-stream'
 
 const attributes = z.object({
@@ -54,7 +55,7 @@ const present = <Row extends ListedRequest>(row: Row) =>
   })
 
 const previewOf = (contentType: string | null, body: Buffer | null): string | null =>
-  body && previewable.test(contentType?.split(';', 1)[0]!.trim() ?? '') ? body.toString() : null
+  body && previewable.test(mediaTypeOf(contentType)) ? body.toString() : null
 
 const presentSingle = ({ smallRequestBody, smallResponseBody, ...request }: SingleRequest) =>
   present({
