@@ -48,7 +48,7 @@ beforeAll(async () => {
   env = await startTemporalDevServer()
   target = createServer((request, response) => void take(request, response)).listen(0, '127.0.0.1')
   await once(target, 'listening')
-}, 60_000)
+})
 
 afterAll(async () => {
   target.closeAllConnections()
@@ -119,7 +119,7 @@ describe('what was acknowledged', () => {
     const sent = bodies.map((body) => createHash('sha256').update(body).digest('hex')).toSorted()
     expect(calls.map((call) => call.sha256).toSorted()).toEqual(sent)
     expect(await database.db('outbox').select('key')).toEqual([])
-  }, 120_000)
+  })
 
   it('is delivered once, though the worker died in mid-delivery; the lost attempt is on record', async () => {
     const { workspaceId, workspaceSlug } = await wireToTarget()
@@ -147,7 +147,7 @@ describe('what was acknowledged', () => {
       { outcome: 'interrupted' },
       { outcome: 'delivered' },
     ])
-  }, 120_000)
+  })
 
   it('leaves no process and no open work where both are asked to stop', async () => {
     const { workspaceId, workspaceSlug } = await wireToTarget()
@@ -157,5 +157,5 @@ describe('what was acknowledged', () => {
     await untilDelivered(workspaceId, 1)
     expect(await api.stop()).toBe(0)
     expect(await worker.stop()).toBe(0)
-  }, 120_000)
+  })
 })

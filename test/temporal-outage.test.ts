@@ -21,7 +21,7 @@ beforeAll(async () => {
   target = await startHttpTarget()
   dataDir = await mkdtemp(join(tmpdir(), 'relay-outage-'))
   temporal = await startTemporal()
-}, 60_000)
+})
 afterAll(async () => {
   for (const running of processes) await running.kill()
   await temporal?.stop()

@@ -26,7 +26,7 @@ beforeAll(async () => {
   database = await createTestDatabase()
   env = await startTemporalDevServer()
   store = await startS3Server()
-}, 60_000)
+})
 afterAll(async () => {
   await store.stop()
   await env.teardown()
@@ -125,7 +125,7 @@ describe('an upload of 64 MiB', () => {
     const attempts = await delivered(workspaceId, body)
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['interrupted', 'delivered'])
     expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - kept * 8 * MiB)
-  }, 120_000)
+  })
 
   it('goes on after its worker was stopped, and that costs no attempt', async () => {
     const { workspaceId, worker, body, kept } = await haltedUpload()
@@ -135,5 +135,5 @@ describe('an upload of 64 MiB', () => {
     const attempts = await delivered(workspaceId, body)
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['delivered'])
     expect(Number(attempts[0]!.bytes_sent)).toBe(sizeBytes - kept * 8 * MiB)
-  }, 120_000)
+  })
 })

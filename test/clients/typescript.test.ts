@@ -114,7 +114,7 @@ describe('the package as it is installed', () => {
       join(folder, 'user.ts'),
       `declare const process: { env: Record<string, string | undefined> }\n${example.replace('./src/index.ts', '@document-relay/client')}`,
     )
-  }, 60_000)
+  })
 
   afterAll(() => rm(folder, { recursive: true, force: true }))
 

@@ -11,8 +11,8 @@ let world: World
 
 beforeAll(async () => {
   world = await startWorld()
-}, 120_000)
-afterAll(() => world.stop(), 60_000)
+})
+afterAll(() => world.stop())
 
 test.each([...decidedErrorRows, ...decidedAccessRows, ...decidedDocumentRows, ...decidedTargetRows, ...decidedSourceRows])(
   '%s',

@@ -28,8 +28,8 @@ let world: World
 
 beforeAll(async () => {
   world = await startWorld()
-}, 120_000)
-afterAll(() => world.stop(), 60_000)
+})
+afterAll(() => world.stop())
 
 test.each(rows)('%s', async (_, check) => {
   expect.hasAssertions()

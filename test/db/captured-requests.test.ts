@@ -36,7 +36,7 @@ beforeAll(async () => {
     { workspaceId, ids, rareCount },
   )
   await database.db.raw('analyze captured_requests')
-}, 120_000)
+})
 afterAll(() => database.drop())
 
 interface Plan {

@@ -65,7 +65,7 @@ const fill = async () => {
 beforeAll(async () => {
   database = await createTestDatabase()
   await fill()
-}, 120_000)
+})
 
 afterAll(() => database.drop())
 

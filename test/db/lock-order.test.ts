@@ -64,4 +64,4 @@ test('retries, releases, attempts that end, operators who cancel and the deletio
     // one that read the wiring before may have begun a round after: its first attempt finds the destination deleted
     expect(await db('deliveries').where({ destination_id: a }).whereIn('status', ['pending', 'held']).select('status')).toEqual([])
   }
-}, 60_000)
+})

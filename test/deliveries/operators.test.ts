@@ -26,7 +26,7 @@ beforeAll(async () => {
   env = await startTemporalDevServer()
   relay = await startRelay(env)
   ;[web, files, bucket] = await Promise.all([startHttpTarget(), startSshd(), startS3Server()])
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all([web.stop(), files.stop(), bucket.stop()])
   await relay.stop()
@@ -132,7 +132,7 @@ it('API and UI say the same at every step of a document that fails, is retried, 
     expect(await arrivedFiles()).toEqual(['to three targets'])
     expect((await bucket.client.send(new ListObjectsV2Command({ Bucket: bucket.bucket }))).KeyCount).toBe(1)
   })
-}, 90_000)
+})
 
 // the server that skips time tells no parent of such an end
 it('a terminated delivery has failed in API and UI, and its retry is delivered', async () => {
@@ -152,7 +152,7 @@ it('a terminated delivery has failed in API and UI, and its retry is delivered',
     await until('the API', 'delivered', document.status)
     await until('the delivery in the UI', 'delivered', () => relayStatus(document, 'web'))
   })
-}, 60_000)
+})
 
 it('one command retries everything that waits at a destination', async () => {
   answerWith(403)
@@ -167,7 +167,7 @@ it('one command retries everything that waits at a destination', async () => {
     for (const document of documents) await untilAllSay(document, 'web', 'delivered')
     expect(web.arrivals).toHaveLength(4)
   })
-}, 60_000)
+})
 
 it('a bulk retry goes through everything that failed, and shows how far it is', async () => {
   answerWith(403)
@@ -193,4 +193,4 @@ it('a bulk retry goes through everything that failed, and shows how far it is', 
     expect(web.arrivals).toHaveLength(24)
     expect((await call('POST', '/documents/retry', { dry_run: true })).json.data.attributes.matched_documents).toBe(0)
   })
-}, 90_000)
+})

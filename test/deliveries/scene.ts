@@ -6,9 +6,6 @@ import { startRelay, until, type RelayedDocument } from './relay.ts'
 export const minute = 60_000
 export const hour = 60 * minute
 
-// a story that is abandoned half-way disturbs the ones after it, so a busy machine is given time
-export const testTimeoutMs = 90_000
-
 interface Said {
   status: number
   headers?: Record<string, string>

@@ -23,5 +23,5 @@ describe('the demo', () => {
     } finally {
       await rm(dataDir, { recursive: true, force: true })
     }
-  }, 120_000)
+  })
 })

@@ -41,7 +41,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'relay-walk-'))
   erp = await startRfcSystem({ RFC_PING: (called) => result('RFC_PING', called, `<ECHOTEXT>${String(called['REQUTEXT'])}</ECHOTEXT>`) })
   baseUrl = await startServer(join(folder, 'data'))
-}, startTimeoutMs + 10_000)
+})
 
 afterAll(async () => {
   const ended = once(server, 'exit')
@@ -49,7 +49,7 @@ afterAll(async () => {
   await ended
   await erp.stop()
   await rm(folder, { recursive: true, force: true })
-}, 60_000)
+})
 
 /** The commands of a page, against this server instead of the one that the page has started. */
 const walk = async (page: string) => {

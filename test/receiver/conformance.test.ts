@@ -17,7 +17,7 @@ describe.each<[string, Signing | undefined]>([
 
   beforeAll(async () => {
     story = await startStory(signing)
-  }, 60_000)
+  })
   afterAll(() => story.stop())
 
   it.each(steps)(

@@ -82,7 +82,7 @@ describe('create by PUT', () => {
     expect(answer.headers['content-length']).toBe(String(data.length))
     const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
     expect(sha256(answer.body)).toBe(sha256(data))
-  }, 60_000)
+  })
 
   it('lets exactly one of two simultaneous twins win, small or large', async () => {
     const twins = await scene.workspace()
@@ -94,7 +94,7 @@ describe('create by PUT', () => {
     }
     expect(await scene.leftovers(twins.workspaceId)).toEqual({ archiveDocuments: 100, documents: 100, contents: 100 })
     expect(scene.receiver.launched.filter(({ workspace: name }) => name.endsWith(twins.workspaceSlug))).toHaveLength(100)
-  }, 60_000)
+  })
 })
 
 describe('create by POST', () => {

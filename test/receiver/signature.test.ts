@@ -87,7 +87,7 @@ describe.each<[KeyKind, string]>([
   beforeAll(async () => {
     signer = await createSigner(kind)
     signed = await startSigned(signer, digest)
-  }, 60_000)
+  })
   afterAll(() => signer.remove())
 
   // the conformance script's steps 2 to 5

@@ -8,7 +8,7 @@ let curve: Signer
 
 beforeAll(async () => {
   ;[dsa, rsa, curve] = await Promise.all([createSigner('DSA 1024'), createSigner('RSA 2048', '/CN=ABC'), createSigner('P-256', '/CN=EC')])
-}, 60_000)
+})
 afterAll(() => Promise.all([dsa, rsa, curve].map((signer) => signer.remove())))
 
 const base64 = (bytes: Buffer, lineCharacters = 76) =>

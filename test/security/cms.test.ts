@@ -9,7 +9,7 @@ const signers = {} as Record<KeyKind, Signer>
 
 beforeAll(async () => {
   await Promise.all((Object.keys(keyKinds) as KeyKind[]).map(async (kind) => (signers[kind] = await createSigner(kind))))
-}, 120_000)
+})
 afterAll(async () => {
   for (const signer of Object.values(signers)) await signer.remove()
 })

@@ -12,7 +12,7 @@ const waiting = 200
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
   env = await startTemporalDevServer(dynamicConfig)
-}, 60_000)
+})
 afterAll(() => env.teardown())
 
 const documentOf = (workspace: string): DocumentInput => ({

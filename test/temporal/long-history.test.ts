@@ -17,7 +17,7 @@ const suggestedAfterEvents = 60
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
   env = await startTemporalDevServer([`limit.historyCount.suggestContinueAsNew=${suggestedAfterEvents}`])
-}, 60_000)
+})
 afterAll(() => env.teardown())
 
 const inputOf = (documentId = randomUUID()): DocumentInput => ({
@@ -61,7 +61,7 @@ test('a delivery that waits and waits goes on in a new run, with its round, its 
   expect(attempts.at(-1)?.waits).toBe(14)
   const remaining = attempts.map(({ remainingMs }) => remainingMs)
   expect(remaining).toEqual(remaining.toSorted((a, b) => b - a))
-}, 60_000)
+})
 
 test('a retry that comes in mid-round waits for the end of the round, through a new run too, and counts once', async () => {
   const input = inputOf()
@@ -88,4 +88,4 @@ test('a retry that comes in mid-round waits for the end of the round, through a 
     expect(runId).not.toBe(raw.workflowExecutionInfo?.firstRunId)
   })
   expect(attempts.map(({ policy }) => policy.maxRetries)).toEqual([...Array.from({ length: 15 }, () => 3), 7])
-}, 60_000)
+})

@@ -18,7 +18,7 @@ const dayMs = 86_400_000
 
 beforeAll(async () => {
   ;[database, env] = await Promise.all([createTestDatabase(), createTimeSkippingTemporal()])
-}, 60_000)
+})
 afterAll(async () => {
   await env.teardown()
   await database.drop()
@@ -83,4 +83,4 @@ test('the chores keep a relay going for months: what is too old goes, and there 
   expect((await listPartitions(db, 'captured_bodies')).length).toBeLessThan(30)
   expect(told[0]).toMatch(/^0 of captured_bodies, 0 of captured_requests, .* 0 partitions, the content of 0 documents removed$/)
   expect(told.at(-1)).toMatch(/\d+ partitions \(captured_bodies_\d{8}, /)
-}, 60_000)
+})

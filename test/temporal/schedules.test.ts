@@ -54,7 +54,7 @@ const isSwept = async () => (await database.db('outbox').select('key')).length =
 describe('the schedules of the chores, on the dev server', () => {
   beforeEach(async () => {
     env = await startTemporalDevServer()
-  }, 60_000)
+  })
 
   it('are made once, changed where the configuration has changed, and stay paused where an operator has paused them', async () => {
     const { client, connection } = env
@@ -102,7 +102,7 @@ describe('the schedules of the chores, on the dev server', () => {
 describe('a chore, on the time-skipping server', () => {
   beforeEach(async () => {
     env = await createTimeSkippingTemporal()
-  }, 60_000)
+  })
 
   it('has no schedule there, and the worker is told so', async () => {
     await expect(createSchedules(env.client, env.connection, config).ensure(allChores())).rejects.toThrow('schedule')
@@ -119,7 +119,7 @@ describe('a chore, on the time-skipping server', () => {
     const { events } = await env.client.workflow.getHandle('relay-often').fetchHistory()
     // Temporal suggests to begin anew at 4,096
     expect(events!.length).toBeLessThan(4_000)
-  }, 120_000)
+  })
 
   it('is one activity; a chore that no worker knows is a failed run', async () => {
     await receive()

@@ -12,7 +12,7 @@ beforeAll(async () => {
   env = await TestWorkflowEnvironment.createLocal({
     server: { executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! } },
   })
-}, 60_000)
+})
 afterAll(() => env.teardown())
 
 const started = async () => {
@@ -44,7 +44,7 @@ test('documents are started without search attributes until they are registered,
 
   // a process asks once, the next one finds them
   expect(await started()).toEqual({ status: 'RUNNING', workspace: 'acme/invoices' })
-}, 60_000)
+})
 
 test('where the server cannot be asked, registering tells why instead of failing', async () => {
   const config = { ...testConfig({ TEMPORAL_START_TIMEOUT_MS: '500' }), temporal: { connectionOptions: { address: '127.0.0.1:1' } } }

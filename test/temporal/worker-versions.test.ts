@@ -17,7 +17,7 @@ let env: TestWorkflowEnvironment
 
 beforeAll(async () => {
   env = await startTemporalDevServer()
-}, 60_000)
+})
 afterAll(() => env.teardown())
 
 const deploymentName = 'document-relay'
@@ -80,5 +80,5 @@ describe('an upgrade by worker versions', () => {
     const { raw } = await handle.describe()
     expect(raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion).toMatchObject({ buildId: '2', deploymentName })
     await stopNew()
-  }, 60_000)
+  })
 })

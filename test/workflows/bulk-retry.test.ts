@@ -8,7 +8,7 @@ let env: TestWorkflowEnvironment
 
 beforeAll(async () => {
   env = await createTimeSkippingTemporal()
-}, 60_000)
+})
 afterAll(async () => {
   await env.teardown()
 })

@@ -23,7 +23,7 @@ let env: TestWorkflowEnvironment
 beforeAll(async () => {
   database = await createTestDatabase()
   env = await startTemporalDevServer()
-}, 60_000)
+})
 afterAll(async () => {
   await env.teardown()
   await database.drop()

@@ -24,7 +24,7 @@ describe.each([
     database = await createTestDatabase()
     env = await startTemporal()
     target = await startHttpTarget()
-  }, 60_000)
+  })
   afterAll(async () => {
     await env.teardown()
     await target.stop()
