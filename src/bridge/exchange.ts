@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import { clientGoneStatus, type ResponseFacts } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { timeOfId } from '../ids.ts'
 
@@ -14,6 +15,16 @@ export const createExchange = (
   captures: Pick<CaptureQueue, 'passingBody' | 'add'>,
 ) => {
   const asked = captures.passingBody()
+
+  const answered = (): ResponseFacts => {
+    const body = captures.passingBody()
+    if (context.writable) body.add(Buffer.from(JSON.stringify(context.body)))
+    body.end()
+    const at = new Date()
+    if (!context.writable) return { status: clientGoneStatus, headers: {}, body, at }
+    return { status: context.status, headers: { ...context.response.headers } as Record<string, string>, body, at }
+  }
+
   return {
     /** The request's body, once all of it is there. */
     received: (bytes: Buffer): void => {
@@ -21,12 +32,9 @@ export const createExchange = (
       asked.end()
     },
 
-    /** Captures the request with the answer that stands in the context now. Never waits. */
+    /** Captures the request with the answer that stands in the context now, if anybody is there to take it. Never waits. */
     end: (): void => {
       const id = context.response.get('x-relay-request-id')
-      const answered = captures.passingBody()
-      answered.add(Buffer.from(JSON.stringify(context.body)))
-      answered.end()
       captures.add(
         {
           id,
@@ -44,7 +52,7 @@ export const createExchange = (
           requestAt: timeOfId(id),
           replayOf: null,
         },
-        { status: context.status, headers: { ...context.response.headers } as Record<string, string>, body: answered, at: new Date() },
+        answered(),
       )
     },
   }

@@ -3,17 +3,22 @@ import { AppError } from '../errors.ts'
 
 const tooLarge = (maxBytes: number) => new AppError('payload_too_large', `A body may have at most ${maxBytes} bytes.`)
 
-/** A body up to its limit. @throws AppError 413 */
+/** A body up to its limit. @throws AppError 400 or 413 */
 export const readBytes = async (context: Context, maxBytes: number): Promise<Buffer> => {
   // told beforehand: refused before a byte is read
   if ((context.request.length ?? 0) > maxBytes) throw tooLarge(maxBytes)
   const chunks: Buffer[] = []
   let sizeBytes = 0
   // the socket stays open on an early end, or the refusal could not be sent
-  for await (const chunk of context.req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    sizeBytes += chunk.length
-    if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
-    chunks.push(chunk)
+  try {
+    for await (const chunk of context.req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      sizeBytes += chunk.length
+      if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
+      chunks.push(chunk)
+    }
+  } catch (thrown) {
+    // a client that hung up: its ECONNRESET would pass for that of a dependency
+    throw thrown instanceof AppError ? thrown : new AppError('invalid_request', 'The body broke off.', { cause: thrown })
   }
   return Buffer.concat(chunks, sizeBytes)
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import Koa from 'koa'
 import { pino } from 'pino'
 import { createBridge } from '../../src/bridge/app.ts'
@@ -18,6 +19,7 @@ import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { exception, fault, result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
+import { openSocket } from '../support/source-system.ts'
 
 // against a contract double: no source system can be had
 let database: TestDatabase
@@ -70,12 +72,19 @@ let workspaces = 0
 /** The bridge on a socket, and a workspace that calls the system through it. */
 const startBridge = async (rfc: object | null = {}, credentials: object = system.logon, cidrs = '127.0.0.0/8') => {
   const { db } = database
-  const config = testConfig({ RFC_TIMEOUT_MS: '500', RFC_ANSWER_MAX_BYTES: '200000', RELAY_ALLOWED_PRIVATE_CIDRS: cidrs })
+  const config = testConfig({
+    RFC_TIMEOUT_MS: '500',
+    RFC_ANSWER_MAX_BYTES: '200000',
+    RELAY_API_BODY_MAX_BYTES: '1024',
+    RELAY_ALLOWED_PRIVATE_CIDRS: cidrs,
+  })
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const log: string[] = []
   const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, createLog('silent'))
   const app = new Koa()
+  // a client that hangs up, as in src/serve.ts
+  app.silent = true
   app.use(
     createBridge({
       db,
@@ -115,6 +124,18 @@ const startBridge = async (rfc: object | null = {}, credentials: object = system
     captured: async () => {
       await captures.close()
       return db('captured_requests').where({ workspace_id: id }).orderBy('id')
+    },
+    /** The same, once there are so many. */
+    capturedOf: async (count: number) => {
+      const captured = () => db('captured_requests').where({ workspace_id: id }).orderBy('id')
+      for (const deadline = Date.now() + 5_000; Date.now() < deadline && (await captured()).length < count;) await delay(20)
+      return captured()
+    },
+    /** A call by hand, of RFC_PING. */
+    send: async (header: string, body: string) => {
+      const opened = await openSocket((server.address() as AddressInfo).port)
+      await opened.send(`POST /bridge/${name}/rfc/RFC_PING HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n${header}\r\n\r\n${body}`)
+      return opened
     },
     base,
     log,
@@ -271,6 +292,35 @@ describe('a remote function call', () => {
     const kept = JSON.stringify(everything.map((row) => ({ ...row, data: row.data?.toString() })))
     for (const secret of ['canary-token', 'canary-password', 'canary-broken', 'canary-rfc', 'Bearer relay_'])
       expect(kept).not.toContain(secret)
+  })
+
+  it('is captured where its body is too large, announced or not', async () => {
+    const bridge = await startBridge()
+    const before = system.calls.length
+    expect(await bridge.call('RFC_PING', 'x'.repeat(2_000))).toMatchObject({ status: 413, code: 'payload_too_large' })
+    const { untilClosed } = await bridge.send('Transfer-Encoding: chunked', `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n`)
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 413 /)
+    expect(await bridge.captured()).toMatchObject([
+      { channel: 'bridge', status_code: 413, request_content_length: 2_000, request_body_truncated: true, response_body_truncated: false },
+      { channel: 'bridge', status_code: 413, request_body_truncated: true, response_body_truncated: false },
+    ])
+    expect(await database.db('captured_bodies').where({ workspace_id: bridge.id, kind: 'request' })).toEqual([])
+    expect(system.calls).toHaveLength(before)
+  })
+
+  it('is captured as 499 where its caller hangs up, in mid-body or before the system has answered, and that is no failure of ours', async () => {
+    const bridge = await startBridge()
+    const { socket } = await bridge.send('Content-Length: 100', '{"imports": {')
+    socket.destroy()
+    await expect(bridge.call('Z_SLOW', {}, { signal: AbortSignal.timeout(200) })).rejects.toThrow(/timeout/)
+    const captured = await bridge.capturedOf(2)
+    const gone = { channel: 'bridge', status_code: 499, response_content_length: 0, response_body_truncated: false }
+    expect(captured).toMatchObject([
+      { ...gone, request_content_length: 100, request_body_truncated: true },
+      { ...gone, request_content_length: 2, request_body_truncated: false },
+    ])
+    expect(await database.db('audit_logs').where({ workspace_id: bridge.id, event: 'rfc.call' })).toHaveLength(1)
+    expect(bridge.log).toEqual([])
   })
 
   it('that links a document to a business object sets the metadata of the document', async () => {
