@@ -36,14 +36,15 @@ export const withComponents = (
 
 /**
  * Takes in what a request brings and hands it to `commit`. Without a store the bytes are read and thrown away.
+ * @returns what `commit` does
  * @throws what reading or `commit` throws, after giving up whatever was stored and is not committed
  */
-export const withDocuments = async (
+export const withDocuments = async <T>(
   call: Call,
   deps: CommandDeps,
   store: ContentStore | undefined,
-  commit: (documents: ReceivedDocument[]) => Promise<void>,
-): Promise<void> => {
+  commit: (documents: ReceivedDocument[]) => Promise<T>,
+): Promise<T> => {
   const documents: ReceivedDocument[] = []
   try {
     for await (const arriving of call.request.method === 'POST' ? componentsOfParts(call, deps) : componentOfBody(call, deps)) {
@@ -54,7 +55,7 @@ export const withDocuments = async (
         throw new Refusal('invalid_parameter', 'a part is not as long as its Content-Length says')
       }
     }
-    await commit(documents)
+    return await commit(documents)
   } catch (thrown) {
     await discardComponents(documents.flatMap(({ components }) => components))
     throw thrown

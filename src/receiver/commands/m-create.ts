@@ -1,15 +1,16 @@
 import type { Capture } from '../../db/captures.ts'
 import { plainText, type Answer } from '../answer.ts'
 import { asRefusal } from '../as-refusal.ts'
-import { printableAscii } from '../bytes.ts'
 import type { CommandHandler } from '../call.ts'
 import { discardComponents, withDocuments, type ReceivedDocument } from '../components.ts'
+import { asLine } from '../lines.ts'
 import { noMetadata } from '../metadata.ts'
 import { Refusal } from '../refusal.ts'
 
-interface Outcome {
+// one line of the answer: a type, as an interface is no record
+type Outcome = {
   docId: string
-  retCode: 201 | 403 | 500
+  retCode: '201' | '403' | '500'
   errorDescription?: string
 }
 
@@ -28,9 +29,9 @@ export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
     try {
       const received = await deps.receipts.receive({ source, docId, docProt, metadata: noMetadata, components, receivedAt, captured })
       deps.launch(received.messages)
-      if (received.created) return { docId, retCode: 201 }
+      if (received.created) return { docId, retCode: '201' }
       await discardComponents(components)
-      return { docId, retCode: 403, errorDescription: 'document already exists' }
+      return { docId, retCode: '403', errorDescription: 'document already exists' }
     } catch (thrown) {
       await discardComponents(components)
       const refusal = asRefusal(thrown)
@@ -55,39 +56,32 @@ export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
     return outcomes
   }
 
-  let answer: Answer | undefined
   const store = source.wires.length > 0 ? deps.contents.writeTo : undefined
-  await withDocuments(call, deps, store, async (documents) => {
+  return withDocuments(call, deps, store, async (documents) => {
     // the one docId that a signature covers
     if (documents[0]?.docId !== command.get('docId')) {
       throw new Refusal('invalid_parameter', 'the docId of the URL must be that of the first part')
     }
-    const hoped = answerOf(documents.map(({ docId }) => ({ docId, retCode: 201 })))
+    const hoped = answerOf(documents.map(({ docId }) => ({ docId, retCode: '201' })))
     const outcomes = await createAll(documents, hoped)
     if (away && !outcomes.some(isCreated)) throw away
-    answer = outcomes.every(isCreated) ? hoped : answerOf(outcomes)
+    return outcomes.every(isCreated) ? hoped : answerOf(outcomes)
   })
-  return answer!
 }
 
-const isCreated = ({ retCode }: Outcome) => retCode === 201
+const isCreated = ({ retCode }: Outcome) => retCode === '201'
 
-const failed = (docId: string, { code, message }: Refusal): Outcome => ({ docId, retCode: 500, errorDescription: `${code}: ${message}` })
+const failed = (docId: string, { code, message }: Refusal): Outcome => ({ docId, retCode: '500', errorDescription: `${code}: ${message}` })
 
 const answerOf = (outcomes: Outcome[]): Answer => {
   const body = outcomes.map(asLine).join('')
   const headers = { 'Content-Type': plainText }
-  const failures = outcomes.filter(({ retCode }) => retCode === 500).length
+  const failures = outcomes.filter(({ retCode }) => retCode === '500').length
   if (failures > 0) {
     const description = `internal_error: ${failures} of ${outcomes.length} documents could not be created`
     return { status: 500, headers: { 'X-ErrorDescription': description, ...headers }, body }
   }
-  return outcomes.some(({ retCode }) => retCode === 403)
+  return outcomes.some(({ retCode }) => retCode === '403')
     ? { status: 250, reason: 'missing documents created', headers, body }
     : { status: 201, reason: 'created', headers, body }
-}
-
-const asLine = (outcome: Outcome): string => {
-  const pairs = Object.entries(outcome).map(([key, value]) => `${key}="${printableAscii(String(value)).replaceAll('"', '""')}";`)
-  return `${pairs.join('')}\r\n`
 }
