@@ -7,7 +7,7 @@ import { createLog } from '../src/log.ts'
 import { createLauncher } from '../src/temporal/launcher.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { createWiring, receiptOf, testConfig } from './support/factories.ts'
-import { until } from './support/wired.ts'
+import { until } from './support/until.ts'
 
 const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', OUTBOX_SWEEP_INTERVAL_MS: '1000' })
 const log = createLog('silent')

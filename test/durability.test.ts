@@ -2,12 +2,12 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { documentWorkflowId } from '../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { relayVariables, startRelayProcess, wireToWebhook, type RelayProcess } from './support/relay-process.ts'
 import { startTemporalDevServer } from './support/temporal.ts'
+import { until } from './support/until.ts'
 
 // Processes of the relay are killed in the worst moments; what was acknowledged must arrive all the same, once.
 
@@ -89,15 +89,10 @@ const create = async (api: RelayProcess, workspaceSlug: string, docId: string, b
 }
 
 const untilDelivered = async (workspaceId: string, count: number) => {
-  for (const deadline = Date.now() + settleTimeoutMs; ;) {
-    const rows = await database
-      .db('documents')
-      .where({ workspace_id: workspaceId })
-      .select<{ id: string; status: string }[]>('id', 'status')
-    if (rows.length === count && rows.every(({ status }) => status === 'delivered')) return rows.map(({ id }) => id)
-    if (Date.now() > deadline) throw new Error(`not delivered: ${JSON.stringify(rows)}`)
-    await delay(100)
-  }
+  const documents = () =>
+    database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status')
+  const areDelivered = (rows: { status: string }[]) => rows.length === count && rows.every(({ status }) => status === 'delivered')
+  return (await until('all are delivered', documents, areDelivered, settleTimeoutMs)).map(({ id }) => id)
 }
 
 const closedWell = async (documentIds: string[]) =>

@@ -2,11 +2,11 @@ import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { setTimeout as delay } from 'node:timers/promises'
 import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { createTestDatabase } from './support/database.ts'
 import { relayVariables, startRelayProcess, wireToWebhook } from './support/relay-process.ts'
 import { startTemporalDevServer } from './support/temporal.ts'
+import { until } from './support/until.ts'
 
 const MiB = 1024 * 1024
 const sizeBytes = 1024 * MiB
@@ -54,11 +54,13 @@ describe('a document of 1 GiB', () => {
         }
         return { sizeBytes: received, end: Buffer.from(last).toString('latin1') }
       }
-      const untilDelivered = async (count: number) => {
-        for (const deadline = Date.now() + 180_000; sink.calls.length < count; await delay(100)) {
-          if (Date.now() > deadline) throw new Error('not delivered in time')
-        }
-      }
+      const untilDelivered = (count: number) =>
+        until(
+          'the delivery',
+          () => sink.calls.length,
+          (calls) => calls >= count,
+          180_000,
+        )
 
       // the first document loads code, fills caches and lets the heap grow: what a larger one adds to that is what counts
       await send('SMALL', 64 * MiB)

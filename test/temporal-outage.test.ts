@@ -7,6 +7,7 @@ import { configOf } from './embedded/support.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
 import { relayVariables, startRelayProcess, wireToWebhook, type RelayProcess } from './support/relay-process.ts'
+import { until } from './support/until.ts'
 
 // Real processes, with the intervals that are the defaults.
 
@@ -49,14 +50,19 @@ describe('documents received while Temporal is away', () => {
       return (await fetch(url, { method: 'PUT', body: docId })).status
     }
     expect(await create('BEFORE')).toBe(201)
-    while (target.arrivals.length < 1) await delay(100)
+    await until('the first one', () => target.arrivals.length > 0)
 
     await temporal!.stop()
     for (const docId of ['D1', 'D2', 'D3']) expect(await create(docId)).toBe(201)
     await delay(20_000)
     temporal = await startTemporal()
     const returnedAt = Date.now()
-    while (target.arrivals.length < 4 && Date.now() - returnedAt < 60_000) await delay(100)
+    await until(
+      'the others',
+      () => target.arrivals.length,
+      (count) => count >= 4,
+      60_000,
+    )
     const tookMs = Date.now() - returnedAt
 
     expect(target.arrivals.map(({ body }) => body.toString()).toSorted()).toEqual(['BEFORE', 'D1', 'D2', 'D3'])

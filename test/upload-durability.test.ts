@@ -9,6 +9,7 @@ import { relayVariables, startRelayProcess, wireTo, type RelayProcess } from './
 import { startS3Server, type S3Server } from './support/s3-server.ts'
 import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
 import { startTemporalDevServer } from './support/temporal.ts'
+import { until } from './support/until.ts'
 
 // A worker is killed, or stopped, in the midst of a large upload; the next one goes on with the parts that lie there.
 
@@ -54,12 +55,6 @@ const configAt = (port: number) => ({
   path_style: true,
 })
 
-const until = async (what: string, holds: () => Promise<boolean>) => {
-  for (const deadline = Date.now() + settleTimeoutMs; !(await holds()); await delay(50)) {
-    if (Date.now() > deadline) throw new Error(`never came: ${what}`)
-  }
-}
-
 const Bucket = 'documents'
 const uploads = async () => (await store.client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads ?? []
 const partsThere = async () => {
@@ -84,7 +79,7 @@ const haltedUpload = async () => {
     body,
   })
   expect(response.status).toBe(201)
-  await until('parts', async () => (await partsThere()) >= 3)
+  await until('parts', partsThere, (parts) => parts >= 3, settleTimeoutMs)
   // for the parts in flight to come to their halt, and a heartbeat to be sent
   await delay(1_500)
   const kept = await partsThere()
@@ -100,8 +95,7 @@ const haltedUpload = async () => {
 const delivered = async (workspaceId: string, body: Buffer) => {
   const documentOf = () =>
     database.db('documents').where({ workspace_id: workspaceId }).first<{ id: string; status: string }>('id', 'status')
-  await until('the delivery', async () => (await documentOf())?.status === 'delivered')
-  const { id } = await documentOf()
+  const { id } = await until('the delivery', documentOf, (document) => document?.status === 'delivered', settleTimeoutMs)
   await env.client.workflow.getHandle(documentWorkflowId(id)).result()
   const { Contents = [] } = await store.client.send(new ListObjectsV2Command({ Bucket, Prefix: 'Z1/LARGE' }))
   expect(Contents.map(({ Size }) => Size)).toEqual([sizeBytes])

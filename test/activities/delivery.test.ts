@@ -13,6 +13,7 @@ import type { AttemptInput, AttemptOutcome } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { until } from '../support/until.ts'
 
 const config = testConfig({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
@@ -176,7 +177,7 @@ describe('an attempt', () => {
     const { attempt, attempts } = await waiting()
     const environment = new MockActivityEnvironment()
     const stopped = attempt({}, environment)
-    while (target.arrivals.length === 0) await delay(10)
+    await until('a request', () => target.arrivals.length > 0)
     environment.cancel()
     await expect(stopped).rejects.toThrow(CancelledFailure)
     expect(await attempts()).toEqual([])
@@ -239,7 +240,7 @@ describe('an attempt at a busy destination', () => {
       answer = () => response.end('taken')
     })
     const first = attempt()
-    while (target.arrivals.length === 0) await delay(10)
+    await until('a request', () => target.arrivals.length > 0)
 
     expect(await attempt()).toEqual({ status: 'waiting', inMs: expect.any(Number) })
     expect(target.arrivals).toHaveLength(1)
@@ -258,7 +259,7 @@ describe('an attempt at a busy destination', () => {
       answer = () => response.end('taken')
     })
     const first = attempt()
-    while (target.arrivals.length === 0) await delay(10)
+    await until('a request', () => target.arrivals.length > 0)
     target.answerWith((_, response) => response.end('taken'))
     const environment = new MockActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
     expect(await attempt({}, environment)).toEqual({ status: 'delivered' })

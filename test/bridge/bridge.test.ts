@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import Koa from 'koa'
 import { pino } from 'pino'
 import { createBridge } from '../../src/bridge/app.ts'
@@ -20,6 +19,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { exception, fault, result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
 import { openSocket } from '../support/source-system.ts'
+import { until } from '../support/until.ts'
 
 // against a contract double: no source system can be had
 let database: TestDatabase
@@ -128,8 +128,7 @@ const startBridge = async (rfc: object | null = {}, credentials: object = system
     /** The same, once there are so many. */
     capturedOf: async (count: number) => {
       const captured = () => db('captured_requests').where({ workspace_id: id }).orderBy('id')
-      for (const deadline = Date.now() + 5_000; Date.now() < deadline && (await captured()).length < count;) await delay(20)
-      return captured()
+      return until(`${count} captured requests`, captured, (rows) => rows.length >= count)
     },
     /** A call by hand, of RFC_PING. */
     send: async (header: string, body: string) => {

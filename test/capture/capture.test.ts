@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { multipartBody, openSocket, part, type CallOptions } from '../support/source-system.ts'
-import { startCaptureScene, until, type CaptureScene, type CaptureWorkspace } from './scene.ts'
+import { until } from '../support/until.ts'
+import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
 
 let scene: CaptureScene
 let workspace: CaptureWorkspace
@@ -88,7 +89,7 @@ describe('an accepted document', () => {
     const answer = await workspace.source.mCreate('NEW', parts)
     expect(answer.status).toBe(250)
     const id = answer.headers['x-relay-request-id']!
-    await until(async () => (await workspace.captureOf(answer)).status_code === 250)
+    await until('the answer of the end', async () => (await workspace.captureOf(answer)).status_code === 250)
     expect((await workspace.bodyOf(id, 'response')).bytes.toString()).toBe(String(answer.body))
     expect((await workspace.bodyOf(id, 'request')).bytes).toEqual(multipartBody('MB7', parts))
   })
@@ -185,7 +186,7 @@ describe('every other request', () => {
     expect(answer.status).toBe(404)
     const [lost] = scene.receiver.captures.metrics
     const counted = async () => (await lost!.get()).values.find(({ labels }) => labels['reason'] === 'no_workspace')?.value
-    await until(async () => (await counted()) === 1)
+    await until('it is counted', async () => (await counted()) === 1)
     expect(await scene.db('captured_requests').where({ id: answer.headers.get('x-relay-request-id') })).toEqual([])
   })
 })

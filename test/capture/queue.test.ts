@@ -8,7 +8,7 @@ import { newId, timeOfId } from '../../src/ids.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 import { createWiring, testConfig } from '../support/factories.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { until } from './scene.ts'
+import { until } from '../support/until.ts'
 
 let database: TestDatabase
 let workspaceSlug: string
@@ -83,7 +83,7 @@ describe('what waits to be captured', () => {
   it('takes over the answer that was given in the end where a transaction had written another one', async () => {
     const { add, queue } = startQueue()
     const id = add('body', { status: 201 })
-    await until(async () => (await written([id])) === 1)
+    await until('it is written', async () => (await written([id])) === 1)
     add('body', { status: 503, headers: { 'content-type': 'text/x' } }, { id })
     await queue.close()
     expect(await database.db('captured_requests').where({ id })).toMatchObject([{ status_code: 503, response_content_type: 'text/x' }])
@@ -143,9 +143,9 @@ describe('what waits to be captured', () => {
     let isBack = false
     const { add, queue, log } = startQueue({}, () => (isBack ? database.db : away))
     const id = add('x')
-    await until(async () => log.some((line) => line.includes('not written yet')))
+    await until('the log tells', () => log.some((line) => line.includes('not written yet')))
     isBack = true
-    await until(async () => (await written([id])) === 1)
+    await until('it is written', async () => (await written([id])) === 1)
     await queue.close()
 
     const ending = startQueue({}, () => away)

@@ -6,7 +6,8 @@ import { newId } from '../../src/ids.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { part, type SourceAnswer } from '../support/source-system.ts'
-import { startCaptureScene, until, type CaptureScene, type CaptureWorkspace } from './scene.ts'
+import { until } from '../support/until.ts'
+import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
 
 let scene: CaptureScene
 let signer: Signer
@@ -50,7 +51,7 @@ describe('a replay', () => {
     const first = await workspace.source.create('D1', data, { headers: { 'content-type': 'image/tiff', 'x-relay-object-id': 'O1' } })
     await forget(workspace, 'D1')
     // a large body follows its document
-    await until(async () => (await workspace.bodyOf(idOf(first), 'request')).status === 200)
+    await until('the body', async () => (await workspace.bodyOf(idOf(first), 'request')).status === 200)
     const again = await replay(workspace, idOf(first))
     expect(again).toMatchObject({ status_code: 201, replay_of: idOf(first), channel: 'receiver', http_method: 'PUT', uri: workspace.path })
     const was = await workspace.captureOf(first)

@@ -1,14 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { createReplay } from '../../src/capture/replay.ts'
 import { createKey } from '../../src/commands/key.ts'
 import { createCapturedRequests } from '../../src/db/captured-requests.ts'
 import { startApi } from '../http/api.ts'
 import { startScene } from '../receiver/receiver.ts'
 import type { SourceAnswer } from '../support/source-system.ts'
-
-export const until = async (isSo: () => Promise<boolean>): Promise<void> => {
-  for (const deadline = Date.now() + 5_000; !(await isSo()); await delay(20)) if (Date.now() > deadline) throw new Error('not in time')
-}
+import { until } from '../support/until.ts'
 
 /** A receiver with the management API beside it, on one database. */
 export const startCaptureScene = async (variables: Record<string, string> = {}) => {
@@ -25,22 +21,25 @@ export const startCaptureScene = async (variables: Record<string, string> = {}) 
     /** The captured request of an answer, as soon as it is there. */
     const captureOf = async (answer: SourceAnswer) => {
       const id = answer.headers['x-relay-request-id']!
-      for (const deadline = Date.now() + 5_000; ; await delay(20)) {
-        const { status, json } = await ask('GET', `/requests/${id}`)
-        if (status === 200) return { id, ...json.data.attributes }
-        if (Date.now() > deadline) throw new Error(`request ${id} was not captured in time`)
-      }
+      const { json } = await until(
+        `request ${id} is captured`,
+        () => ask('GET', `/requests/${id}`),
+        ({ status }) => status === 200,
+      )
+      return { id, ...json.data.attributes }
     }
     const bodyOf = async (id: string, kind: 'request' | 'response') => {
       const response = await fetch(`${api.url}/api/${name}/requests/${id}/body/${kind}`, { headers: { authorization: `Bearer ${key}` } })
       return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
     }
     /** All there are, newest first, once there are that many. */
-    const list = async (count: number, query = '') => {
-      for (const deadline = Date.now() + 5_000; ; await delay(20)) {
-        const { json } = await ask('GET', `/requests?per_page=100${query}`)
-        if (json.data.length >= count || Date.now() > deadline) return json.data
-      }
+    const list = async (count: number) => {
+      const { json } = await until(
+        `${count} requests are captured`,
+        () => ask('GET', '/requests?per_page=100'),
+        (listed) => listed.json.data.length >= count,
+      )
+      return json.data
     }
     return { ...made, name, key, ask, captureOf, bodyOf, list }
   }

@@ -1,5 +1,6 @@
 import { newId } from '../../src/ids.ts'
-import { until, type Json, type Row, type World } from './world.ts'
+import { until } from '../support/until.ts'
+import type { Json, Row, World } from './world.ts'
 
 // what the specification leaves open: the receiver and the bridge, as an API client sees them
 

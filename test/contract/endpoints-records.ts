@@ -1,4 +1,5 @@
-import { text, until, type Json, type Row } from './world.ts'
+import { until } from '../support/until.ts'
+import { text, type Json, type Row } from './world.ts'
 
 // section 4 of the specification, from documents on: documents, captured requests, audit log
 

@@ -1,5 +1,6 @@
 import { newId } from '../../src/ids.ts'
-import { ulid, until, type Json, type Row, type World } from './world.ts'
+import { until } from '../support/until.ts'
+import { ulid, type Json, type Row, type World } from './world.ts'
 
 // sections 7 and 8 of the specification: errors and limits
 

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createKey } from '../../src/commands/key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
@@ -9,8 +8,6 @@ import { createTestDatabase } from '../support/database.ts'
 import { startHttpTarget, type Arrival, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, startRelayProcess } from '../support/relay-process.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
-
-const settleTimeoutMs = 20_000
 
 export interface Answer {
   status: number
@@ -44,15 +41,6 @@ export interface Workspace {
   send(method: string, query: string, body?: string | Buffer, headers?: Record<string, string>): Promise<Sent>
   /** A call of a function through the bridge. */
   bridge(functionName: string, body: unknown, key?: string): Promise<Answer>
-}
-
-/** Asks until the answer is as wanted. */
-export const until = async <T>(what: string, ask: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> => {
-  for (const deadline = Date.now() + settleTimeoutMs; ; await delay(50)) {
-    const value = await ask()
-    if (isSo(value)) return value
-    if (Date.now() > deadline) throw new Error(`${what} did not come to be in time: ${JSON.stringify(value)}`)
-  }
 }
 
 const read = async (response: Response) => {

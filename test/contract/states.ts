@@ -1,5 +1,5 @@
 import { newId } from '../../src/ids.ts'
-import { until } from './relay.ts'
+import { until } from '../support/until.ts'
 import type { Json, Row } from './world.ts'
 
 // section 3 of the specification: states and transitions

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { newId } from '../../src/ids.ts'
 import { exception, result, startRfcSystem } from '../support/rfc-system.ts'
 import { createSigner } from '../support/signer.ts'
-import { startRelay, until, type Answer, type Relay, type Sent, type Workspace } from './relay.ts'
+import { until } from '../support/until.ts'
+import { startRelay, type Answer, type Relay, type Sent, type Workspace } from './relay.ts'
 
 type Json = Answer['json']
 
@@ -145,4 +146,4 @@ export const startWorld = async () => {
 }
 
 export type World = Awaited<ReturnType<typeof startWorld>>
-export { until, type Json }
+export type { Json }

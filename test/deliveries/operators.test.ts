@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { ListObjectsV2Command } from '@aws-sdk/client-s3'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
@@ -10,6 +9,7 @@ import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startS3Server, type S3Server } from '../support/s3-server.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
 import { startRelay, type RelayedDocument } from './relay.ts'
 
 // What operators see in the UI of a real server, held against what the API says, step by step.
@@ -64,23 +64,17 @@ const targets = () => [
   },
 ]
 
-const until = async <T>(what: string, expected: T, read: () => Promise<T>): Promise<void> => {
-  let last: T | undefined
-  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await delay(50)) {
-    last = await read()
-    if (last === expected) return
-  }
-  throw new Error(`${what} never became ${String(expected)}, it is ${String(last)}`)
-}
+const untilIs = <T>(what: string, expected: T, read: () => Promise<T> | T) =>
+  until(`${what} is ${String(expected)}`, read, (value) => value === expected)
 
 const relayStatus = async (document: RelayedDocument, name?: string) =>
   (await document.handle(name).describe()).typedSearchAttributes.get(searchAttributes.status)
 
 /** In the API, the delivery's workflow and the document's workflow alike. */
 const untilAllSay = async (document: RelayedDocument, name: string, status: string) => {
-  await until('the API', status, document.status)
-  await until('the delivery in the UI', status, () => relayStatus(document, name))
-  await until('the document in the UI', status, () => relayStatus(document))
+  await untilIs('the API', status, document.status)
+  await untilIs('the delivery in the UI', status, () => relayStatus(document, name))
+  await untilIs('the document in the UI', status, () => relayStatus(document))
   expect(await document.status()).toBe(status)
 }
 
@@ -97,7 +91,7 @@ it('API and UI say the same at every step of a document that fails, is retried, 
     const document = await receive('to three targets')
     await untilAllSay(document, 'web', 'failed')
     for (const name of ['files', 'bucket']) {
-      await until(name, 'delivered', async () => (await document.deliveries())[name]!.status)
+      await untilIs(name, 'delivered', async () => (await document.deliveries())[name]!.status)
     }
     expect(await document.deliveries()).toMatchObject({
       web: { status: 'failed', attempts: 1 },
@@ -111,7 +105,7 @@ it('API and UI say the same at every step of a document that fails, is retried, 
 
     const go = hold()
     expect((await document.retry()).status).toBe(200)
-    await until('the target', 2, () => Promise.resolve(web.arrivals.length))
+    await untilIs('the target', 2, () => web.arrivals.length)
     await untilAllSay(document, 'web', 'retrying')
     go()
     await untilAllSay(document, 'web', 'failed')
@@ -119,7 +113,7 @@ it('API and UI say the same at every step of a document that fails, is retried, 
     const goOn = hold()
     const signal = ['workflow', 'signal', '--address', env.address, '--workflow-id', listed[0]!, '--name', 'retry']
     await run(process.env.TEST_TEMPORAL_BIN!, signal)
-    await until('the target', 3, () => Promise.resolve(web.arrivals.length))
+    await untilIs('the target', 3, () => web.arrivals.length)
     await untilAllSay(document, 'web', 'retrying')
     answerWith(200)
     goOn()
@@ -142,15 +136,15 @@ it('a terminated delivery has failed in API and UI, and its retry is delivered',
     const document = await receive()
     await untilAllSay(document, 'web', 'retrying')
     await document.handle('web').terminate('not wanted any more')
-    await until('the API', 'failed', document.status)
-    await until('the document in the UI', 'failed', () => relayStatus(document))
+    await untilIs('the API', 'failed', document.status)
+    await untilIs('the document in the UI', 'failed', () => relayStatus(document))
     expect(await relay.db('deliveries').where({ document_id: document.id }).first('last_error')).toEqual({
       last_error: 'its workflow was ended by hand',
     })
     answerWith(200)
     expect((await document.retry()).status).toBe(200)
-    await until('the API', 'delivered', document.status)
-    await until('the delivery in the UI', 'delivered', () => relayStatus(document, 'web'))
+    await untilIs('the API', 'delivered', document.status)
+    await untilIs('the delivery in the UI', 'delivered', () => relayStatus(document, 'web'))
   })
 })
 
@@ -175,21 +169,21 @@ it('a bulk retry goes through everything that failed, and shows how far it is', 
     const { receive, call } = await wire([{ name: 'web', config: { url: web.origin } }])
     const documents: RelayedDocument[] = []
     for (let made = 0; made < 12; made += 1) documents.push(await receive(`number ${made}`))
-    for (const document of documents) await until('the API', 'failed', document.status)
+    for (const document of documents) await untilIs('the API', 'failed', document.status)
     answerWith(200)
 
     const { json, status } = await call('POST', '/documents/retry', {})
     expect(status).toBe(202)
     const { id } = json.data
     const shown = async () => (await call('GET', `/bulk-retries/${id}`)).json.data.attributes
-    await until('the bulk retry', 'completed', async () => (await shown()).status)
+    await untilIs('the bulk retry', 'completed', async () => (await shown()).status)
     expect(await shown()).toMatchObject({ matched_documents: 12, retried_documents: 12, retried_deliveries: 12 })
     const workflow = env.client.workflow.getHandle(bulkRetryWorkflowId(id))
     expect(await workflow.result()).toMatchObject({ status: 'completed', retriedDocuments: 12 })
     expect((await workflow.fetchHistory()).events!.length).toBeLessThan(20)
 
     await sweep()
-    for (const document of documents) await until('the API', 'delivered', document.status)
+    for (const document of documents) await untilIs('the API', 'delivered', document.status)
     expect(web.arrivals).toHaveLength(24)
     expect((await call('POST', '/documents/retry', { dry_run: true })).json.data.attributes.matched_documents).toBe(0)
   })

@@ -19,6 +19,7 @@ import { startApi, type Answer } from '../http/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createWiring, receiptOf, testConfig, type DestinationPlan } from '../support/factories.ts'
 import { withWorker } from '../support/temporal.ts'
+import { until as waitUntil } from '../support/until.ts'
 
 type Outline = Parameters<typeof createWiring>[2]
 
@@ -50,11 +51,7 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
   })
 
   /** Once Temporal has been told everything. */
-  const launched = async () => {
-    for (const deadline = Date.now() + 20_000; (await db('outbox').select('key')).length > 0; await delay(10)) {
-      if (Date.now() > deadline) throw new Error('a message stays in the outbox')
-    }
-  }
+  const launched = () => waitUntil('an empty outbox', async () => (await db('outbox').select('key')).length === 0)
 
   /** A worker, a launcher and an API, for as long as the story takes. */
   const run = (story: (running: Running) => Promise<void>, wrap: (real: Activities) => Partial<Activities> = () => ({})): Promise<void> =>

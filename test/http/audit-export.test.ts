@@ -8,6 +8,7 @@ import { record } from '../../src/db/audit.ts'
 import { idPrefixAt } from '../../src/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { relayVariables, startRelayProcess } from '../support/relay-process.ts'
+import { until } from '../support/until.ts'
 import { startApi, type Api, type Tenant } from './api.ts'
 
 const MiB = 1024 * 1024
@@ -79,11 +80,7 @@ const cursors = async () => {
   return rows.length as number
 }
 
-const untilNoCursor = async () => {
-  for (const deadline = Date.now() + 10_000; (await cursors()) > 0; await delay(50)) {
-    if (Date.now() > deadline) throw new Error('a cursor stays open')
-  }
-}
+const untilNoCursor = () => until('no cursor is open', async () => (await cursors()) === 0)
 
 test('the columns are those of the contract, quoted by RFC 4180, and formulas are text', async () => {
   await write(acme.id, 'plain', { repo_id: 'A1' }, 'U1')

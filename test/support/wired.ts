@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createActivities } from '../../activities/delivery.ts'
@@ -19,14 +18,6 @@ import { createKeyRing } from '../../src/security/seal.ts'
 import { startApi, type Tenant } from '../http/api.ts'
 import { receiptOf } from './factories.ts'
 import { withWorker } from './temporal.ts'
-
-const patienceMs = 20_000
-
-export const until = async (what: string, holds: () => Promise<boolean> | boolean): Promise<void> => {
-  for (const deadline = Date.now() + patienceMs; !(await holds()); await delay(25)) {
-    if (Date.now() > deadline) throw new Error(`never happened: ${what}`)
-  }
-}
 
 /** The API and a worker on one task queue, with the real activities; targets need no credentials. */
 export const withRelay = async <T>(

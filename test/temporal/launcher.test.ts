@@ -9,6 +9,7 @@ import { documentWorkflowId } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
 import { createTimeSkippingTemporal } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
 
 let database: TestDatabase
 let env: TestWorkflowEnvironment
@@ -69,7 +70,7 @@ describe('the launcher', () => {
     const messages = await receive(6)
     const launcher = createLauncher(temporal(), outbox(), config, log)
     launcher.launch(messages)
-    while ((await left()) > 2) await new Promise((resolve) => setTimeout(resolve, 10))
+    await until('the starts in flight and in line', left, (count) => count <= 2)
     await launcher.close()
     expect(await left()).toBe(2)
     expect(await launcher.sweep()).toBe(2)

@@ -12,7 +12,7 @@ import { createSchedules } from '../../src/temporal/schedules.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
 import { createTimeSkippingTemporal, startTemporalDevServer, withWorker } from '../support/temporal.ts'
-import { until } from '../support/wired.ts'
+import { until } from '../support/until.ts'
 
 const hour = 3_600_000
 const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', OUTBOX_SWEEP_INTERVAL_MS: '1000' })

@@ -11,7 +11,7 @@ import {
 } from '../../workflows/messages.ts'
 import { testConfig } from '../support/factories.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
-import { until } from '../support/wired.ts'
+import { until } from '../support/until.ts'
 
 let env: TestWorkflowEnvironment
 

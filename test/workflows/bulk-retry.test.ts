@@ -3,6 +3,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { WorkflowFailedError } from '@temporalio/client'
 import { bulkRetryOptions, type BulkRetryActivities, type BulkRetryProgress } from '../../workflows/messages.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
 
 let env: TestWorkflowEnvironment
 
@@ -55,7 +56,7 @@ describe('a bulk retry', () => {
     const { seen, activities } = pages(Infinity)
     await withWorker(env, activities, async (taskQueue) => {
       const handle = await start('endless', taskQueue)
-      while (seen.pages === 0) await delay(10)
+      await until('a page', () => seen.pages > 0)
       await handle.cancel()
       await expect(handle.result()).rejects.toThrow(WorkflowFailedError)
     })

@@ -11,6 +11,7 @@ import {
   type DeliveryState,
 } from '../../workflows/messages.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
 import { documentTo, hour, scripted } from './scripted.ts'
 
 let env: TestWorkflowEnvironment
@@ -184,7 +185,7 @@ describe('a document on its way', () => {
     const { activities, cancelled, of } = scripted((destination) => (destination === 'stuck' ? 'down' : 'delivered'))
     await withWorker(env, activities, async (taskQueue) => {
       const handle = await start(input, taskQueue)
-      while (of('stuck').length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+      await until('an attempt at the one that is down', () => of('stuck').length > 0)
       await env.client.workflow.getHandle(deliveryWorkflowId(input.documentId, 'stuck')).cancel()
       await expect(handle.result()).resolves.toEqual([
         { destinationId: 'good', status: 'delivered' },

@@ -10,7 +10,7 @@ import { batchOptions } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createWiring, testConfig } from '../support/factories.ts'
 import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
-import { until } from '../support/wired.ts'
+import { until } from '../support/until.ts'
 
 // The release itself, with the real database and the dev server. What it starts waits on a task queue that nobody works on.
 

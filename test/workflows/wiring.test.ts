@@ -4,7 +4,8 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { createTimeSkippingTemporal, startTemporalDevServer } from '../support/temporal.ts'
-import { createScene, until, withRelay, type Scene } from '../support/wired.ts'
+import { until } from '../support/until.ts'
+import { createScene, withRelay, type Scene } from '../support/wired.ts'
 
 // Through the API, to a real target; the same on both servers.
 
