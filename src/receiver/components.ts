@@ -4,7 +4,6 @@ import type { ReceivedComponent } from '../db/planned-documents.ts'
 import { readBody } from './body.ts'
 import { decodeHeader, hasControlCharacter } from './bytes.ts'
 import type { Call, CommandDeps } from './call.ts'
-import { announcesBody } from './incoming.ts'
 import { boundaryOf, readParts, type Part } from './multipart.ts'
 import { formats, isCompId } from './parameters.ts'
 import { Refusal } from './refusal.ts'
@@ -98,8 +97,6 @@ const countBytes = async (body: AsyncIterable<Uint8Array>): Promise<number> => {
 }
 
 async function* componentOfBody({ command, request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
-  // an older client may mean "until I hang up"
-  if (!announcesBody(request)) throw new Refusal('invalid_parameter', 'Content-Length is missing')
   yield {
     docId: command.get('docId'),
     compId: command.get('compId'),
