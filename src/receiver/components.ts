@@ -1,4 +1,3 @@
-import { measure } from '../content/measure.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { ReceivedComponent } from '../db/planned-documents.ts'
 import { readBody } from './body.ts'
@@ -91,9 +90,9 @@ const takeComponent = async (
 }
 
 const countBytes = async (body: AsyncIterable<Uint8Array>): Promise<number> => {
-  const { source, result } = measure(body)
-  for await (const piece of source) void piece
-  return result().sizeBytes
+  let sizeBytes = 0
+  for await (const piece of body) sizeBytes += piece.length
+  return sizeBytes
 }
 
 async function* componentOfBody({ command, request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
