@@ -8,6 +8,7 @@ import type { DownloadLinks } from '../security/download-link.ts'
 import type { DocumentDeps } from './documents.ts'
 import { answerBytes } from './endpoint.ts'
 import { answerErrors } from './errors.ts'
+import { methodNotAllowed, nothingHere } from './faults.ts'
 
 const ownPath = /^\/download\/([0-9A-Z]{26})\/([0-9A-Z]{26})$/
 
@@ -31,13 +32,10 @@ export const createDownloads = ({
     context.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
     const [, workspaceId, documentId] = ownPath.exec(context.path) ?? []
     const { expires, signature } = context.query
-    if (workspaceId === undefined || documentId === undefined || typeof signature !== 'string') throw noSuchLink()
+    if (workspaceId === undefined || documentId === undefined || typeof signature !== 'string') throw nothingHere()
     const expiresAt = new Date(Number(expires))
-    if (Number.isNaN(expiresAt.getTime()) || !links.verify({ workspaceId, documentId, expiresAt }, signature)) throw noSuchLink()
-    if (context.method !== 'GET' && context.method !== 'HEAD') {
-      context.set('allow', 'GET, HEAD')
-      throw new AppError('method_not_allowed', `${context.method} is not possible here; GET or HEAD would be.`)
-    }
+    if (Number.isNaN(expiresAt.getTime()) || !links.verify({ workspaceId, documentId, expiresAt }, signature)) throw nothingHere()
+    if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
     if (expiresAt.getTime() <= Date.now()) throw new AppError('gone', 'This link has run out. Please ask for the document again.')
 
     const found = await documents.findContent(workspaceId, documentId)
@@ -59,5 +57,3 @@ export const createDownloads = ({
     return errors(context, () => answer(context))
   }
 }
-
-const noSuchLink = () => new AppError('not_found', 'There is nothing at this address.')

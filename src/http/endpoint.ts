@@ -7,11 +7,11 @@ import type { AuditEvent } from '../domain/audit-events.ts'
 import { inward, outward, type Inside, type InsideOf } from '../domain/wire.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
-import { allows, type KeyLevel } from '../security/levels.ts'
+import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
 import { answerCsv, type CsvExport } from './csv.ts'
 import { setLinks } from './links.ts'
-import { bodyRefusal, invalidRequest, notFound } from './faults.ts'
+import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from './faults.ts'
 
 interface RequestContext {
   actor: Actor
@@ -127,9 +127,7 @@ const serve =
       userSlug: userSlug!,
       workspaceSlug: workspaceSlug!,
     })
-    if (!allows(actor.level, definition.level)) {
-      throw new AppError('forbidden', `This needs an API key of level ${definition.level}; yours is ${actor.level}.`)
-    }
+    demandLevel(actor.level, definition.level)
     const params = read(definition.params ?? nothing, named, notFound)
     const query = readQuery(definition.query ?? nothing, context.query)
     const body = definition.body && read(definition.body, await readJson(context, bodyMaxBytes), bodyRefusal)
@@ -163,8 +161,6 @@ export const mount = (
     routes(context, () => {
       const layers = (context as Koa.Context & { matched?: { methods: string[] }[] }).matched ?? []
       const methods = [...new Set(layers.flatMap((layer) => layer.methods))].toSorted()
-      if (methods.length === 0) throw new AppError('not_found', 'There is nothing at this address.')
-      context.set('allow', methods.join(', '))
-      throw new AppError('method_not_allowed', `${context.method} is not possible here; ${methods.join(', ')} would be.`)
+      throw methods.length > 0 ? methodNotAllowed(context, methods) : nothingHere()
     })
 }
