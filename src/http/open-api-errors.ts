@@ -1,5 +1,6 @@
 import { errorStatus, type ErrorCode } from '../errors.ts'
 import type { Endpoint } from './endpoint.ts'
+import { pascalCase } from './operation-names.ts'
 import type { JsonSchema } from './wire-schema.ts'
 
 type Code = ErrorCode | 'internal_error'
@@ -21,7 +22,6 @@ const descriptions = {
 type Documented = keyof typeof descriptions
 
 const statusOf = (code: Documented) => (code === 'internal_error' ? 500 : errorStatus[code])
-const pascalCase = (code: string) => code.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 export const requestIdHeader = { 'x-relay-request-id': { $ref: '#/components/headers/RequestId' } }
 
