@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts'
 import { createDocuments, type Document, type DocumentContent } from '../db/documents.ts'
 import { AppError } from '../errors.ts'
 import { isStorable } from './body.ts'
+import type { Download } from './bytes.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { invalidRequest, notFound } from './faults.ts'
 import { dateFrom, dateTo, idParams, one, pageOfMany, pageQuery, resource, timestamp, toPage } from './schemas.ts'
@@ -61,6 +62,13 @@ export interface DocumentDeps {
   contents: Record<DocumentContent['content']['store'], ContentStore | undefined>
 }
 
+/** @throws AppError 503 where the bytes lie out of this process's reach */
+export const downloadOf = (contents: DocumentDeps['contents'], { content, contentType }: DocumentContent, fileName: string): Download => {
+  const store = contents[content.store]
+  if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
+  return { contentType, fileName, sizeBytes: content.sizeBytes, open: () => store.read(content) }
+}
+
 export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] => {
   const documents = createDocuments(db)
   return [
@@ -106,10 +114,7 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.findContent(workspaceId, params.id)
         if (!found) throw notFound()
-        const { content, compId, contentType } = found
-        const store = contents[content.store]
-        if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
-        return { contentType, fileName: compId, sizeBytes: content.sizeBytes, open: () => store.read(content) }
+        return downloadOf(contents, found, found.compId)
       },
     }),
 

@@ -5,8 +5,8 @@ import { withExtension } from '../domain/content-type.ts'
 import { AppError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { DownloadLinks } from '../security/download-link.ts'
-import type { DocumentDeps } from './documents.ts'
-import { answerBytes } from './endpoint.ts'
+import { answerBytes } from './bytes.ts'
+import { downloadOf, type DocumentDeps } from './documents.ts'
 import { answerErrors } from './errors.ts'
 import { methodNotAllowed, nothingHere } from './faults.ts'
 
@@ -40,16 +40,9 @@ export const createDownloads = ({
 
     const found = await documents.findContent(workspaceId, documentId)
     if (!found) throw new AppError('gone', 'This document is no longer kept.')
-    const { content, compId, contentType } = found
-    const store = contents[content.store]
-    if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
+    const download = downloadOf(contents, found, withExtension(found.compId, found))
     context.status = 200
-    await answerBytes(context, {
-      contentType,
-      fileName: withExtension(compId, found),
-      sizeBytes: content.sizeBytes,
-      open: () => store.read(content),
-    })
+    await answerBytes(context, download)
   }
 
   return (context, next) => {

@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import type { Readable } from 'node:stream'
 import type Koa from 'koa'
 import { Router } from '@koa/router'
 import { z } from 'zod'
@@ -9,6 +7,7 @@ import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
+import { answerBytes, type Download } from './bytes.ts'
 import { answerCsv, type CsvExport } from './csv.ts'
 import { setLinks } from './links.ts'
 import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from './faults.ts'
@@ -18,14 +17,6 @@ interface RequestContext {
   workspaceId: string
   /** Aborted when the caller hangs up. */
   signal: AbortSignal
-}
-
-/** What an endpoint answers whose response is `bytes`. */
-interface Download {
-  contentType: string
-  fileName: string
-  sizeBytes: number
-  open: () => Readable
 }
 
 type ResponseKind = z.ZodType | 'bytes' | 'csv' | 'none'
@@ -99,24 +90,6 @@ const readQuery = (schema: z.ZodObject, query: Koa.Context['query']) => {
   if (!isStorable(Object.entries(query).flat(2).join('')))
     throw new AppError('invalid_request', 'The query holds characters that no value has.')
   return read(schema, query, (error) => invalidRequest('query', error.issues))
-}
-
-const printable = /^[\x20-\x7e]+$/
-
-/** Sends a stored document as a file to be saved. */
-export const answerBytes = async (context: Koa.Context, { contentType, fileName, sizeBytes, open }: Download) => {
-  // Koa sends no body to a HEAD, and would leave the stream open
-  if (context.method !== 'HEAD') {
-    const stream = open()
-    // a store that is away shall be answered as such, and not by an answer that breaks off
-    await once(stream, 'readable')
-    context.body = stream
-  }
-  // never shown by a browser as a page of ours, whatever the source system sent
-  context.attachment(fileName)
-  context.set('content-type', printable.test(contentType) ? contentType : 'application/octet-stream')
-  context.set('x-content-type-options', 'nosniff')
-  context.length = sizeBytes
 }
 
 const serve =
