@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ContentStore } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import { createDocuments, type Document, type DocumentContent } from '../db/documents.ts'
+import { deliveryStatuses, documentStatuses } from '../domain/status.ts'
 import { AppError } from '../errors.ts'
 import { isStorable } from './body.ts'
 import type { Download } from './bytes.ts'
@@ -9,12 +10,12 @@ import { endpoint, type Endpoint } from './endpoint.ts'
 import { invalidRequest, notFound } from './faults.ts'
 import { dateFrom, dateTo, idParams, one, pageOfMany, pageQuery, resource, timestamp, toPage } from './schemas.ts'
 
-const listable = z.enum(['pending', 'delivered', 'failed', 'retrying'])
+const listable = z.enum(documentStatuses).exclude(['discarded'])
 
 const delivery = z.object({
   destination_id: z.string(),
   destination_name: z.string(),
-  status: z.enum(['pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled']),
+  status: z.enum(deliveryStatuses),
   delivered_at: timestamp.nullable(),
   attempts: z.int(),
 })
@@ -25,7 +26,7 @@ export const documentAttributes = z.object({
   comp_id: z.string(),
   content_type: z.string(),
   size_bytes: z.int(),
-  status: z.enum([...listable.options, 'discarded']),
+  status: z.enum(documentStatuses),
   received_at: timestamp,
   deliveries: z.array(delivery),
 })
