@@ -16,7 +16,7 @@ const descriptions = {
   validation_failed: 'Well-formed, but wrong: details names each value that does not fit',
   rate_limited: 'Too many wrong keys from this address',
   internal_error: 'A defect of ours: report it with its request_id',
-  unavailable: 'The database or the content store is away; nothing is half done',
+  unavailable: 'What the answer needs is away or busy, like the database or the content store; nothing is half done',
 } as const satisfies Partial<Record<Code, string>>
 
 type Documented = keyof typeof descriptions
