@@ -10,10 +10,10 @@ import { workspaceSettings } from '../domain/settings.ts'
 import { AppError } from '../errors.ts'
 import { checkIsJson, parseJson, readBytes } from '../http/body.ts'
 import { answerErrors } from '../http/errors.ts'
-import { bodyRefusal } from '../http/faults.ts'
+import { bodyRefusal, methodNotAllowed, nothingHere } from '../http/faults.ts'
 import type { Log } from '../log.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
-import { allows } from '../security/levels.ts'
+import { demandLevel } from '../security/levels.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 import { createExchange } from './exchange.ts'
 import { followLink } from './object-link.ts'
@@ -58,13 +58,10 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       const bytes = await readBytes(context, deps.config.RELAY_API_BODY_MAX_BYTES)
       exchange.received(bytes)
       const named = functionPath.exec(below)?.[1]
-      if (named === undefined) throw new AppError('not_found', 'There is nothing at this address.')
-      if (context.method !== 'POST') {
-        context.set('allow', 'POST')
-        throw new AppError('method_not_allowed', `${context.method} is not possible here; POST would be.`)
-      }
+      if (named === undefined) throw nothingHere()
+      if (context.method !== 'POST') throw methodNotAllowed(context, ['POST'])
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })
-      if (!allows(actor.level, level)) throw new AppError('forbidden', `This needs an API key of level ${level}; yours is ${actor.level}.`)
+      demandLevel(actor.level, level)
       checkIsJson(context)
       const body = callBody.safeParse(parseJson(bytes), { reportInput: true })
       if (!body.success) throw bodyRefusal(body.error)

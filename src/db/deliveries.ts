@@ -1,11 +1,10 @@
 import type { TargetAnswer } from '../connectors/connector.ts'
 import type { ConnectorType } from '../domain/connector-type.ts'
+import type { DeliveryStatus } from '../domain/status.ts'
 import { newId } from '../ids.ts'
 import type { Database } from './database.ts'
 import { resendNewer } from './newer-deliveries.ts'
 import type { Workflow } from './planned-documents.ts'
-
-type Status = 'pending' | 'held' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
 
 /** What may come of an attempt. `superseded`: nothing was sent, as a newer document lies at its place. */
 export const attemptOutcomes = ['delivered', 'superseded', 'retryable', 'permanent', 'interrupted'] as const
@@ -13,7 +12,7 @@ export type AttemptOutcomeName = (typeof attemptOutcomes)[number]
 
 /** Everything an attempt needs to know, as it is now. */
 export interface Consignment {
-  status: Status
+  status: DeliveryStatus
   /** As planned: the same for every attempt. */
   path: string
   /** The source system has replaced or deleted it since. */
@@ -40,7 +39,7 @@ export interface Consignment {
 }
 
 interface Row {
-  status: Status
+  status: DeliveryStatus
   path: string
   superseded: boolean
   overtaken: boolean
@@ -84,7 +83,7 @@ export interface AttemptRecord {
 }
 
 export interface Recorded {
-  status: Status
+  status: DeliveryStatus
   superseded: boolean
 }
 
@@ -176,8 +175,8 @@ export type Deliveries = ReturnType<typeof createDeliveries>
 const become = async (
   db: Database,
   delivery: { documentId: string; destinationId: string },
-  from: Status[],
-  to: Status,
+  from: DeliveryStatus[],
+  to: DeliveryStatus,
   error?: string,
 ): Promise<void> => {
   await db.raw(

@@ -1,12 +1,11 @@
+import type { DeliveryStatus, DocumentStatus } from '../domain/status.ts'
 import type { Database, Transaction } from './database.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
-
-export type DocumentStatus = 'pending' | 'delivered' | 'retrying' | 'failed' | 'discarded'
 
 export interface DocumentDelivery {
   destinationId: string
   destinationName: string
-  status: 'pending' | 'held' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
+  status: DeliveryStatus
   deliveredAt: Date | null
   attempts: number
   path: string

@@ -1,4 +1,5 @@
 import { documentWorkflowId } from '../../workflows/messages.ts'
+import type { DeliveryStatus } from '../domain/status.ts'
 import { newId } from '../ids.ts'
 import { record, type AuditActor } from './audit.ts'
 import type { Database, Transaction } from './database.ts'
@@ -8,7 +9,7 @@ import { startDeliveries, type Start } from './started-deliveries.ts'
 
 /** What became of a request to retry one delivery: nothing, where it stands like this. */
 export interface Unretried {
-  status: 'pending' | 'held' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
+  status: DeliveryStatus
   revision: number
 }
 

@@ -128,9 +128,9 @@ const made = async (answer: Promise<{ data?: { data: { id: string } }; error?: u
 
 const untilSettled = async (api: RelayClient) => {
   const deadline = Date.now() + deliveryTimeoutMs
+  const [received] = (await unwrap(api.GET('/documents'))).data
   for (;;) {
-    const { data: found } = await unwrap(api.GET('/documents'))
-    const { data: document } = await unwrap(api.GET('/documents/{id}', { params: { path: { id: found[0]!.id } } }))
+    const { data: document } = await unwrap(api.GET('/documents/{id}', { params: { path: { id: received!.id } } }))
     if (document.attributes.status === 'delivered' || document.attributes.status === 'failed' || Date.now() > deadline) return document
     await delay(200)
   }

@@ -8,7 +8,7 @@ const dayMax = 36_500
 const monthSeconds = 30 * 86_400
 const allowedCidrsMax = 256
 
-/** Every setting of a workspace as the API shows it. docs/errors.md and the specification (8.2, 8.4) name the bounds. */
+/** Every setting of a workspace as the API shows it. The bounds of what is captured are those of the specification (8.2). */
 export const workspaceSettingsFields = z.strictObject({
   max_retries: z.int().min(0).max(100).describe('Tries after the first one; 0 means none'),
   retry_ttl_seconds: z.int().min(1).max(monthSeconds).describe('Every try begins within this time of the first one'),

@@ -4,15 +4,14 @@ import type { Database } from '../db/database.ts'
 import { createDestinations } from '../db/destinations.ts'
 import type { Workflow } from '../db/planned-documents.ts'
 import { AppError } from '../errors.ts'
-import type { Launcher } from '../temporal/launcher.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound, validationFailed } from './faults.ts'
+import type { LaunchDeps } from './launch.ts'
 import { dateFrom, dateTo, idParams, one, timestamp } from './schemas.ts'
 
-export interface BulkRetryDeps {
+export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
   db: Database
-  launch: Launcher['launch']
   config: Workflow
 }
 

@@ -9,20 +9,18 @@ import { isAuthId, readCertificate } from '../security/certificate.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound, validationFailed } from './faults.ts'
-import { idParams, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+import { activity, idParams, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
 
 export interface CertificateDeps {
   db: Database
   config: Pick<Config, 'RELAY_CERTIFICATE_MAX_BYTES' | 'RELAY_REPOSITORY_MAX_CERTIFICATES'>
 }
 
-const status = z.enum(['active', 'inactive'])
-
 const certificate = resource(
   'certificate',
   z.object({
     auth_id: z.string(),
-    status,
+    status: activity,
     subject: z.string(),
     issuer: z.string(),
     serial_number: z.string(),
@@ -72,7 +70,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
           .refine(isAuthId, 'must not be empty, nor long, nor hold control characters')
           .describe('By which name the source system signs'),
         certificate: z.string().describe('PEM, or base64 of DER or PKCS#7'),
-        status: status.default('inactive').describe('Only what an active one has signed is taken'),
+        status: activity.default('inactive').describe('Only what an active one has signed is taken'),
       }),
       response: one(certificate),
       status: 201,
@@ -103,7 +101,7 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       audit: ['cert.activated', 'cert.deactivated'],
       summary: 'Activates a certificate, so that requests signed with its key are taken, or deactivates it',
       params: certificateParams,
-      body: z.strictObject({ status: status.describe('Only what an active one has signed is taken') }),
+      body: z.strictObject({ status: activity.describe('Only what an active one has signed is taken') }),
       response: one(certificate),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {

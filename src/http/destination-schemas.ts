@@ -1,10 +1,10 @@
 import type { Connector } from '../connectors/connector.ts'
-import { wireSchema, type JsonSchema } from './wire-schema.ts'
+import { pascalCase } from './operation-names.ts'
+import { propertiesOf, wireSchema, type JsonSchema } from './wire-schema.ts'
 
 /** The field of a schema (`.meta`) that a connector's own schema describes: `config` or `credentials`. */
 export const connectorPart = 'x-connector-part'
 
-const pascalCase = (kind: string) => kind.charAt(0).toUpperCase() + kind.slice(1)
 const nameOf = {
   config: (kind: string) => `DestinationConfig${pascalCase(kind)}`,
   credentials: (kind: string) => `DestinationCredentials${pascalCase(kind)}`,
@@ -20,16 +20,14 @@ export const connectorSchemas = (connectors: readonly Connector[]): Record<strin
     ]),
   )
 
-const properties = (body: JsonSchema) => (body.properties ?? {}) as Record<string, JsonSchema>
-
 /** A whole destination is one of as many shapes as there are connectors. */
 const wholeTarget = (body: JsonSchema, connectors: readonly Connector[]): JsonSchema => ({
   oneOf: connectors.map(({ kind }) => ({
     ...body,
     title: kind,
     properties: {
-      ...properties(body),
-      connector_type: { ...properties(body)['connector_type'], const: kind },
+      ...propertiesOf(body),
+      connector_type: { ...propertiesOf(body)['connector_type'], const: kind },
       config: ref(nameOf.config(kind)),
       credentials: ref(nameOf.credentials(kind)),
     },
@@ -40,7 +38,7 @@ const wholeTarget = (body: JsonSchema, connectors: readonly Connector[]): JsonSc
 const changedTarget = (body: JsonSchema, connectors: readonly Connector[]): JsonSchema => ({
   ...body,
   properties: {
-    ...properties(body),
+    ...propertiesOf(body),
     config: {
       type: 'object',
       additionalProperties: true,
@@ -57,6 +55,6 @@ const changedTarget = (body: JsonSchema, connectors: readonly Connector[]): Json
 
 /** A request body with the connectors' own schemas where it leaves config and credentials open. */
 export const withConnectors = (body: JsonSchema, connectors: readonly Connector[]): JsonSchema => {
-  if (!Object.values(properties(body)).some((property) => connectorPart in property)) return body
-  return 'connector_type' in properties(body) ? wholeTarget(body, connectors) : changedTarget(body, connectors)
+  if (!Object.values(propertiesOf(body)).some((property) => connectorPart in property)) return body
+  return 'connector_type' in propertiesOf(body) ? wholeTarget(body, connectors) : changedTarget(body, connectors)
 }

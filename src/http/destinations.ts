@@ -9,7 +9,7 @@ import { connectorPart } from './destination-schemas.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
 import type { LaunchDeps } from './launch.ts'
-import { idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+import { activity, idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
 import { checkTarget, connectorOf, mergeConfig, testTarget, type FindConnector, type ProbeDeps, type TestResult } from './targets.ts'
 
 const attributes = z.object({
@@ -23,9 +23,7 @@ const attributes = z.object({
   updated_at: timestamp,
 })
 
-const connections = z.array(
-  z.object({ id: z.string(), source_repo_id: z.string(), source_name: z.string(), status: z.enum(['active', 'inactive']) }),
-)
+const connections = z.array(z.object({ id: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity }))
 
 const destination = resource('destination', attributes).meta({ id: 'Destination' })
 const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })

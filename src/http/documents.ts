@@ -2,18 +2,20 @@ import { z } from 'zod'
 import type { ContentStore } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import { createDocuments, type Document, type DocumentContent } from '../db/documents.ts'
+import { deliveryStatuses, documentStatuses } from '../domain/status.ts'
 import { AppError } from '../errors.ts'
 import { isStorable } from './body.ts'
+import type { Download } from './bytes.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { invalidRequest, notFound } from './faults.ts'
 import { dateFrom, dateTo, idParams, one, pageOfMany, pageQuery, resource, timestamp, toPage } from './schemas.ts'
 
-const listable = z.enum(['pending', 'delivered', 'failed', 'retrying'])
+const listable = z.enum(documentStatuses).exclude(['discarded'])
 
 const delivery = z.object({
   destination_id: z.string(),
   destination_name: z.string(),
-  status: z.enum(['pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled']),
+  status: z.enum(deliveryStatuses),
   delivered_at: timestamp.nullable(),
   attempts: z.int(),
 })
@@ -24,7 +26,7 @@ export const documentAttributes = z.object({
   comp_id: z.string(),
   content_type: z.string(),
   size_bytes: z.int(),
-  status: z.enum([...listable.options, 'discarded']),
+  status: z.enum(documentStatuses),
   received_at: timestamp,
   deliveries: z.array(delivery),
 })
@@ -59,6 +61,13 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
 export interface DocumentDeps {
   db: Database
   contents: Record<DocumentContent['content']['store'], ContentStore | undefined>
+}
+
+/** @throws AppError 503 where the bytes lie out of this process's reach */
+export const downloadOf = (contents: DocumentDeps['contents'], { content, contentType }: DocumentContent, fileName: string): Download => {
+  const store = contents[content.store]
+  if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
+  return { contentType, fileName, sizeBytes: content.sizeBytes, open: () => store.read(content) }
 }
 
 export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] => {
@@ -106,10 +115,7 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.findContent(workspaceId, params.id)
         if (!found) throw notFound()
-        const { content, compId, contentType } = found
-        const store = contents[content.store]
-        if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
-        return { contentType, fileName: compId, sizeBytes: content.sizeBytes, open: () => store.read(content) }
+        return downloadOf(contents, found, found.compId)
       },
     }),
 

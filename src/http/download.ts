@@ -5,9 +5,10 @@ import { withExtension } from '../domain/content-type.ts'
 import { AppError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { DownloadLinks } from '../security/download-link.ts'
-import type { DocumentDeps } from './documents.ts'
-import { answerBytes } from './endpoint.ts'
+import { answerBytes } from './bytes.ts'
+import { downloadOf, type DocumentDeps } from './documents.ts'
 import { answerErrors } from './errors.ts'
+import { methodNotAllowed, nothingHere } from './faults.ts'
 
 const ownPath = /^\/download\/([0-9A-Z]{26})\/([0-9A-Z]{26})$/
 
@@ -31,27 +32,17 @@ export const createDownloads = ({
     context.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
     const [, workspaceId, documentId] = ownPath.exec(context.path) ?? []
     const { expires, signature } = context.query
-    if (workspaceId === undefined || documentId === undefined || typeof signature !== 'string') throw noSuchLink()
+    if (workspaceId === undefined || documentId === undefined || typeof signature !== 'string') throw nothingHere()
     const expiresAt = new Date(Number(expires))
-    if (Number.isNaN(expiresAt.getTime()) || !links.verify({ workspaceId, documentId, expiresAt }, signature)) throw noSuchLink()
-    if (context.method !== 'GET' && context.method !== 'HEAD') {
-      context.set('allow', 'GET, HEAD')
-      throw new AppError('method_not_allowed', `${context.method} is not possible here; GET or HEAD would be.`)
-    }
+    if (Number.isNaN(expiresAt.getTime()) || !links.verify({ workspaceId, documentId, expiresAt }, signature)) throw nothingHere()
+    if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
     if (expiresAt.getTime() <= Date.now()) throw new AppError('gone', 'This link has run out. Please ask for the document again.')
 
     const found = await documents.findContent(workspaceId, documentId)
     if (!found) throw new AppError('gone', 'This document is no longer kept.')
-    const { content, compId, contentType } = found
-    const store = contents[content.store]
-    if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
+    const download = downloadOf(contents, found, withExtension(found.compId, found))
     context.status = 200
-    await answerBytes(context, {
-      contentType,
-      fileName: withExtension(compId, found),
-      sizeBytes: content.sizeBytes,
-      open: () => store.read(content),
-    })
+    await answerBytes(context, download)
   }
 
   return (context, next) => {
@@ -59,5 +50,3 @@ export const createDownloads = ({
     return errors(context, () => answer(context))
   }
 }
-
-const noSuchLink = () => new AppError('not_found', 'There is nothing at this address.')

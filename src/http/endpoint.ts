@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import type { Readable } from 'node:stream'
 import type Koa from 'koa'
 import { Router } from '@koa/router'
 import { z } from 'zod'
@@ -7,25 +5,18 @@ import type { AuditEvent } from '../domain/audit-events.ts'
 import { inward, outward, type Inside, type InsideOf } from '../domain/wire.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
-import { allows, type KeyLevel } from '../security/levels.ts'
+import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import { isStorable, readJson } from './body.ts'
+import { answerBytes, type Download } from './bytes.ts'
 import { answerCsv, type CsvExport } from './csv.ts'
 import { setLinks } from './links.ts'
-import { bodyRefusal, invalidRequest, notFound } from './faults.ts'
+import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from './faults.ts'
 
 interface RequestContext {
   actor: Actor
   workspaceId: string
   /** Aborted when the caller hangs up. */
   signal: AbortSignal
-}
-
-/** What an endpoint answers whose response is `bytes`. */
-interface Download {
-  contentType: string
-  fileName: string
-  sizeBytes: number
-  open: () => Readable
 }
 
 type ResponseKind = z.ZodType | 'bytes' | 'csv' | 'none'
@@ -101,24 +92,6 @@ const readQuery = (schema: z.ZodObject, query: Koa.Context['query']) => {
   return read(schema, query, (error) => invalidRequest('query', error.issues))
 }
 
-const printable = /^[\x20-\x7e]+$/
-
-/** Sends a stored document as a file to be saved. */
-export const answerBytes = async (context: Koa.Context, { contentType, fileName, sizeBytes, open }: Download) => {
-  // Koa sends no body to a HEAD, and would leave the stream open
-  if (context.method !== 'HEAD') {
-    const stream = open()
-    // a store that is away shall be answered as such, and not by an answer that breaks off
-    await once(stream, 'readable')
-    context.body = stream
-  }
-  // never shown by a browser as a page of ours, whatever the source system sent
-  context.attachment(fileName)
-  context.set('content-type', printable.test(contentType) ? contentType : 'application/octet-stream')
-  context.set('x-content-type-options', 'nosniff')
-  context.length = sizeBytes
-}
-
 const serve =
   (definition: Endpoint, authenticator: Authenticator, bodyMaxBytes: number) =>
   async (context: Koa.Context): Promise<void> => {
@@ -127,9 +100,7 @@ const serve =
       userSlug: userSlug!,
       workspaceSlug: workspaceSlug!,
     })
-    if (!allows(actor.level, definition.level)) {
-      throw new AppError('forbidden', `This needs an API key of level ${definition.level}; yours is ${actor.level}.`)
-    }
+    demandLevel(actor.level, definition.level)
     const params = read(definition.params ?? nothing, named, notFound)
     const query = readQuery(definition.query ?? nothing, context.query)
     const body = definition.body && read(definition.body, await readJson(context, bodyMaxBytes), bodyRefusal)
@@ -163,8 +134,6 @@ export const mount = (
     routes(context, () => {
       const layers = (context as Koa.Context & { matched?: { methods: string[] }[] }).matched ?? []
       const methods = [...new Set(layers.flatMap((layer) => layer.methods))].toSorted()
-      if (methods.length === 0) throw new AppError('not_found', 'There is nothing at this address.')
-      context.set('allow', methods.join(', '))
-      throw new AppError('method_not_allowed', `${context.method} is not possible here; ${methods.join(', ')} would be.`)
+      throw methods.length > 0 ? methodNotAllowed(context, methods) : nothingHere()
     })
 }

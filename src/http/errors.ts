@@ -3,6 +3,7 @@ import { isLostRace, isOutage } from '../db/database.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { nothingHere } from './faults.ts'
 
 const outageRetryAfterSeconds = 5
 const lostRaceRetryAfterSeconds = 1
@@ -58,5 +59,5 @@ export const answerErrors =
 /** Comes last: what none before it has taken is not there. */
 export const refuseUnknown = (log: Log): Middleware => {
   const errors = answerErrors(log)
-  return (context) => errors(context, () => Promise.reject(new AppError('not_found', 'There is nothing at this address.')))
+  return (context) => errors(context, () => Promise.reject(nothingHere()))
 }

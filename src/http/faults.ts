@@ -1,3 +1,4 @@
+import type { Context } from 'koa'
 import type { z } from 'zod'
 import { AppError, type ErrorDetail } from '../errors.ts'
 
@@ -34,6 +35,15 @@ const isMalformed = (issue: Issue): boolean => {
 /** A body with both kinds of fault is malformed. */
 export const bodyRefusal = (error: z.ZodError): AppError =>
   error.issues.some(isMalformed) ? invalidRequest('body', error.issues) : validationFailed(detailsOf(error.issues))
+
+/** No surface has anything there. */
+export const nothingHere = () => new AppError('not_found', 'There is nothing at this address.')
+
+/** Tells the methods that would be possible, in the header as well. */
+export const methodNotAllowed = (context: Context, methods: readonly string[]) => {
+  context.set('allow', methods.join(', '))
+  return new AppError('method_not_allowed', `${context.method} is not possible here; ${methods.join(', ')} would be.`)
+}
 
 /** The same words for what does not exist, for what cannot, and for what belongs to another workspace. */
 export const notFound = () => new AppError('not_found', 'There is no such resource in this workspace.')

@@ -15,7 +15,8 @@ most. Unknown query parameters and body attributes are refused. New attributes m
 carries the id of its request in \`x-relay-request-id\`. An unknown address is 404, and a method that an address does not have 405.
 
 **Other surfaces** are not described here: the receiver (\`/receiver/{userSlug}/{workspaceSlug}\`) speaks the content-server protocol with the
-source system, and \`/healthz\`, \`/readyz\` and \`/metrics\` answer load balancers and Prometheus without a key.`
+source system, the bridge (\`POST /bridge/{userSlug}/{workspaceSlug}/rfc/{FUNCTION}\`) calls functions of it for a key of level \`member\`, and
+\`/healthz\`, \`/readyz\` and \`/metrics\` answer load balancers and Prometheus without a key.`
 
 /** What the API's document says before the first operation. */
 export const aboutTheApi: Pick<OpenApi, 'info' | 'servers' | 'security'> = {

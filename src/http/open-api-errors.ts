@@ -1,5 +1,6 @@
 import { errorStatus, type ErrorCode } from '../errors.ts'
 import type { Endpoint } from './endpoint.ts'
+import { pascalCase } from './operation-names.ts'
 import type { JsonSchema } from './wire-schema.ts'
 
 type Code = ErrorCode | 'internal_error'
@@ -15,13 +16,12 @@ const descriptions = {
   validation_failed: 'Well-formed, but wrong: details names each value that does not fit',
   rate_limited: 'Too many wrong keys from this address',
   internal_error: 'A defect of ours: report it with its request_id',
-  unavailable: 'The database or the content store is away; nothing is half done',
+  unavailable: 'What the answer needs is away or busy, like the database or the content store; nothing is half done',
 } as const satisfies Partial<Record<Code, string>>
 
 type Documented = keyof typeof descriptions
 
 const statusOf = (code: Documented) => (code === 'internal_error' ? 500 : errorStatus[code])
-const pascalCase = (code: string) => code.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 export const requestIdHeader = { 'x-relay-request-id': { $ref: '#/components/headers/RequestId' } }
 

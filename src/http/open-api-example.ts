@@ -1,4 +1,4 @@
-import type { JsonSchema } from './wire-schema.ts'
+import { propertiesOf, type JsonSchema } from './wire-schema.ts'
 
 type Schemas = Record<string, JsonSchema>
 
@@ -6,7 +6,7 @@ const resolve = (schema: JsonSchema, schemas: Schemas): JsonSchema =>
   schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1)!] ?? {})
 
 const objectExample = (schema: JsonSchema, schemas: Schemas) => {
-  const properties = (schema.properties ?? {}) as Schemas
+  const properties = propertiesOf(schema)
   const names = Object.keys(properties)
   const isNeeded = (name: string) => schema.required?.includes(name) === true
   // of credentials all are shown, as which of them belong together no schema tells; of a change, where nothing is needed, all, too

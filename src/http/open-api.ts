@@ -6,7 +6,7 @@ import { aboutTheApi } from './open-api-about.ts'
 import { bodyExamples, type Examples } from './open-api-example.ts'
 import { errorResponses, errorSchema, refusalsOf, requestIdHeader } from './open-api-errors.ts'
 import { operationId, tagOf } from './operation-names.ts'
-import { wireSchema, type JsonSchema } from './wire-schema.ts'
+import { propertiesOf, wireSchema, type JsonSchema } from './wire-schema.ts'
 
 interface Parameter {
   name: string
@@ -39,8 +39,16 @@ export interface OpenApi {
 }
 
 // the bytes of a document are of the type that it was received with
-const mediaTypes: Record<string, string> = { bytes: '*/*', csv: 'text/csv' }
+const mediaTypes = { bytes: '*/*', csv: 'text/csv' }
 const stream: JsonSchema = { type: 'string', format: 'binary' }
+
+/** @param answer what it looks like, or that it is a stream, or nothing */
+const successOf = (answer: JsonSchema | 'bytes' | 'csv' | 'none', description: string) => {
+  if (answer === 'none') return { description: 'Done; nothing to say', headers: requestIdHeader }
+  if (typeof answer !== 'string') return { description, headers: requestIdHeader, content: { 'application/json': { schema: answer } } }
+  const headers = { ...requestIdHeader, 'content-disposition': { required: true, schema: { type: 'string' } } }
+  return { description, headers, content: { [mediaTypes[answer]]: { schema: stream } } }
+}
 
 /** As it is written in a query, true and false are words. */
 const parameterSchema = (property: JsonSchema): JsonSchema => {
@@ -49,13 +57,15 @@ const parameterSchema = (property: JsonSchema): JsonSchema => {
 }
 
 const parametersOf = (where: Parameter['in'], schema: JsonSchema): Parameter[] =>
-  Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).map(([name, property]) => ({
+  Object.entries(propertiesOf(schema)).map(([name, property]) => ({
     name,
     in: where,
     required: where === 'path' || schema.required?.includes(name) === true,
     description: property.description,
     schema: parameterSchema(property),
   }))
+
+const isList = (answer: JsonSchema | string) => typeof answer !== 'string' && propertiesOf(answer)['data']?.type === 'array'
 
 const descriptionOf = ({ level, audit }: Endpoint) => {
   const events = [audit ?? []].flat().map((event) => `\`${event}\``)
@@ -79,15 +89,6 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     return schema
   }
 
-  const successOf = (response: Endpoint['response'], description: string) => {
-    if (response === 'none') return { description: 'Done; nothing to say', headers: requestIdHeader }
-    if (typeof response !== 'string') {
-      return { description, headers: requestIdHeader, content: { 'application/json': { schema: schemaOf(response, 'response') } } }
-    }
-    const headers = { ...requestIdHeader, 'content-disposition': { required: true, schema: { type: 'string' } } }
-    return { description, headers, content: { [mediaTypes[response] ?? '*/*']: { schema: stream } } }
-  }
-
   const requestBodyOf = (body: z.ZodType): Operation['requestBody'] => {
     const schema = withConnectors(schemaOf(body, 'request'), connectors)
     return { required: true, content: { 'application/json': { schema, ...bodyExamples(schema, schemas) } } }
@@ -95,9 +96,8 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
 
   const operationOf = (endpoint: Endpoint): Operation => {
     const { method, path, summary, level, audit, params, query, body, response, status, alternative } = endpoint
-    const answer = typeof response === 'string' ? undefined : schemaOf(response, 'response')
-    const isList = ((answer?.properties ?? {}) as Record<string, JsonSchema>)['data']?.type === 'array'
-    const id = operationId(method, path, isList)
+    const answer = typeof response === 'string' ? response : schemaOf(response, 'response')
+    const id = operationId(method, path, isList(answer))
     if (taken.has(id)) throw new Error(`two operations are called ${id}`)
     taken.add(id)
     return {
@@ -113,8 +113,8 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
       ],
       ...(body && { requestBody: requestBodyOf(body) }),
       responses: {
-        [status]: successOf(response, summary),
-        ...(alternative && { [alternative.status]: successOf(response, alternative.description) }),
+        [status]: successOf(answer, summary),
+        ...(alternative && { [alternative.status]: successOf(answer, alternative.description) }),
         ...refusalsOf(endpoint),
       },
     }

@@ -2,7 +2,9 @@ const isParameter = (segment: string) => segment.startsWith(':')
 const isPlural = (segment: string) => segment.endsWith('s')
 const singular = (segment: string) => segment.replace(/ies$/, 'y').replace(/s$/, '')
 
-const pascalCase = (text: string) => text.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+/** Of words in any spelling, `bulk-retries` or `not_found`. */
+export const pascalCase = (text: string) =>
+  text.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 const camelCase = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
 
 const verbs: Record<string, string> = { PUT: 'put', PATCH: 'update', DELETE: 'delete' }

@@ -6,17 +6,16 @@ import { AppError } from '../errors.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
-import { idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+import { activity, idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
 
 const repoIdMaxCharacters = 64
-const status = z.enum(['active', 'inactive'])
 
 const signatureVerification = z.boolean().describe('Whether requests of the source system must be signed')
 
 const attributes = z.object({
   repo_id: z.string(),
   name: z.string(),
-  status,
+  status: activity,
   signature_verification: z.boolean(),
   document_count: z.int(),
   created_at: timestamp,
@@ -27,8 +26,8 @@ const repository = resource('repository', attributes).meta({ id: 'Repository' })
 const singleRepository = resource(
   'repository',
   attributes.extend({
-    certificates: z.array(z.object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status })),
-    connections: z.array(z.object({ id: z.string(), destination_name: z.string(), status })),
+    certificates: z.array(z.object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status: activity })),
+    connections: z.array(z.object({ id: z.string(), destination_name: z.string(), status: activity })),
   }),
 ).meta({ id: 'SingleRepository' })
 
@@ -43,7 +42,7 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/repositories',
       level: 'viewer',
       summary: 'The repositories of the workspace, in order of creation',
-      query: pageQuery.extend({ status: status.optional().describe('Active ones or inactive ones only') }),
+      query: pageQuery.extend({ status: activity.optional().describe('Active ones or inactive ones only') }),
       response: pageOfMany(repository),
       status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await repositories.list(workspaceId, query), query, present),
@@ -98,7 +97,11 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       summary: 'Changes a repository; an inactive one refuses documents',
       params: idParams,
       body: z
-        .strictObject({ name, status: status.describe('An inactive one refuses documents'), signature_verification: signatureVerification })
+        .strictObject({
+          name,
+          status: activity.describe('An inactive one refuses documents'),
+          signature_verification: signatureVerification,
+        })
         .partial(),
       response: one(repository),
       status: 200,

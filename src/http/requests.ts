@@ -13,8 +13,10 @@ const previewMaxBytes = 64 * 1024
 const previewable = /^(text\/html|(application|text)\/(json|xml)|[^/]+\/[^/]+\+(json|xml))$/
 const octets = 'application/octet-stream'
 
+const channel = z.enum(['receiver', 'bridge'])
+
 const attributes = z.object({
-  channel: z.enum(['receiver', 'bridge']),
+  channel,
   workspace_id: z.string(),
   http_method: z.string(),
   uri: z.string(),
@@ -78,7 +80,7 @@ export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
       level: 'viewer',
       summary: 'The requests that reached receivers and bridges, newest first',
       query: cursorQuery.extend({
-        channel: z.enum(['receiver', 'bridge']).optional().describe('That came in here only'),
+        channel: channel.optional().describe('That came in here only'),
         status_code: z.coerce.number().int().min(100).max(599).optional().describe('Answered by exactly this status'),
         status_class: z
           .enum(['2xx', '3xx', '4xx', '5xx'])

@@ -6,16 +6,15 @@ import { createRetries, type Unretried } from '../db/retries.ts'
 import { AppError } from '../errors.ts'
 import { isId } from '../ids.ts'
 import type { Temporal } from '../temporal/client.ts'
-import type { Launcher } from '../temporal/launcher.ts'
 import { actorOf } from './actor.ts'
 import { documentAttributes, presentDocument } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from './faults.ts'
+import type { LaunchDeps } from './launch.ts'
 import { idParams, one, resource } from './schemas.ts'
 
-export interface RetryDeps {
+export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
   db: Database
-  launch: Launcher['launch']
   isUnderWay: Temporal['isUnderWay']
   config: Workflow
 }

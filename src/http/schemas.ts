@@ -10,6 +10,9 @@ export const idParams = z.object({ id: z.string().refine(isId).describe('The id 
 
 export const name = z.string().max(nameMaxCharacters).regex(/\S/, 'must not be empty').describe('What people call it')
 
+/** Of repositories, certificates, and of connections where the other side shows them. */
+export const activity = z.enum(['active', 'inactive'])
+
 /** A JSON object whose keys are somebody else's business. */
 export const openObject = z.record(z.string(), z.unknown())
 

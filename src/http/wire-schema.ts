@@ -2,6 +2,9 @@ import { z } from 'zod'
 
 export type JsonSchema = z.core.JSONSchema.BaseSchema
 
+/** Those of an object, by name. */
+export const propertiesOf = ({ properties }: JsonSchema) => (properties ?? {}) as Record<string, JsonSchema>
+
 type Direction = 'request' | 'response'
 
 // zod knows more formats than JSON Schema: of those it knows alone, the pattern says all

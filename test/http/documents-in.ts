@@ -1,5 +1,6 @@
 import type { Database } from '../../src/db/database.ts'
-import type { DocumentDelivery, DocumentStatus } from '../../src/db/documents.ts'
+import type { DocumentDelivery } from '../../src/db/documents.ts'
+import type { DocumentStatus } from '../../src/domain/status.ts'
 import { newId } from '../../src/ids.ts'
 
 export interface DocumentRow {

@@ -1428,7 +1428,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The database or the content store is away; nothing is half done */
+        /** @description What the answer needs is away or busy, like the database or the content store; nothing is half done */
         Unavailable: {
             headers: {
                 /** @description Seconds, where they can be told */
@@ -1441,7 +1441,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "unavailable",
-                 *         "message": "The database or the content store is away; nothing is half done",
+                 *         "message": "What the answer needs is away or busy, like the database or the content store; nothing is half done",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
