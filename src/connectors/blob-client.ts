@@ -12,8 +12,11 @@ export type TokenSource = Pick<EntraTokens, 'take'>
 // an answer is a few hundred bytes of XML, or no answer of this service
 const answerMaxBytes = 64 * 1024
 
-/** @throws DeliveryError where a secret would go over a line that anybody can read */
-export const containerOf = (target: BlobTarget, tokens: TokenSource, context: AttemptContext): ContainerClient => {
+/**
+ * @param secrets what must be found in no message of this attempt; tokens join it
+ * @throws DeliveryError where a secret would go over a line that anybody can read
+ */
+export const containerOf = (target: BlobTarget, tokens: TokenSource, context: AttemptContext, secrets: string[]): ContainerClient => {
   const { config, credentials } = target
   const url = new URL(config.account_url)
   if (credentials.account_key === undefined && url.protocol !== 'https:') {
@@ -28,7 +31,7 @@ export const containerOf = (target: BlobTarget, tokens: TokenSource, context: At
   return new ContainerClient(
     container + sas,
     newPipeline(credential, {
-      httpClient: guardedClient(target, tokens, context),
+      httpClient: guardedClient(target, tokens, context, secrets),
       // only the workflow tries again
       retryOptions: { maxTries: 1 },
     }),
@@ -42,7 +45,12 @@ const accountOf = ({ hostname, pathname }: URL) => pathname.split('/')[1] || (ho
  * Carries the SDK's requests through the outbound guard. The SDK's own client would open sockets by itself, use the proxies of the
  * environment and follow a redirect with the document and the credentials.
  */
-const guardedClient = ({ config, credentials }: BlobTarget, tokens: TokenSource, context: AttemptContext): IHttpClient => ({
+const guardedClient = (
+  { config, credentials }: BlobTarget,
+  tokens: TokenSource,
+  context: AttemptContext,
+  secrets: string[],
+): IHttpClient => ({
   sendRequest: async (request) => {
     const { connectTimeoutMs, idleTimeoutMs, outbound, signal } = context
     const { tenant_id: tenantId, client_id: clientId, client_secret: clientSecret } = credentials
@@ -50,6 +58,7 @@ const guardedClient = ({ config, credentials }: BlobTarget, tokens: TokenSource,
       const principal = { tenantId, clientId, clientSecret, authorityHost: authorityOf(config.account_url), scope: storageScope }
       // asked for each time: an upload may outlast a token
       const { token } = await tokens.take(principal, context)
+      if (!secrets.includes(token)) secrets.push(token)
       request.headers.set('authorization', `Bearer ${token}`)
     }
     const response = await send(request.url, {

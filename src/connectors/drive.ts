@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
-import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
+import { objectOf, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Receipt, type Target } from './connector.ts'
 import { fileFor, findFolder, newFileId, type Folder } from './drive-files.ts'
 import { driveRefusal } from './drive-refusal.ts'
@@ -9,6 +9,7 @@ import { driveConfig, driveCredentials, type DriveConfig, type DriveCredentials 
 import { beginSession, fileNameOf, uploadInChunks, type Described } from './drive-upload.ts'
 import { createExpiring } from './expiring.ts'
 import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-token.ts'
+import { reporting } from './reporting.ts'
 
 type DriveTarget = Target<DriveConfig, DriveCredentials>
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createCloudApi, giveUp, type CloudApi, type Uploaded } from './cloud-api.ts'
-import { objectOf, reporting } from './cloud-call.ts'
+import { objectOf } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
 import type { EntraPrincipal, EntraTokens } from './entra-token.ts'
 import { createExpiring } from './expiring.ts'
@@ -8,6 +8,7 @@ import { graphRefusal } from './graph-refusal.ts'
 import { findLibrary, type Library } from './graph-library.ts'
 import { beginSession, uploadInFragments } from './graph-upload.ts'
 import { sendPieces } from './pieces.ts'
+import { reporting } from './reporting.ts'
 import { requirePathFits, sharePointSegments, urlPath } from './teamsite-path.ts'
 import {
   microsoftClouds,

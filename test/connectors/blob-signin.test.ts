@@ -1,9 +1,11 @@
 import { ContainerSASPermissions, generateBlobSASQueryParameters, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { createBlob } from '../../src/connectors/blob.ts'
+import { DeliveryError } from '../../src/connectors/connector.ts'
 import { createEntraTokens, type EntraPrincipal } from '../../src/connectors/entra-token.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startAzurite, type Azurite } from '../support/azurite.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
 
 const blob = createBlob(createEntraTokens())
@@ -101,6 +103,32 @@ describe('an application of Entra', () => {
       signIn({ aud: 'https://graph.microsoft.com' }).probe({ config: config(), credentials }, contextOf(outbound)),
     )
     expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
+  })
+
+  test('is not shown when the account sends back its token', async () => {
+    const account = await startHttpTarget(await authority.issue('IP:127.0.0.1'))
+    account.answerWith(({ headers }, response) =>
+      response
+        .writeHead(400, { 'content-type': 'application/xml', 'x-ms-error-code': 'Odd', 'x-ms-request-id': 'r1' })
+        .end(`<Error><Code>Odd</Code><Message>you said ${headers.authorization}</Message></Error>`),
+    )
+    const target = { config: config({ account_url: `${account.origin}/acme` }), credentials }
+    const error = await failure(signIn().deliver(parcelOf(Buffer.from('x')), target, contextOf(outbound)))
+    await account.stop()
+    expect(error).toMatchObject({ code: 'http_400', answer: { body: 'Odd: you said Bearer [REDACTED]' } })
+    expect(error.message).toContain('you said Bearer [REDACTED]')
+  })
+
+  test('is told no more of what its directory says than is kept', async () => {
+    const refusing = createBlob({
+      take: async () => {
+        throw new DeliveryError('http_503', 'busy: the-secret', { answer: { status: 503, body: `the-secret ${'y'.repeat(100_000)}` } })
+      },
+    })
+    const context = contextOf(outbound, { answerMaxBytes: 100 })
+    const { message, answer } = await failure(refusing.deliver(parcelOf(Buffer.from('x')), { config: config(), credentials }, context))
+    expect(message).toBe('busy: [REDACTED]')
+    expect(answer?.body).toBe(`[REDACTED] ${'y'.repeat(89)}`)
   })
 
   test.each([

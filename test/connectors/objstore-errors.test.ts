@@ -1,10 +1,9 @@
 import http, { type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { DeliveryError } from '../../src/connectors/connector.ts'
 import { objstore } from '../../src/connectors/objstore.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { contextOf, largeParcel, MiB, parcelOf } from './parcels.ts'
+import { contextOf, failure as failed, largeParcel, MiB, parcelOf } from './parcels.ts'
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 const asked: string[] = []
@@ -43,11 +42,8 @@ const refuse = (status: number, code: string, more = '', headers: Record<string,
     response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>says the store</Message>${more}</Error>`)
   }
 }
-const failure = async (parcel = parcelOf(Buffer.from('x')), config: object = {}): Promise<DeliveryError> => {
-  const thrown: unknown = await objstore.deliver(parcel, target(config), contextOf(outbound)).catch((error: unknown) => error)
-  expect(thrown).toBeInstanceOf(DeliveryError)
-  return thrown as DeliveryError
-}
+const failure = (parcel = parcelOf(Buffer.from('x')), config: object = {}) =>
+  failed(objstore.deliver(parcel, target(config), contextOf(outbound)))
 
 test.each([
   [403, 'InvalidAccessKeyId', 'credentials_refused', true],
@@ -81,6 +77,18 @@ test('a bucket in another region is told by that region’s name', async () => {
 test('keeps the Retry-After of a store that is too busy', async () => {
   refuse(503, 'SlowDown', '', { 'retry-after': '11' })
   expect(await failure()).toMatchObject({ retryAfterMs: 11_000 })
+})
+
+test('neither a session token that the store sends back is shown, nor more of what it says than is kept', async () => {
+  answer = (response) =>
+    response.writeHead(400).end(`<Error><Code>Odd</Code><Message>the-session-token ${'y'.repeat(100_000)}</Message></Error>`)
+  const credentials = { ...target().credentials, session_token: 'the-session-token' }
+  const { message, answer: kept } = await failed(
+    objstore.deliver(parcelOf(Buffer.from('x')), { ...target(), credentials }, contextOf(outbound, { answerMaxBytes: 100 })),
+  )
+  expect(message).toContain('[REDACTED]')
+  expect(JSON.stringify([message, kept])).not.toContain('the-session-token')
+  expect(kept?.body).toHaveLength(100)
 })
 
 test('one part that fails ends the whole upload, and what was sent is given up', async () => {
