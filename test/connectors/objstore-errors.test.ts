@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { objstore } from '../../src/connectors/objstore.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { until } from '../support/until.ts'
 import { contextOf, failure as failed, largeParcel, MiB, parcelOf } from './parcels.ts'
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
@@ -89,6 +90,27 @@ test('neither a session token that the store sends back is shown, nor more of wh
   expect(message).toContain('[REDACTED]')
   expect(JSON.stringify([message, kept])).not.toContain('the-session-token')
   expect(kept?.body).toHaveLength(100)
+})
+
+test.each([200, 400])('an answer of %i that never ends is not read for ever', async (status) => {
+  let closed = false
+  answer = (response) => {
+    response.writeHead(status)
+    const pour = () => {
+      while (!response.destroyed && response.write('<a/>'.repeat(16 * 1024)));
+    }
+    response.on('drain', pour).on('close', () => {
+      closed = true
+    })
+    pour()
+  }
+  const error = await failure()
+  expect(error).toMatchObject({
+    code: 'answer_unreadable',
+    permanent: false,
+    message: expect.stringMatching(/as no S3 store does$/) as string,
+  })
+  await until('the connection is closed', () => closed)
 })
 
 test('one part that fails ends the whole upload, and what was sent is given up', async () => {
