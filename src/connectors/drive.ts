@@ -36,7 +36,7 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
     const secrets = [principal.account.private_key]
     const drive = createCloudApi({
       root,
-      takeToken: () => tokens.take(principal, context),
+      takeToken: async () => (await tokens.take(principal, context)).token,
       forgetToken: () => tokens.forget(principal),
       refusalOf: (answer) => driveRefusal(answer, subject),
       secrets,
