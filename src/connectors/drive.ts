@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
+import { createCloudApi, giveUp, isMissing, type CloudApi } from './cloud-api.ts'
 import { objectOf, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Receipt, type Target } from './connector.ts'
 import { fileFor, findFolder, newFileId, type Folder } from './drive-files.ts'
@@ -75,7 +75,7 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
           return receiptOf(id, bytesSent, answer)
         } catch (thrown) {
           // it may have been deleted or shared anew: the next attempt looks it up
-          if (thrown instanceof DeliveryError && thrown.code === 'http_404') folders.forget(key)
+          if (isMissing(thrown)) folders.forget(key)
           throw thrown
         }
       }),
