@@ -55,12 +55,14 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
         // a path that is refused is refused before anything is asked
         fileNameOf(parcel.path)
         const key = placeOf(target)
-        const folder = folders.find(key) ?? (await findFolder(drive, target.config.folder_id))
+        const known = folders.find(key)
+        const folder = known ?? (await findFolder(drive, target.config.folder_id))
         const fileKey = `${key} ${parcel.deliveryId}`
         try {
           const left = uploadLeft(context.saved, key)
           const file = await fileFor(drive, folder, parcel.deliveryId, left?.fileId ?? fileIds.find(fileKey))
-          folders.keep(key, folder, Date.now() + folderKeptMs)
+          // only one just looked up: with each delivery it would be kept for ever, and nobody learn that it was put into the trash
+          if (!known) folders.keep(key, folder, Date.now() + folderKeptMs)
           const { id, sha256: theirs } = file
           const { sha256 } = parcel
           if (theirs === sha256) return receiptOf(id, 0)

@@ -62,11 +62,13 @@ export const createTeamsite = (
         const { config } = target
         const segments = inFolder(config, sharePointSegments(parcel.path))
         const key = placeOf(target)
-        const library = libraries.find(key) ?? (await findLibrary(graph, config))
+        const known = libraries.find(key)
+        const library = known ?? (await findLibrary(graph, config))
         requirePathFits(library.webUrl, segments)
         try {
           const { answer, bytesSent } = await upload(graph, fileOf(library, segments), parcel, context)
-          libraries.keep(key, library, Date.now() + libraryKeptMs)
+          // only one just looked up: with each delivery it would be kept for ever, and its address grow old
+          if (!known) libraries.keep(key, library, Date.now() + libraryKeptMs)
           const { id, eTag } = objectOf(answer.text)
           return {
             path: `${library.webUrl}/${urlPath(segments)}`,
