@@ -1,9 +1,10 @@
 import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob'
 import { stageBlock, uploadInBlocks } from './blob-blocks.ts'
-import { containerOf, type TokenSource } from './blob-client.ts'
+import { containerOf, principalOf } from './blob-client.ts'
 import { blobError } from './blob-error.ts'
 import { blobConfig, blobCredentials, secretsOf, type BlobConfig, type BlobCredentials } from './blob-target.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
+import type { EntraTokens } from './entra-token.ts'
 import { partMinBytes } from './parts.ts'
 import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
 import { reporting } from './reporting.ts'
@@ -13,7 +14,7 @@ import { targetSegments } from './target-path.ts'
 const nameMaxCharacters = 1_024
 
 /** Puts the document under prefix and path. A repetition writes the same blob again. */
-export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCredentials> => ({
+export const createBlob = (tokens: EntraTokens): Connector<BlobConfig, BlobCredentials> => ({
   kind: 'blob',
   config: blobConfig,
   credentials: blobCredentials,
@@ -32,6 +33,9 @@ export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCrede
 
   probe: (target, context) =>
     within(target, tokens, context, async (container) => {
+      // what is to be tried are the credentials, not a token they once gave
+      const principal = principalOf(target)
+      if (principal) tokens.forget(principal)
       const client = container.getBlockBlobClient(nameOf(target.config.prefix, '.probe'))
       // a block that is never committed: no blob comes of it, and the service drops it after a week
       await stageBlock(client, Buffer.from('probe').toString('base64'), Buffer.from('.'), context.signal)
@@ -40,7 +44,7 @@ export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCrede
 
 const within = <Result>(
   target: Target<BlobConfig, BlobCredentials>,
-  tokens: TokenSource,
+  tokens: EntraTokens,
   context: AttemptContext,
   act: (container: ContainerClient) => Promise<Result>,
 ) => {

@@ -76,12 +76,14 @@ describe('an application of Entra', () => {
     exp: seconds() + 600,
   })
   const asked: EntraPrincipal[] = []
+  const forgotten: EntraPrincipal[] = []
   const signIn = (more: object = {}) =>
     createBlob({
       take: async (principal) => {
         asked.push(principal)
         return { token: tokenOf({ ...claims(), ...more }), expiresAt: new Date() }
       },
+      forget: (principal) => void forgotten.push(principal),
     })
   const credentials = blob.credentials.parse({ tenant_id: 'acme.example', client_id: 'the-application', client_secret: 'the-secret' })
 
@@ -96,6 +98,23 @@ describe('an application of Entra', () => {
       authorityHost: 'https://login.microsoftonline.com',
       scope: 'https://storage.azure.com/.default',
     })
+  })
+
+  test('signs in anew for a test of the destination, and after a token was refused', async () => {
+    const { origin, answerWith, stop } = await startHttpTarget(await authority.issue('IP:127.0.0.1'))
+    const target = { config: config({ account_url: `${origin}/acme` }), credentials }
+    const said = (status: number) => answerWith((_, response) => void response.writeHead(status, { 'x-ms-request-id': 'r1' }).end())
+    forgotten.length = 0
+
+    said(201)
+    await signIn().deliver(parcelOf(Buffer.from('x')), target, contextOf(outbound))
+    expect(forgotten).toEqual([])
+    await signIn().probe(target, contextOf(outbound))
+    expect(forgotten).toEqual([asked.at(-1)])
+    said(401)
+    await failure(signIn().deliver(parcelOf(Buffer.from('x')), target, contextOf(outbound)))
+    expect(forgotten).toHaveLength(2)
+    await stop()
   })
 
   test('is refused with a token for something else', async () => {
@@ -124,6 +143,7 @@ describe('an application of Entra', () => {
       take: async () => {
         throw new DeliveryError('http_503', 'busy: the-secret', { answer: { status: 503, body: `the-secret ${'y'.repeat(100_000)}` } })
       },
+      forget: () => {},
     })
     const context = contextOf(outbound, { answerMaxBytes: 100 })
     const { message, answer } = await failure(refusing.deliver(parcelOf(Buffer.from('x')), { config: config(), credentials }, context))
