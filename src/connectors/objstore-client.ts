@@ -23,6 +23,8 @@ export const objstoreClient = (
     forcePathStyle: config.path_style,
     // what the environment of the relay says of endpoints is meant for its own store, not for a workspace's destination
     ignoreConfiguredEndpointUrls: true,
+    useFipsEndpoint: false,
+    useDualstackEndpoint: false,
     // stores other than AWS often do not know the newer checksums
     ...(config.endpoint !== undefined && { requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }),
     // it would write to the console, which is not where we log; what it has to say is thrown as well

@@ -149,6 +149,16 @@ test('what the environment says of endpoints is not for destinations', async () 
   expect(asked).toEqual([])
 })
 
+test.each(['AWS_USE_FIPS_ENDPOINT', 'AWS_USE_DUALSTACK_ENDPOINT'])('nor is %s, which no other store has', async (name) => {
+  refuse(500, 'InternalError')
+  process.env[name] = 'true'
+  try {
+    expect(await failure()).toMatchObject({ code: 'http_500' })
+  } finally {
+    delete process.env[name]
+  }
+})
+
 test.each([
   [{ bucket: 'a/b' }],
   [{ bucket: '' }],
