@@ -1,4 +1,5 @@
 import type { Capture, CapturedBody } from '../db/captures.ts'
+import { storable } from '../db/storable.ts'
 import type { PassingBody } from './body.ts'
 import { redactBody, redactHeaders } from './redact.ts'
 
@@ -90,6 +91,3 @@ const flatten = (headers: Headers): Record<string, string> => {
 // longer than any that names something here, and short enough for an index
 const nameMaxCharacters = 255
 const nameOrNull = (name: string | null) => (name !== null && name.length <= nameMaxCharacters ? storable(name) : null)
-
-/** With what PostgreSQL cannot hold shown as such. */
-const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed()
