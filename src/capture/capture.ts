@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { Capture, CapturedBody } from '../db/captures.ts'
+import { storable } from '../db/storable.ts'
 import type { PassingBody } from './body.ts'
 import { redactBody, redactHeaders } from './redact.ts'
 
@@ -95,6 +96,3 @@ const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {
 // longer than any that names something here, and short enough for an index
 const nameMaxCharacters = 255
 const nameOrNull = (name: string | null) => (name !== null && name.length <= nameMaxCharacters ? storable(name) : null)
-
-/** With what PostgreSQL cannot hold shown as such. */
-const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed()

@@ -2,18 +2,19 @@ import { AnonymousCredential, ContainerClient, newPipeline, StorageSharedKeyCred
 import { request as send, type Dispatcher } from 'undici'
 import { DeliveryError, type AttemptContext, type Target } from './connector.ts'
 import type { BlobConfig, BlobCredentials } from './blob-target.ts'
-import type { EntraTokens } from './entra-token.ts'
+import type { EntraPrincipal, EntraTokens } from './entra-token.ts'
 import { readAnswer } from './http-answer.ts'
 
 type BlobTarget = Target<BlobConfig, BlobCredentials>
 
-export type TokenSource = Pick<EntraTokens, 'take'>
-
 // an answer is a few hundred bytes of XML, or no answer of this service
 const answerMaxBytes = 64 * 1024
 
-/** @throws DeliveryError where a secret would go over a line that anybody can read */
-export const containerOf = (target: BlobTarget, tokens: TokenSource, context: AttemptContext): ContainerClient => {
+/**
+ * @param secrets what must be found in no message of this attempt; tokens join it
+ * @throws DeliveryError where a secret would go over a line that anybody can read
+ */
+export const containerOf = (target: BlobTarget, tokens: EntraTokens, context: AttemptContext, secrets: string[]): ContainerClient => {
   const { config, credentials } = target
   const url = new URL(config.account_url)
   if (credentials.account_key === undefined && url.protocol !== 'https:') {
@@ -28,7 +29,7 @@ export const containerOf = (target: BlobTarget, tokens: TokenSource, context: At
   return new ContainerClient(
     container + sas,
     newPipeline(credential, {
-      httpClient: guardedClient(target, tokens, context),
+      httpClient: guardedClient(target, tokens, context, secrets),
       // only the workflow tries again
       retryOptions: { maxTries: 1 },
     }),
@@ -42,14 +43,14 @@ const accountOf = ({ hostname, pathname }: URL) => pathname.split('/')[1] || (ho
  * Carries the SDK's requests through the outbound guard. The SDK's own client would open sockets by itself, use the proxies of the
  * environment and follow a redirect with the document and the credentials.
  */
-const guardedClient = ({ config, credentials }: BlobTarget, tokens: TokenSource, context: AttemptContext): IHttpClient => ({
+const guardedClient = (target: BlobTarget, tokens: EntraTokens, context: AttemptContext, secrets: string[]): IHttpClient => ({
   sendRequest: async (request) => {
     const { connectTimeoutMs, idleTimeoutMs, outbound, signal } = context
-    const { tenant_id: tenantId, client_id: clientId, client_secret: clientSecret } = credentials
-    if (tenantId !== undefined && clientId !== undefined && clientSecret !== undefined) {
-      const principal = { tenantId, clientId, clientSecret, authorityHost: authorityOf(config.account_url), scope: storageScope }
+    const principal = principalOf(target)
+    if (principal) {
       // asked for each time: an upload may outlast a token
       const { token } = await tokens.take(principal, context)
+      if (!secrets.includes(token)) secrets.push(token)
       request.headers.set('authorization', `Bearer ${token}`)
     }
     const response = await send(request.url, {
@@ -57,10 +58,11 @@ const guardedClient = ({ config, credentials }: BlobTarget, tokens: TokenSource,
       headers: request.headers.rawHeaders(),
       body: request.body as Dispatcher.DispatchOptions['body'],
       signal: (request.abortSignal as AbortSignal | undefined) ?? signal,
-      dispatcher: outbound.dispatcher({ connectTimeoutMs, caCertificate: config.ca_certificate }),
+      dispatcher: outbound.dispatcher({ connectTimeoutMs, caCertificate: target.config.ca_certificate }),
       headersTimeout: idleTimeoutMs,
       bodyTimeout: idleTimeoutMs,
     })
+    if (principal && response.statusCode === 401) tokens.forget(principal)
     const bodyAsText = await readAnswer(response.body, { maxBytes: answerMaxBytes, timeoutMs: idleTimeoutMs, secrets: [] })
     if (response.statusCode >= 300 && response.statusCode < 400) {
       throw new DeliveryError(
@@ -75,6 +77,13 @@ const guardedClient = ({ config, credentials }: BlobTarget, tokens: TokenSource,
     return { request, status: response.statusCode, headers, bodyAsText }
   },
 })
+
+/** The application we sign in as, where that is the way. */
+export const principalOf = ({ config, credentials }: BlobTarget): EntraPrincipal | undefined => {
+  const { tenant_id: tenantId, client_id: clientId, client_secret: clientSecret } = credentials
+  if (tenantId === undefined || clientId === undefined || clientSecret === undefined) return undefined
+  return { tenantId, clientId, clientSecret, authorityHost: authorityOf(config.account_url), scope: storageScope }
+}
 
 const storageScope = 'https://storage.azure.com/.default'
 

@@ -1,5 +1,5 @@
 import { isRestError } from '@azure/storage-blob'
-import { secretsOf, type BlobConfig, type BlobCredentials } from './blob-target.ts'
+import type { BlobConfig, BlobCredentials } from './blob-target.ts'
 import { DeliveryError, type Target } from './connector.ts'
 import { isPermanentStatus, retryAfterMs, withoutSecrets } from './http-answer.ts'
 import { toDeliveryError } from './network-error.ts'
@@ -29,14 +29,19 @@ const passing = new Set(['LeaseIdMissing', 'ContainerBeingDeleted', 'InvalidBloc
 const saidMaxCharacters = 1_000
 
 /** A failure of the Blob service as an operator understands it. Anything that is not surely final is worth another try. */
-export const blobError = (thrown: unknown, { config, credentials }: Target<BlobConfig, BlobCredentials>): DeliveryError => {
+export const blobError = (
+  thrown: unknown,
+  { config, credentials }: Target<BlobConfig, BlobCredentials>,
+  secrets: string[],
+): DeliveryError => {
   const status = isRestError(thrown) ? thrown.statusCode : undefined
   if (!isRestError(thrown) || status === undefined) return toDeliveryError(thrown, 'store_failure')
 
   const headers = thrown.response?.headers
   const name = headers?.get('x-ms-error-code') ?? thrown.code ?? 'unknown'
   const [firstLine = ''] = thrown.message.split('\n', 1)
-  const said = withoutSecrets(firstLine, secretsOf(credentials)).slice(0, saidMaxCharacters)
+  // in this order: a secret cut in two would not be found any more
+  const said = withoutSecrets(firstLine, secrets).slice(0, saidMaxCharacters)
   const answer = { status, body: `${name}: ${said}`, request_id: headers?.get('x-ms-request-id') }
   const permanently = (code: string, message: string) => new DeliveryError(code, message, { permanent: true, answer })
 

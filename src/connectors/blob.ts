@@ -1,50 +1,61 @@
-import type { BlockBlobClient } from '@azure/storage-blob'
+import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob'
 import { stageBlock, uploadInBlocks } from './blob-blocks.ts'
-import { containerOf, type TokenSource } from './blob-client.ts'
+import { containerOf, principalOf } from './blob-client.ts'
 import { blobError } from './blob-error.ts'
-import { blobConfig, blobCredentials, type BlobConfig, type BlobCredentials } from './blob-target.ts'
-import { DeliveryError, type AttemptContext, type Connector, type Parcel } from './connector.ts'
+import { blobConfig, blobCredentials, secretsOf, type BlobConfig, type BlobCredentials } from './blob-target.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
+import type { EntraTokens } from './entra-token.ts'
 import { partMinBytes } from './parts.ts'
 import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
+import { reporting } from './reporting.ts'
 import { sending } from './sending.ts'
 import { targetSegments } from './target-path.ts'
 
 const nameMaxCharacters = 1_024
 
 /** Puts the document under prefix and path. A repetition writes the same blob again. */
-export const createBlob = (tokens: TokenSource): Connector<BlobConfig, BlobCredentials> => ({
+export const createBlob = (tokens: EntraTokens): Connector<BlobConfig, BlobCredentials> => ({
   kind: 'blob',
   config: blobConfig,
   credentials: blobCredentials,
 
-  deliver: async (parcel, target, context) => {
-    const name = nameOf(target.config.prefix, parcel.path)
-    const path = `${target.config.account_url.replace(/\/$/, '')}/${target.config.container}/${name}`
-    try {
-      context.signal.throwIfAborted()
-      const client = containerOf(target, tokens, context).getBlockBlobClient(name)
+  deliver: (parcel, target, context) =>
+    within(target, tokens, context, async (container) => {
+      const name = nameOf(target.config.prefix, parcel.path)
+      const path = `${target.config.account_url.replace(/\/$/, '')}/${target.config.container}/${name}`
+      const client = container.getBlockBlobClient(name)
       const { stored, bytesSent } =
         parcel.sizeBytes <= partMinBytes
           ? await uploadAtOnce(client, parcel, context)
           : await uploadInBlocks(client, path, parcel, propertiesOf(parcel), context)
       return { path, bytesSent, answer: { status: 201, etag: stored.etag, version_id: stored.versionId, request_id: stored.requestId } }
-    } catch (thrown) {
-      context.signal.throwIfAborted()
-      throw blobError(thrown, target)
-    }
-  },
+    }),
 
-  probe: async (target, context) => {
-    try {
-      const client = containerOf(target, tokens, context).getBlockBlobClient(nameOf(target.config.prefix, '.probe'))
+  probe: (target, context) =>
+    within(target, tokens, context, async (container) => {
+      // what is to be tried are the credentials, not a token they once gave
+      const principal = principalOf(target)
+      if (principal) tokens.forget(principal)
+      const client = container.getBlockBlobClient(nameOf(target.config.prefix, '.probe'))
       // a block that is never committed: no blob comes of it, and the service drops it after a week
       await stageBlock(client, Buffer.from('probe').toString('base64'), Buffer.from('.'), context.signal)
-    } catch (thrown) {
-      context.signal.throwIfAborted()
-      throw blobError(thrown, target)
-    }
-  },
+    }),
 })
+
+const within = <Result>(
+  target: Target<BlobConfig, BlobCredentials>,
+  tokens: EntraTokens,
+  context: AttemptContext,
+  act: (container: ContainerClient) => Promise<Result>,
+) => {
+  const secrets = secretsOf(target.credentials)
+  return reporting(
+    context,
+    secrets,
+    () => act(containerOf(target, tokens, context, secrets)),
+    (thrown) => blobError(thrown, target, secrets),
+  )
+}
 
 /** The blob's name, in which no part ends with a dot: the service drops such dots in some places and keeps them in others. */
 const nameOf = (prefix: string, path: string) => {

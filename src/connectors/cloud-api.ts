@@ -52,6 +52,9 @@ export const createCloudApi = ({
   callSession: (url, call, signal = context.signal) => cloudCall(url, call, { ...context, signal }),
 })
 
+/** What was asked for by its address is not there, or not any more. */
+export const isMissing = (thrown: unknown): thrown is DeliveryError => thrown instanceof DeliveryError && thrown.code === 'http_404'
+
 // for giving up what a failed attempt has begun
 const tidyUpTimeoutMs = 1_500
 

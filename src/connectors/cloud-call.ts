@@ -2,8 +2,7 @@ import type { Readable } from 'node:stream'
 import { request } from 'undici'
 import { DeliveryError, type AttemptContext, type TargetAnswer } from './connector.ts'
 import { counted } from './counted.ts'
-import { readAnswer, withoutSecrets } from './http-answer.ts'
-import { toDeliveryError } from './network-error.ts'
+import { readAnswer } from './http-answer.ts'
 
 /** What bounds the calls of one attempt. */
 export interface CallContext extends Pick<AttemptContext, 'signal' | 'outbound' | 'connectTimeoutMs' | 'idleTimeoutMs'> {
@@ -60,35 +59,5 @@ export const objectOf = (text: string): Record<string, unknown> => {
   }
 }
 
-/** The answer as it is kept with an attempt; cut to size by `reporting`. */
+/** The answer as it is kept with an attempt; `reporting` cuts it to size. */
 export const targetAnswer = ({ status, text }: CloudAnswer): TargetAnswer => ({ status, body: text })
-
-/**
- * Runs an attempt, and tells whatever goes wrong in words for the operator.
- * @param secrets read when something has gone wrong: tokens and upload addresses join while the attempt goes on
- */
-export const reporting = async <Result>(
-  { signal, answerMaxBytes: keptMaxBytes }: Pick<AttemptContext, 'signal' | 'answerMaxBytes'>,
-  secrets: string[],
-  act: () => Promise<Result>,
-): Promise<Result> => {
-  signal.throwIfAborted()
-  try {
-    return await act()
-  } catch (thrown) {
-    signal.throwIfAborted()
-    const { code, message, permanent, retryAfterMs, answer } = toDeliveryError(thrown, 'request_failed')
-    const body = answer?.body === undefined ? undefined : withoutSecrets(answer.body, secrets)
-    throw new DeliveryError(code, withoutSecrets(message, secrets), {
-      permanent,
-      retryAfterMs,
-      answer: answer && { ...answer, ...(body !== undefined && { body: cut(body, keptMaxBytes) }) },
-      cause: thrown,
-    })
-  }
-}
-
-const cut = (text: string, maxBytes: number) => {
-  const bytes = Buffer.from(text)
-  return bytes.length <= maxBytes ? text : bytes.subarray(0, maxBytes).toString('utf8')
-}

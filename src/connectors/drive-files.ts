@@ -1,4 +1,4 @@
-import type { CloudApi } from './cloud-api.ts'
+import { isMissing, type CloudApi } from './cloud-api.ts'
 import { objectOf } from './cloud-call.ts'
 import { DeliveryError } from './connector.ts'
 
@@ -106,5 +106,3 @@ const knownFile = (file: unknown): KnownFile | undefined => {
   const { id, sha256Checksum: sha256 } = (file ?? {}) as { id?: unknown; sha256Checksum?: unknown }
   return typeof id === 'string' ? { id, sha256: typeof sha256 === 'string' ? sha256 : undefined } : undefined
 }
-
-const isMissing = (thrown: unknown): thrown is DeliveryError => thrown instanceof DeliveryError && thrown.code === 'http_404'

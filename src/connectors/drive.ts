@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createCloudApi, giveUp, type CloudApi } from './cloud-api.ts'
-import { objectOf, reporting, type CloudAnswer } from './cloud-call.ts'
+import { createCloudApi, giveUp, isMissing, type CloudApi } from './cloud-api.ts'
+import { objectOf, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Receipt, type Target } from './connector.ts'
 import { fileFor, findFolder, newFileId, type Folder } from './drive-files.ts'
 import { driveRefusal } from './drive-refusal.ts'
@@ -9,6 +9,7 @@ import { driveConfig, driveCredentials, type DriveConfig, type DriveCredentials 
 import { beginSession, fileNameOf, uploadInChunks, type Described } from './drive-upload.ts'
 import { createExpiring } from './expiring.ts'
 import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-token.ts'
+import { reporting } from './reporting.ts'
 
 type DriveTarget = Target<DriveConfig, DriveCredentials>
 
@@ -35,7 +36,7 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
     const secrets = [principal.account.private_key]
     const drive = createCloudApi({
       root,
-      takeToken: () => tokens.take(principal, context),
+      takeToken: async () => (await tokens.take(principal, context)).token,
       forgetToken: () => tokens.forget(principal),
       refusalOf: (answer) => driveRefusal(answer, subject),
       secrets,
@@ -54,12 +55,14 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
         // a path that is refused is refused before anything is asked
         fileNameOf(parcel.path)
         const key = placeOf(target)
-        const folder = folders.find(key) ?? (await findFolder(drive, target.config.folder_id))
+        const known = folders.find(key)
+        const folder = known ?? (await findFolder(drive, target.config.folder_id))
         const fileKey = `${key} ${parcel.deliveryId}`
         try {
           const left = uploadLeft(context.saved, key)
           const file = await fileFor(drive, folder, parcel.deliveryId, left?.fileId ?? fileIds.find(fileKey))
-          folders.keep(key, folder, Date.now() + folderKeptMs)
+          // only one just looked up: with each delivery it would be kept for ever, and nobody learn that it was put into the trash
+          if (!known) folders.keep(key, folder, Date.now() + folderKeptMs)
           const { id, sha256: theirs } = file
           const { sha256 } = parcel
           if (theirs === sha256) return receiptOf(id, 0)
@@ -74,7 +77,7 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
           return receiptOf(id, bytesSent, answer)
         } catch (thrown) {
           // it may have been deleted or shared anew: the next attempt looks it up
-          if (thrown instanceof DeliveryError && thrown.code === 'http_404') folders.forget(key)
+          if (isMissing(thrown)) folders.forget(key)
           throw thrown
         }
       }),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { namesIn, placeholders, unknownPlaceholder } from '../domain/template.ts'
 import { caCertificate } from './ca-certificate.ts'
+import { hostName, plainText, tcpPort } from './fields.ts'
 
 const MiB = 1024 * 1024
 // what every server must take (RFC 5321, 4.5.3.1.8)
@@ -24,13 +25,8 @@ const subjectTemplate = z
   })
 
 export const emailConfig = z.strictObject({
-  host: z
-    .string()
-    .min(1)
-    .max(255)
-    .regex(/^[^\s/@]+$/, 'is a host name or address, without user or path')
-    .describe('Host name or address of the SMTP server'),
-  port: z.int().min(1).max(65_535).optional().describe('TCP port; 587, with tls implicit 465, with none 25'),
+  host: hostName.describe('Host name or address of the SMTP server'),
+  port: tcpPort.optional().describe('TCP port; 587, with tls implicit 465, with none 25'),
   tls: z
     .enum(['starttls', 'implicit', 'none'])
     .default('starttls')
@@ -52,11 +48,7 @@ export const emailConfig = z.strictObject({
 })
 
 // the base64 of a longer one would not fit into a line that every server takes
-const credential = z
-  .string()
-  .min(1)
-  .max(512)
-  .regex(/^\P{Cc}+$/u, 'may hold no control characters')
+const credential = plainText(512)
 
 export const emailCredentials = z
   .strictObject({

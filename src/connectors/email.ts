@@ -1,9 +1,9 @@
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
 import { messageBytes, messageIdOf, mailOf, type Enclosure } from './email-message.ts'
 import { emailConfig, emailCredentials, recipientsOf, type EmailConfig, type EmailCredentials } from './email-target.ts'
-import { withoutSecrets } from './http-answer.ts'
 import { metered } from './metered.ts'
 import { toDeliveryError } from './network-error.ts'
+import { reporting } from './reporting.ts'
 import { openSmtpSession, type SmtpSession } from './smtp-session.ts'
 
 type EmailTarget = Target<EmailConfig, EmailCredentials>
@@ -77,36 +77,23 @@ const sendMessage = async (
 }
 
 /** A session that ends with what is done in it. */
-const within = async <Result>(
-  target: EmailTarget,
-  context: AttemptContext,
-  act: (session: SmtpSession) => Promise<Result>,
-): Promise<Result> => {
-  let session: SmtpSession | undefined
-  try {
-    context.signal.throwIfAborted()
-    session = await openSmtpSession(target, context)
-    return await act(session)
-  } catch (thrown) {
-    context.signal.throwIfAborted()
-    throw cleaned(toDeliveryError(thrown, 'smtp_failure'), target.credentials, context.answerMaxBytes)
-  } finally {
-    session?.end()
-  }
-}
+const within = <Result>(target: EmailTarget, context: AttemptContext, act: (session: SmtpSession) => Promise<Result>): Promise<Result> =>
+  reporting(
+    context,
+    secretsOf(target.credentials),
+    async () => {
+      const session = await openSmtpSession(target, context)
+      try {
+        return await act(session)
+      } finally {
+        session.end()
+      }
+    },
+    (thrown) => toDeliveryError(thrown, 'smtp_failure'),
+  )
 
-/** Without the password, as it is or as it went over the wire: a server may quote what it was sent. */
-const cleaned = (
-  { code, message, permanent, answer, cause }: DeliveryError,
-  { username, password }: EmailCredentials,
-  maxBytes: number,
-) => {
+/** The password, as it is or as it goes over the wire: a server may quote what it was sent. */
+const secretsOf = ({ username, password }: EmailCredentials): string[] => {
   const encoded = (text: string) => Buffer.from(text).toString('base64')
-  const secrets = password === undefined ? [] : [password, encoded(password), encoded(`\0${username}\0${password}`)]
-  const body = answer?.body === undefined ? undefined : withoutSecrets(answer.body, secrets).slice(0, maxBytes)
-  return new DeliveryError(code, withoutSecrets(message, secrets), {
-    permanent,
-    answer: answer && { ...answer, ...(body !== undefined && { body }) },
-    cause,
-  })
+  return password === undefined ? [] : [password, encoded(password), encoded(`\0${username}\0${password}`)]
 }

@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
 import { ConfidentialClientApplication, type INetworkModule } from '@azure/msal-node'
 import { z } from 'zod'
 import { cloudCall, objectOf, targetAnswer, type CallContext, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError } from './connector.ts'
-import { createExpiring } from './expiring.ts'
 import { isPermanentStatus, retryAfterMs } from './http-answer.ts'
 import { toDeliveryError } from './network-error.ts'
+import { createTokens, type AccessToken, type Tokens } from './tokens.ts'
 
 const named = (maxCharacters: number) =>
   z
@@ -39,45 +38,7 @@ export interface EntraPrincipal {
   scope: string
 }
 
-interface AccessToken {
-  token: string
-  expiresAt: Date
-}
-
-export interface EntraTokens {
-  /**
-   * A token that is good for the next request.
-   * @throws DeliveryError `credentials_refused` naming what to correct, or what went wrong on the way; the signal's reason
-   */
-  take(principal: EntraPrincipal, context: CallContext): Promise<AccessToken>
-  /** For a token that was refused before its time. */
-  forget(principal: EntraPrincipal): void
-}
-
-const tokensAtMost = 1_000
-// a token must outlive the request it is sent with
-const reserveMs = 5 * 60_000
-
-/** Tokens for applications (client credentials), kept in memory for as long as they live. */
-export const createEntraTokens = (): EntraTokens => {
-  const kept = createExpiring<AccessToken>(tokensAtMost)
-  return {
-    take: async (principal, context) => {
-      const key = keyOf(principal)
-      const known = kept.find(key)
-      if (known) return known
-      const fresh = await request(principal, context)
-      kept.keep(key, fresh, fresh.expiresAt.getTime() - reserveMs)
-      return fresh
-    },
-    forget: (principal) => kept.forget(keyOf(principal)),
-  }
-}
-
-const keyOf = ({ tenantId, clientId, clientSecret, authorityHost, scope }: EntraPrincipal) =>
-  createHash('sha256')
-    .update(JSON.stringify([tenantId, clientId, clientSecret, authorityHost, scope]))
-    .digest('base64')
+export type EntraTokens = Tokens<EntraPrincipal>
 
 const request = async (principal: EntraPrincipal, context: CallContext): Promise<AccessToken> => {
   const { tenantId, clientId, clientSecret, authorityHost, scope } = principal
@@ -136,6 +97,9 @@ const request = async (principal: EntraPrincipal, context: CallContext): Promise
     throw refusal(answer, principal, thrown)
   }
 }
+
+/** Tokens for applications (client credentials). */
+export const createEntraTokens = (): EntraTokens => createTokens(request)
 
 // what an operator can correct, by the code Entra gives
 const remedies: Record<string, string> = {

@@ -1,5 +1,21 @@
 import { z } from 'zod'
 
+/** A line of text that is passed on to the target as it is. */
+export const plainText = (maxCharacters: number) =>
+  z
+    .string()
+    .min(1)
+    .max(maxCharacters)
+    .regex(/^\P{Cc}+$/u, 'may hold no control characters')
+
+export const hostName = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[^\s/@]+$/, 'is a host name or address, without user or path')
+
+export const tcpPort = z.int().min(1).max(65_535)
+
 /** What lies before the name of an object in a store without folders. */
 export const keyPrefix = z
   .string()

@@ -1,10 +1,10 @@
-import { createHash, createPrivateKey } from 'node:crypto'
+import { createPrivateKey } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { cloudCall, objectOf, targetAnswer, type CallContext, type CloudAnswer } from './cloud-call.ts'
 import { DeliveryError } from './connector.ts'
 import type { ServiceAccount } from './drive-target.ts'
-import { createExpiring } from './expiring.ts'
 import { isPermanentStatus, retryAfterMs } from './http-answer.ts'
+import { createTokens, type AccessToken, type Tokens } from './tokens.ts'
 
 export interface GooglePrincipal {
   account: ServiceAccount
@@ -13,33 +13,10 @@ export interface GooglePrincipal {
   scope: string
 }
 
-const tokensAtMost = 1_000
-// a token must outlive the request it is sent with
-const reserveMs = 5 * 60_000
 // the longest Google allows
 const assertionLife = '1h'
 
-/** Tokens for service accounts, kept in memory for as long as they live. */
-export const createGoogleTokens = () => {
-  const kept = createExpiring<string>(tokensAtMost)
-  return {
-    /** @throws DeliveryError `credentials_refused` naming what to correct; or whatever went wrong on the way */
-    take: async (principal: GooglePrincipal, context: CallContext): Promise<string> => {
-      const key = keyOf(principal)
-      const known = kept.find(key)
-      if (known !== undefined) return known
-      const { token, lifeMs } = await request(principal, context)
-      kept.keep(key, token, Date.now() + lifeMs - reserveMs)
-      return token
-    },
-    /** For a token that was refused before its time. */
-    forget: (principal: GooglePrincipal) => kept.forget(keyOf(principal)),
-  }
-}
-
-const keyOf = (principal: GooglePrincipal) => createHash('sha256').update(JSON.stringify(principal)).digest('base64')
-
-const request = async ({ account, subject, scope }: GooglePrincipal, context: CallContext) => {
+const request = async ({ account, subject, scope }: GooglePrincipal, context: CallContext): Promise<AccessToken> => {
   const assertion = await new SignJWT({ scope, ...(subject !== undefined && { sub: subject }) })
     .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(account.private_key_id !== undefined && { kid: account.private_key_id }) })
     .setIssuer(account.client_email)
@@ -61,8 +38,11 @@ const request = async ({ account, subject, scope }: GooglePrincipal, context: Ca
   if (typeof token !== 'string' || typeof lifeSeconds !== 'number') {
     throw new DeliveryError('token_unreadable', 'the token address of the key file answered, but not with a token')
   }
-  return { token, lifeMs: lifeSeconds * 1_000 }
+  return { token, expiresAt: new Date(Date.now() + lifeSeconds * 1_000) }
 }
+
+/** Tokens for service accounts. */
+export const createGoogleTokens = (): Tokens<GooglePrincipal> => createTokens(request)
 
 const refusal = (answer: CloudAnswer, subject: string | undefined): DeliveryError => {
   const { error, error_description: description } = objectOf(answer.text)

@@ -1,4 +1,4 @@
-import type { CloudApi } from './cloud-api.ts'
+import { isMissing, type CloudApi } from './cloud-api.ts'
 import { objectOf } from './cloud-call.ts'
 import { DeliveryError } from './connector.ts'
 import type { TeamsiteConfig } from './teamsite-target.ts'
@@ -50,7 +50,5 @@ export const findLibrary = async (graph: CloudApi, { site_url: siteUrl, document
     },
   )
 }
-
-const isMissing = (thrown: unknown): thrown is DeliveryError => thrown instanceof DeliveryError && thrown.code === 'http_404'
 
 const unreadable = (what: string) => new DeliveryError('answer_unreadable', `Graph did not tell ${what} in a form we know`)

@@ -28,6 +28,7 @@ export const readAnswer = async (
   const timer = setTimeout(() => body.destroy(), timeoutMs)
   const kept: Buffer[] = []
   let [keptBytes, allBytes] = [0, 0]
+  let isWhole = false
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       const part = chunk.subarray(0, maxBytes - keptBytes)
@@ -36,12 +37,15 @@ export const readAnswer = async (
       allBytes += chunk.length
       if (allBytes > maxBytes + discardMaxBytes) break
     }
+    isWhole = keptBytes === allBytes
   } catch {
     // what has come so far is what there is
   } finally {
     clearTimeout(timer)
   }
-  return withoutSecrets(Buffer.concat(kept).toString('utf8').replaceAll('\0', '\uFFFD'), secrets)
+  const bytes = Buffer.concat(kept)
+  const text = (isWhole ? bytes : withoutBegunSecret(bytes, secrets)).toString('utf8')
+  return withoutSecrets(text.replaceAll('\0', '\uFFFD'), secrets)
 }
 
 // a secret of fewer characters is found by chance in any text
@@ -51,3 +55,17 @@ export const withoutSecrets = (text: string, secrets: string[]) =>
   secrets
     .filter((secret) => secret.length >= secretMinCharacters)
     .reduce((cleaned, secret) => cleaned.replaceAll(secret, '[REDACTED]'), text)
+
+/** What was cut may end in the midst of a secret, which would not be found as a whole any more. */
+const withoutBegunSecret = (bytes: Buffer, secrets: string[]): Buffer => {
+  const begunBytes = secrets.map((secret) => overlapBytes(bytes, Buffer.from(secret)))
+  return bytes.subarray(0, bytes.length - Math.max(0, ...begunBytes))
+}
+
+/** How much of the end of the one is the beginning of the other. */
+const overlapBytes = (text: Buffer, secret: Buffer): number => {
+  for (let length = Math.min(text.length, secret.length); length >= secretMinCharacters; length -= 1) {
+    if (text.subarray(-length).equals(secret.subarray(0, length))) return length
+  }
+  return 0
+}

@@ -25,14 +25,13 @@ const kinds: Record<ConnectorType, Connector> = {
   webhook,
 }
 
-const connectors: Partial<Record<ConnectorType, Connector>> = Object.fromEntries(
-  Object.entries(kinds).map(([kind, connector]) => [kind, { ...connector, config: withLimits(connector.config) }]),
-)
+const connectors: Connector[] = connectorTypes.map((kind) => ({ ...kinds[kind], config: withLimits(kinds[kind].config) }))
 
-/** Those there are, in the order in which the API names them. */
-export const allConnectors = (): Connector[] => connectorTypes.map(findConnector).filter((connector) => connector !== undefined)
+/** In the order in which the API names them. */
+export const allConnectors = (): Connector[] => connectors
 
-export const findConnector = (kind: ConnectorType): Connector | undefined => connectors[kind]
+/** Undefined for a kind that only a later version of the relay knows. */
+export const findConnector = (kind: ConnectorType): Connector | undefined => connectors.find((connector) => connector.kind === kind)
 
 interface TargetFault {
   /** Like `config.bucket` */

@@ -2,26 +2,26 @@ import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
   PutObjectCommand,
-  S3Client,
   type CreateMultipartUploadCommandInput,
   type PutObjectCommandOutput,
+  type S3Client,
 } from '@aws-sdk/client-s3'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
 import { findUpload } from './multipart-resume.ts'
 import { beginUpload, uploadInParts } from './multipart-upload.ts'
+import { objstoreClient } from './objstore-client.ts'
 import { objectStoreError } from './objstore-error.ts'
 import { objstoreConfig, objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './objstore-target.ts'
+import { partMinBytes } from './parts.ts'
+import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
+import { reporting } from './reporting.ts'
+import { secretsIn } from './secrets.ts'
 import { sending } from './sending.ts'
 import { targetSegments } from './target-path.ts'
-import { contentTypeHeader, percentEncoded } from './percent-encoded.ts'
 
 type ObjectStoreTarget = Target<ObjstoreConfig, ObjstoreCredentials>
 
-// up to here one request is cheaper, and the store checks its SHA-256
-const singleMaxBytes = 8 * 1024 * 1024
 const keyMaxBytes = 1_024
-const say = () => {}
-const silent = { debug: say, info: say, warn: say, error: say }
 
 /** Puts the document under prefix and path. A repetition writes the same object again. */
 export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
@@ -29,13 +29,12 @@ export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
   config: objstoreConfig,
   credentials: objstoreCredentials,
 
-  deliver: async (parcel, target, context) => {
-    const key = keyOf(target.config.prefix, parcel.path)
-    const object = objectOf(parcel, target.config, key)
-    const path = `s3://${target.config.bucket}/${key}`
-    const client = clientOf(target, context)
-    try {
-      if (parcel.sizeBytes <= singleMaxBytes) {
+  deliver: (parcel, target, context) =>
+    within(target, context, async (client) => {
+      const key = keyOf(target.config.prefix, parcel.path)
+      const object = objectOf(parcel, target.config, key)
+      const path = `s3://${target.config.bucket}/${key}`
+      if (parcel.sizeBytes <= partMinBytes) {
         const stored = await sending(parcel, context, 0, (body, abortSignal) =>
           client.send(
             new PutObjectCommand({
@@ -58,26 +57,25 @@ export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
         uploadInParts(client, begun, body, restBytes, abortSignal),
       )
       return { path, bytesSent: restBytes, answer: answerOf(stored) }
-    } catch (thrown) {
-      context.signal.throwIfAborted()
-      throw objectStoreError(thrown, target.config)
-    }
-  },
+    }),
 
-  probe: async (target, context) => {
-    const client = clientOf(target, context)
-    const object = { ...placeOf(target.config), Key: keyOf(target.config.prefix, '.probe') }
-    try {
+  probe: (target, context) =>
+    within(target, context, async (client) => {
+      const object = { ...placeOf(target.config), Key: keyOf(target.config.prefix, '.probe') }
       const { UploadId } = await client.send(new CreateMultipartUploadCommand(object), { abortSignal: context.signal })
       await client.send(new AbortMultipartUploadCommand({ Bucket: object.Bucket, Key: object.Key, UploadId }), {
         abortSignal: context.signal,
       })
-    } catch (thrown) {
-      context.signal.throwIfAborted()
-      throw objectStoreError(thrown, target.config)
-    }
-  },
+    }),
 }
+
+const within = <Result>(target: ObjectStoreTarget, context: AttemptContext, act: (client: S3Client) => Promise<Result>) =>
+  reporting(
+    context,
+    secretsIn(objstoreCredentials, target.credentials),
+    () => act(objstoreClient(target, context)),
+    (thrown) => objectStoreError(thrown, target.config),
+  )
 
 const answerOf = ({ $metadata, ETag, VersionId }: Pick<PutObjectCommandOutput, '$metadata' | 'ETag' | 'VersionId'>) => ({
   status: $metadata.httpStatusCode,
@@ -115,31 +113,3 @@ const objectOf = (parcel: Parcel, config: ObjstoreConfig, key: string): CreateMu
     sha256: parcel.sha256,
   },
 })
-
-const clientOf = ({ config, credentials }: ObjectStoreTarget, { outbound, connectTimeoutMs, idleTimeoutMs }: AttemptContext) => {
-  const agents = outbound.agents({ connectTimeoutMs, caCertificate: config.ca_certificate })
-  return new S3Client({
-    region: config.region,
-    credentials: {
-      accessKeyId: credentials.access_key_id,
-      secretAccessKey: credentials.secret_access_key,
-      ...(credentials.session_token !== undefined && { sessionToken: credentials.session_token }),
-    },
-    ...(config.endpoint !== undefined && { endpoint: config.endpoint }),
-    forcePathStyle: config.path_style,
-    // what the environment of the relay says of endpoints is meant for its own store, not for a workspace's destination
-    ignoreConfiguredEndpointUrls: true,
-    // stores other than AWS often do not know the newer checksums
-    ...(config.endpoint !== undefined && { requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }),
-    // it would write to the console, which is not where we log; what it has to say is thrown as well
-    logger: silent,
-    // only the workflow tries again
-    maxAttempts: 1,
-    requestHandler: {
-      httpAgent: agents.http,
-      httpsAgent: agents.https,
-      connectionTimeout: connectTimeoutMs,
-      socketTimeout: idleTimeoutMs,
-    },
-  })
-}

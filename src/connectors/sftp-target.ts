@@ -1,21 +1,11 @@
 import ssh2 from 'ssh2'
 import { z } from 'zod'
-
-const printable = /^\P{Cc}+$/u
+import { hostName, plainText, tcpPort } from './fields.ts'
 
 export const sftpConfig = z.strictObject({
-  host: z
-    .string()
-    .min(1)
-    .max(255)
-    .regex(/^[^\s/@]+$/, 'is a host name or address, without user or path')
-    .describe('Host name or address'),
-  port: z.int().min(1).max(65_535).default(22).describe('TCP port'),
-  directory: z
-    .string()
-    .min(1)
-    .max(1_024)
-    .regex(printable, 'may hold no control characters')
+  host: hostName.describe('Host name or address'),
+  port: tcpPort.default(22).describe('TCP port'),
+  directory: plainText(1_024)
     .default('.')
     .describe(
       'Folder that documents are put under; it must exist, folders below it are made as needed. A relative one begins where the account is put after login',

@@ -5,6 +5,8 @@ import { newId } from '../ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Target } from './connector.ts'
 import { metered } from './metered.ts'
 import { toDeliveryError } from './network-error.ts'
+import { reporting } from './reporting.ts'
+import { secretsIn } from './secrets.ts'
 import { openSftpSession, type SftpSession } from './sftp-session.ts'
 import { sftpConfig, sftpCredentials, type SftpConfig, type SftpCredentials } from './sftp-target.ts'
 import { partName, targetSegments } from './target-path.ts'
@@ -63,24 +65,23 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
 /** As curl writes it: `/~/` begins where the account is put after login. */
 const shown = ({ host, port }: SftpConfig, path: string) => `sftp://${host}:${port}${path.startsWith('/') ? '' : '/~/'}${path}`
 
-const within = async (
-  target: Target<SftpConfig, SftpCredentials>,
-  context: AttemptContext,
-  act: (session: SftpSession) => Promise<void>,
-) => {
-  let session: SftpSession | undefined
-  try {
-    session = await openSftpSession(target, context)
-    await act(session)
-  } catch (thrown) {
-    context.signal.throwIfAborted()
-    throw sftpError(thrown)
-  } finally {
-    session?.end()
-  }
-}
+const within = (target: Target<SftpConfig, SftpCredentials>, context: AttemptContext, act: (session: SftpSession) => Promise<void>) =>
+  reporting(
+    context,
+    secretsIn(sftpCredentials, target.credentials),
+    async () => {
+      const session = await openSftpSession(target, context)
+      try {
+        await act(session)
+      } finally {
+        session.end()
+      }
+    },
+    sftpError,
+  )
 
-const writeFile = async ({ sftp: channel, call }: SftpSession, path: string, source: Readable | Buffer[], signal: AbortSignal) => {
+const writeFile = async (session: SftpSession, path: string, source: Readable | Buffer[], signal: AbortSignal) => {
+  const { sftp: channel, call } = session
   const handle = await call<Buffer>((done) => channel.open(path, 'w', done), signal)
   try {
     const writes = new Set<Promise<void>>()
@@ -101,7 +102,7 @@ const writeFile = async ({ sftp: channel, call }: SftpSession, path: string, sou
       }
     }
     await Promise.all(writes)
-    await flush({ channel, call }, handle, signal)
+    await flush(session, handle, signal)
   } catch (thrown) {
     channel.close(handle, () => {})
     throw thrown
@@ -110,11 +111,7 @@ const writeFile = async ({ sftp: channel, call }: SftpSession, path: string, sou
 }
 
 /** An extension of OpenSSH; where it is missing, the server's word at closing has to do. */
-const flush = async (
-  { channel, call }: { channel: SftpSession['sftp']; call: SftpSession['call'] },
-  handle: Buffer,
-  signal: AbortSignal,
-) => {
+const flush = async ({ sftp: channel, call }: SftpSession, handle: Buffer, signal: AbortSignal) => {
   await call((done) => channel.ext_openssh_fsync(handle, done), signal).catch((error: unknown) => {
     if (!isMissingExtension(error)) throw error
   })

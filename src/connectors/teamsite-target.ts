@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { caCertificate } from './ca-certificate.ts'
 import { entraCredentials } from './entra-token.ts'
+import { plainText } from './fields.ts'
 import { isSharePointFolder } from './teamsite-path.ts'
 
 export interface MicrosoftCloud {
@@ -38,12 +39,9 @@ export const teamsiteConfig = z.strictObject({
   site_url: siteUrl.describe(
     "The site's own address, like https://contoso.sharepoint.com/sites/Finance: without a library, a page or a query behind it",
   ),
-  document_library: z
-    .string()
-    .min(1)
-    .max(255)
-    .regex(/^\P{Cc}+$/u, 'may hold no control characters')
-    .describe('Name of the document library as the site shows it, like Documents; it must exist. Upper and lower case are one'),
+  document_library: plainText(255).describe(
+    'Name of the document library as the site shows it, like Documents; it must exist. Upper and lower case are one',
+  ),
   folder: z
     .string()
     .max(255)

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
-import { createCloudApi, giveUp, type CloudApi, type Uploaded } from './cloud-api.ts'
-import { objectOf, reporting } from './cloud-call.ts'
-import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target } from './connector.ts'
+import { createCloudApi, giveUp, isMissing, type CloudApi, type Uploaded } from './cloud-api.ts'
+import { objectOf } from './cloud-call.ts'
+import type { AttemptContext, Connector, Parcel, Target } from './connector.ts'
 import type { EntraPrincipal, EntraTokens } from './entra-token.ts'
 import { createExpiring } from './expiring.ts'
 import { graphRefusal } from './graph-refusal.ts'
 import { findLibrary, type Library } from './graph-library.ts'
 import { beginSession, uploadInFragments } from './graph-upload.ts'
 import { sendPieces } from './pieces.ts'
+import { reporting } from './reporting.ts'
 import { requirePathFits, sharePointSegments, urlPath } from './teamsite-path.ts'
 import {
   microsoftClouds,
@@ -59,14 +60,15 @@ export const createTeamsite = (
     deliver: (parcel, target, context) =>
       within(target, context, async (graph) => {
         const { config } = target
-        const segments = [...sharePointSegments(parcel.path)]
-        if (config.folder) segments.unshift(...config.folder.split('/'))
+        const segments = inFolder(config, sharePointSegments(parcel.path))
         const key = placeOf(target)
-        const library = libraries.find(key) ?? (await findLibrary(graph, config))
+        const known = libraries.find(key)
+        const library = known ?? (await findLibrary(graph, config))
         requirePathFits(library.webUrl, segments)
         try {
           const { answer, bytesSent } = await upload(graph, fileOf(library, segments), parcel, context)
-          libraries.keep(key, library, Date.now() + libraryKeptMs)
+          // only one just looked up: with each delivery it would be kept for ever, and its address grow old
+          if (!known) libraries.keep(key, library, Date.now() + libraryKeptMs)
           const { id, eTag } = objectOf(answer.text)
           return {
             path: `${library.webUrl}/${urlPath(segments)}`,
@@ -80,7 +82,7 @@ export const createTeamsite = (
           }
         } catch (thrown) {
           // it may have been deleted and made anew: the next attempt looks it up
-          if (thrown instanceof DeliveryError && thrown.code === 'http_404') libraries.forget(key)
+          if (isMissing(thrown)) libraries.forget(key)
           throw thrown
         }
       }),
@@ -90,8 +92,7 @@ export const createTeamsite = (
         // what is to be tried are the credentials, not a token they once gave
         tokens.forget(principalOf(target, clouds))
         const library = await findLibrary(graph, target.config)
-        const segments = [...(target.config.folder ? target.config.folder.split('/') : []), '.relay-probe']
-        const { uploadUrl } = await beginSession(graph, fileOf(library, segments))
+        const { uploadUrl } = await beginSession(graph, fileOf(library, inFolder(target.config, ['.relay-probe'])))
         await giveUp(graph, uploadUrl)
       }),
   }
@@ -113,6 +114,8 @@ const placeOf = ({ config, credentials }: TeamsiteTarget) =>
   createHash('sha256')
     .update(JSON.stringify([config.cloud, config.site_url, config.document_library, credentials]))
     .digest('base64')
+
+const inFolder = ({ folder }: TeamsiteConfig, segments: string[]) => (folder ? [...folder.split('/'), ...segments] : segments)
 
 const fileOf = ({ driveId }: Library, segments: string[]) => `/drives/${encodeURIComponent(driveId)}/root:/${urlPath(segments)}`
 

@@ -4,9 +4,9 @@ import { request } from 'undici'
 import { newId } from '../ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Parcel, type Target, type TargetAnswer } from './connector.ts'
 import { counted } from './counted.ts'
-import { isPermanentStatus, readAnswer, retryAfterMs, withoutSecrets } from './http-answer.ts'
+import { isPermanentStatus, readAnswer, retryAfterMs } from './http-answer.ts'
 import { metered } from './metered.ts'
-import { toDeliveryError } from './network-error.ts'
+import { reporting } from './reporting.ts'
 import { bodyOf, parcelHeaders, signatureHeaders } from './webhook-body.ts'
 import {
   authorization,
@@ -66,10 +66,10 @@ const messageOf = (parcel: Parcel, { config }: WebhookTarget, { signal }: Attemp
   }
 }
 
-const send = async (message: Message, target: WebhookTarget, context: AttemptContext): Promise<TargetAnswer> => {
+const send = (message: Message, target: WebhookTarget, context: AttemptContext): Promise<TargetAnswer> => {
   const { config, credentials } = target
   const secrets = secretsOf(credentials)
-  try {
+  return reporting(context, secrets, async () => {
     const signingKeys = [credentials.secret, credentials.previous_secret].filter((secret) => secret !== undefined)
     const signature = await signatureHeaders(message.id, new Date(), signingKeys, () => message.open())
 
@@ -97,12 +97,7 @@ const send = async (message: Message, target: WebhookTarget, context: AttemptCon
     if (response.statusCode < 200 || response.statusCode > 299) throw refusal(response, answer)
     if (answeredEarly) throw new DeliveryError('answered_early', 'the target answered before it had taken the whole document', { answer })
     return answer
-  } catch (thrown) {
-    context.signal.throwIfAborted()
-    const error = toDeliveryError(thrown, 'request_failed')
-    const { permanent, retryAfterMs: waitMs, answer } = error
-    throw new DeliveryError(error.code, withoutSecrets(error.message, secrets), { permanent, retryAfterMs: waitMs, answer, cause: thrown })
-  }
+  })
 }
 
 const refusal = (

@@ -5,6 +5,7 @@ import { newId } from '../ids.ts'
 import type { Database } from './database.ts'
 import { resendNewer } from './newer-deliveries.ts'
 import type { Workflow } from './planned-documents.ts'
+import { storable } from './storable.ts'
 
 /** What may come of an attempt. `superseded`: nothing was sent, as a newer document lies at its place. */
 export const attemptOutcomes = ['delivered', 'superseded', 'retryable', 'permanent', 'interrupted'] as const
@@ -146,8 +147,9 @@ export const createDeliveries = (db: Database) => ({
         startedAt: attempt.startedAt,
         durationMs: attempt.durationMs,
         errorCode: attempt.error?.code ?? null,
-        errorMessage: attempt.error?.message ?? null,
-        answer: attempt.answer ? JSON.stringify(attempt.answer) : null,
+        // what a target says may be any text, and an attempt that cannot be recorded is made for ever
+        errorMessage: attempt.error ? storable(attempt.error.message) : null,
+        answer: attempt.answer ? JSON.stringify(attempt.answer, storableText) : null,
         bytesSent: attempt.bytesSent ?? null,
       })
       .options({ name: 'record-attempt' })
@@ -170,6 +172,8 @@ export const createDeliveries = (db: Database) => ({
 })
 
 export type Deliveries = ReturnType<typeof createDeliveries>
+
+const storableText = (_key: string, value: unknown) => (typeof value === 'string' ? storable(value) : value)
 
 /** From one of these statuses to another one. The document is locked first, as by all who change its deliveries: none waits for another in turn. */
 const become = async (

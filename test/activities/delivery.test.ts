@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { CancelledFailure } from '@temporalio/common'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { createActivities } from '../../activities/delivery.ts'
-import type { Connector } from '../../src/connectors/connector.ts'
+import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { findConnector } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createDeliveries } from '../../src/db/deliveries.ts'
@@ -106,6 +106,20 @@ describe('an attempt', () => {
     const { attempt } = await waiting()
     expect((await attempt()) as { inMs: number }).toMatchObject({ status: 'retrying', inMs: expect.any(Number) })
     expect(((await attempt()) as { inMs: number }).inMs).toBeGreaterThanOrEqual(30_000)
+  })
+
+  it('is recorded whatever its target says, also what the database cannot hold', async () => {
+    const said = 'disk\0full \uD83D'
+    const find = (): Connector => ({
+      ...findConnector('webhook')!,
+      deliver: async () => {
+        throw new DeliveryError('disk_full', said, { answer: { status: 507, body: said } })
+      },
+    })
+    const { attempt, attempts } = await waiting({}, {}, find)
+    expect(await attempt()).toMatchObject({ status: 'retrying' })
+    const shown = 'disk\uFFFDfull \uFFFD'
+    expect(await attempts()).toMatchObject([{ outcome: 'retryable', error_message: shown, answer: { status: 507, body: shown } }])
   })
 
   it('that was the last one fails the delivery', async () => {

@@ -1,9 +1,11 @@
 import { ContainerSASPermissions, generateBlobSASQueryParameters, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { createBlob } from '../../src/connectors/blob.ts'
+import { DeliveryError } from '../../src/connectors/connector.ts'
 import { createEntraTokens, type EntraPrincipal } from '../../src/connectors/entra-token.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startAzurite, type Azurite } from '../support/azurite.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
 
 const blob = createBlob(createEntraTokens())
@@ -74,12 +76,14 @@ describe('an application of Entra', () => {
     exp: seconds() + 600,
   })
   const asked: EntraPrincipal[] = []
+  const forgotten: EntraPrincipal[] = []
   const signIn = (more: object = {}) =>
     createBlob({
       take: async (principal) => {
         asked.push(principal)
         return { token: tokenOf({ ...claims(), ...more }), expiresAt: new Date() }
       },
+      forget: (principal) => void forgotten.push(principal),
     })
   const credentials = blob.credentials.parse({ tenant_id: 'acme.example', client_id: 'the-application', client_secret: 'the-secret' })
 
@@ -96,11 +100,55 @@ describe('an application of Entra', () => {
     })
   })
 
+  test('signs in anew for a test of the destination, and after a token was refused', async () => {
+    const { origin, answerWith, stop } = await startHttpTarget(await authority.issue('IP:127.0.0.1'))
+    const target = { config: config({ account_url: `${origin}/acme` }), credentials }
+    const said = (status: number) => answerWith((_, response) => void response.writeHead(status, { 'x-ms-request-id': 'r1' }).end())
+    forgotten.length = 0
+
+    said(201)
+    await signIn().deliver(parcelOf(Buffer.from('x')), target, contextOf(outbound))
+    expect(forgotten).toEqual([])
+    await signIn().probe(target, contextOf(outbound))
+    expect(forgotten).toEqual([asked.at(-1)])
+    said(401)
+    await failure(signIn().deliver(parcelOf(Buffer.from('x')), target, contextOf(outbound)))
+    expect(forgotten).toHaveLength(2)
+    await stop()
+  })
+
   test('is refused with a token for something else', async () => {
     const error = await failure(
       signIn({ aud: 'https://graph.microsoft.com' }).probe({ config: config(), credentials }, contextOf(outbound)),
     )
     expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
+  })
+
+  test('is not shown when the account sends back its token', async () => {
+    const account = await startHttpTarget(await authority.issue('IP:127.0.0.1'))
+    account.answerWith(({ headers }, response) =>
+      response
+        .writeHead(400, { 'content-type': 'application/xml', 'x-ms-error-code': 'Odd', 'x-ms-request-id': 'r1' })
+        .end(`<Error><Code>Odd</Code><Message>you said ${headers.authorization}</Message></Error>`),
+    )
+    const target = { config: config({ account_url: `${account.origin}/acme` }), credentials }
+    const error = await failure(signIn().deliver(parcelOf(Buffer.from('x')), target, contextOf(outbound)))
+    await account.stop()
+    expect(error).toMatchObject({ code: 'http_400', answer: { body: 'Odd: you said Bearer [REDACTED]' } })
+    expect(error.message).toContain('you said Bearer [REDACTED]')
+  })
+
+  test('is told no more of what its directory says than is kept', async () => {
+    const refusing = createBlob({
+      take: async () => {
+        throw new DeliveryError('http_503', 'busy: the-secret', { answer: { status: 503, body: `the-secret ${'y'.repeat(100_000)}` } })
+      },
+      forget: () => {},
+    })
+    const context = contextOf(outbound, { answerMaxBytes: 100 })
+    const { message, answer } = await failure(refusing.deliver(parcelOf(Buffer.from('x')), { config: config(), credentials }, context))
+    expect(message).toBe('busy: [REDACTED]')
+    expect(answer?.body).toBe(`[REDACTED] ${'y'.repeat(89)}`)
   })
 
   test.each([

@@ -2,7 +2,7 @@ import type { Parcel } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Said } from '../support/double.ts'
 import { startDriveRig, type DriveRig } from './drive-rig.ts'
-import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
+import { contextOf, failure, largeParcel, later, MiB, parcelOf } from './parcels.ts'
 
 let rig: DriveRig
 let outbound: OutboundGuard
@@ -60,6 +60,17 @@ describe('drive, against a double of Google Drive', () => {
       'POST /upload/drive/v3/files',
       'PUT /upload/drive/v3/files',
     ])
+  })
+
+  test('looks up the folder again after ten minutes, however many documents come meanwhile', async () => {
+    const connector = rig.connectorAt()
+    const lookedUp: boolean[] = []
+    for (const minutes of [0, 6, 12]) {
+      rig.double.asked.length = 0
+      await later(minutes, () => deliver(small(), rig.target(), connector))
+      lookedUp.push(rig.double.asked.includes(`GET /drive/v3/files/${rig.double.folders.shared}`))
+    }
+    expect(lookedUp).toEqual([true, false, true])
   })
 
   test('sends a large document in chunks, and again what was not kept', async () => {

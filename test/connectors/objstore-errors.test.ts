@@ -1,10 +1,10 @@
 import http, { type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { DeliveryError } from '../../src/connectors/connector.ts'
 import { objstore } from '../../src/connectors/objstore.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { contextOf, largeParcel, MiB, parcelOf } from './parcels.ts'
+import { until } from '../support/until.ts'
+import { contextOf, failure as failed, largeParcel, MiB, parcelOf } from './parcels.ts'
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 const asked: string[] = []
@@ -43,11 +43,8 @@ const refuse = (status: number, code: string, more = '', headers: Record<string,
     response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>says the store</Message>${more}</Error>`)
   }
 }
-const failure = async (parcel = parcelOf(Buffer.from('x')), config: object = {}): Promise<DeliveryError> => {
-  const thrown: unknown = await objstore.deliver(parcel, target(config), contextOf(outbound)).catch((error: unknown) => error)
-  expect(thrown).toBeInstanceOf(DeliveryError)
-  return thrown as DeliveryError
-}
+const failure = (parcel = parcelOf(Buffer.from('x')), config: object = {}) =>
+  failed(objstore.deliver(parcel, target(config), contextOf(outbound)))
 
 test.each([
   [403, 'InvalidAccessKeyId', 'credentials_refused', true],
@@ -81,6 +78,39 @@ test('a bucket in another region is told by that region’s name', async () => {
 test('keeps the Retry-After of a store that is too busy', async () => {
   refuse(503, 'SlowDown', '', { 'retry-after': '11' })
   expect(await failure()).toMatchObject({ retryAfterMs: 11_000 })
+})
+
+test('neither a session token that the store sends back is shown, nor more of what it says than is kept', async () => {
+  answer = (response) =>
+    response.writeHead(400).end(`<Error><Code>Odd</Code><Message>the-session-token ${'y'.repeat(100_000)}</Message></Error>`)
+  const credentials = { ...target().credentials, session_token: 'the-session-token' }
+  const { message, answer: kept } = await failed(
+    objstore.deliver(parcelOf(Buffer.from('x')), { ...target(), credentials }, contextOf(outbound, { answerMaxBytes: 100 })),
+  )
+  expect(message).toContain('[REDACTED]')
+  expect(JSON.stringify([message, kept])).not.toContain('the-session-token')
+  expect(kept?.body).toHaveLength(100)
+})
+
+test.each([200, 400])('an answer of %i that never ends is not read for ever', async (status) => {
+  let closed = false
+  answer = (response) => {
+    response.writeHead(status)
+    const pour = () => {
+      while (!response.destroyed && response.write('<a/>'.repeat(16 * 1024)));
+    }
+    response.on('drain', pour).on('close', () => {
+      closed = true
+    })
+    pour()
+  }
+  const error = await failure()
+  expect(error).toMatchObject({
+    code: 'answer_unreadable',
+    permanent: false,
+    message: expect.stringMatching(/as no S3 store does$/) as string,
+  })
+  await until('the connection is closed', () => closed)
 })
 
 test('one part that fails ends the whole upload, and what was sent is given up', async () => {
@@ -117,6 +147,16 @@ test('what the environment says of endpoints is not for destinations', async () 
     delete process.env.AWS_ENDPOINT_URL_S3
   }
   expect(asked).toEqual([])
+})
+
+test.each(['AWS_USE_FIPS_ENDPOINT', 'AWS_USE_DUALSTACK_ENDPOINT'])('nor is %s, which no other store has', async (name) => {
+  refuse(500, 'InternalError')
+  process.env[name] = 'true'
+  try {
+    expect(await failure()).toMatchObject({ code: 'http_500' })
+  } finally {
+    delete process.env[name]
+  }
 })
 
 test.each([

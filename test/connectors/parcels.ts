@@ -101,3 +101,14 @@ export const failure = async (attempt: Promise<unknown>): Promise<DeliveryError>
   expect(thrown).toBeInstanceOf(DeliveryError)
   return thrown as DeliveryError
 }
+
+/** Acts as if it were so much later. */
+export const later = async <Result>(minutes: number, act: () => Promise<Result>): Promise<Result> => {
+  const { now } = Date
+  Date.now = () => now() + minutes * 60_000
+  try {
+    return await act()
+  } finally {
+    Date.now = now
+  }
+}

@@ -7,7 +7,7 @@ import { fingerprintBytes } from '../../src/connectors/sftp-session.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { startPlainSftpServer, type PlainSftpServer } from '../support/plain-sftp-server.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
-import { contextOf, parcelOf } from './parcels.ts'
+import { contextOf, failure, parcelOf } from './parcels.ts'
 
 let outbound: OutboundGuard
 beforeAll(() => {
@@ -105,6 +105,12 @@ describe('sftp to a server without extensions', () => {
     const error: unknown = await sftp.probe(target('wrong-word'), contextOf(outbound)).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
     expect(String(error)).not.toContain('wrong-word')
+  })
+
+  test('does not show a password that the server sends back', async () => {
+    server.forbid(ssh2.utils.sftp.STATUS_CODE.FAILURE, 's3cret-word is what you said')
+    const error = await failure(sftp.deliver(parcelOf(Buffer.from('x'), { path: 'a.pdf' }), target(), contextOf(outbound)))
+    expect(error).toMatchObject({ code: 'sftp_failure', message: '[REDACTED] is what you said' })
   })
 
   test('gives up for good where it may not write', async () => {

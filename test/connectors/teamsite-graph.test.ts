@@ -1,7 +1,7 @@
 import type { Parcel } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Said } from '../support/double.ts'
-import { contextOf, failure, largeParcel, MiB, parcelOf } from './parcels.ts'
+import { contextOf, failure, largeParcel, later, MiB, parcelOf } from './parcels.ts'
 import { startTeamsiteRig, type TeamsiteRig } from './teamsite-rig.ts'
 
 let rig: TeamsiteRig
@@ -32,6 +32,17 @@ describe('teamsite, against a double of Microsoft Graph', () => {
     expect(rig.double.asked).toEqual(['PUT /v1.0/drives/b!drive0/root:/From the relay/R1/a b#c/d.pdf:/content'])
     expect(path).toBe('https://contoso.sharepoint.com/sites/Finance/Documents/From%20the%20relay/R1/a%20b%23c/d.pdf')
     expect([...rig.double.agents]).toEqual([expect.stringMatching(/^ISV\|\w+\|\w+\/[\d.]+$/)])
+  })
+
+  test('looks up the library again after ten minutes, however many documents come meanwhile', async () => {
+    const connector = rig.connectorAt()
+    const lookedUp: boolean[] = []
+    for (const minutes of [0, 6, 12]) {
+      rig.double.asked.length = 0
+      await later(minutes, () => connector.deliver(small(), rig.target(), contextOf(outbound)))
+      lookedUp.push(rig.double.asked.some((line) => line.endsWith('/drives')))
+    }
+    expect(lookedUp).toEqual([true, false, true])
   })
 
   test('sends a large one in fragments, to another host and without the token', async () => {

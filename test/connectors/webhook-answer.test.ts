@@ -122,6 +122,18 @@ describe('what a webhook makes of the answer', () => {
     }
   })
 
+  test('shows no beginning of a secret either, where the answer is cut in the midst of it', async () => {
+    server.answerWith(({ headers }, response) => response.end(`you said ${headers.authorization} and more`))
+    const kept = async (answerMaxBytes: number) => {
+      const { answer: said } = await deliver(parcelOf(Buffer.from('x')), {}, { bearer_token: 'very-secret' }, { answerMaxBytes })
+      return said?.body
+    }
+    const before = 'you said Bearer '
+    expect(await kept(before.length + 'very-sec'.length)).toBe(before)
+    expect(await kept(before.length + 'very-secret'.length)).toBe(before)
+    expect(await kept(before.length - 2)).toBe('you said Beare')
+  })
+
   test('does not believe a success that came before the document was sent', async () => {
     const hasty = createServer((socket) => {
       socket.on('error', () => {})

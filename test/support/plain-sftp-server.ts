@@ -10,7 +10,7 @@ export interface PlainSftpServer {
   /** Every call that changed something, in its order. */
   calls: string[]
   /** From now on every file is refused. */
-  forbid(): void
+  forbid(code?: number, message?: string): void
   stop(): Promise<void>
 }
 
@@ -21,7 +21,7 @@ export interface PlainSftpServer {
 export const startPlainSftpServer = async (password: string): Promise<PlainSftpServer> => {
   const files = new Map<string, Buffer>()
   const calls: string[] = []
-  let forbidden = false
+  let refusal: { code: number; message: string | undefined } | undefined
 
   const serve = (sftp: SFTPWrapper) => {
     const handles = new Map<string, string>()
@@ -34,7 +34,7 @@ export const startPlainSftpServer = async (password: string): Promise<PlainSftpS
     }
     sftp.on('STAT', stat).on('LSTAT', stat)
     sftp.on('OPEN', (id, path) => {
-      if (forbidden) return answer(id, false, STATUS_CODE.PERMISSION_DENIED)
+      if (refusal) return sftp.status(id, refusal.code, refusal.message)
       files.set(path, Buffer.alloc(0))
       handles.set(String(id), path)
       sftp.handle(id, Buffer.from(String(id)))
@@ -75,8 +75,8 @@ export const startPlainSftpServer = async (password: string): Promise<PlainSftpS
     port: (server.address() as AddressInfo).port,
     files,
     calls,
-    forbid: () => {
-      forbidden = true
+    forbid: (code = STATUS_CODE.PERMISSION_DENIED, message) => {
+      refusal = { code, message }
     },
     stop: async () => {
       server.close()
