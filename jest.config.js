@@ -13,4 +13,7 @@ export default {
   // a bound for what hangs, not for what is slow: the disk of a busy machine can stand still for half a minute, and a test that is
   // abandoned half-way disturbs the ones after it. Milliseconds
   testTimeout: 120_000,
+  // what a test file has loaded stays in memory for good: a heap of gigabytes stands still for seconds at a time. A worker that has
+  // come this far is followed by a new one
+  workerIdleMemoryLimit: '1GB',
 }

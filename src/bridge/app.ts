@@ -30,7 +30,8 @@ export interface BridgeDeps {
   log: Log
 }
 
-const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/rfc\/([^/]+))?$/
+const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/(.*))?$/
+const functionPath = /^rfc\/([^/]+)$/
 const level = 'member'
 
 // in whatever case: ABAP knows none
@@ -49,13 +50,14 @@ const callBody = z.strictObject({
 export const createBridge = (deps: BridgeDeps): Middleware => {
   const errors = answerErrors(deps.log)
   return async (context, next) => {
-    const [, userSlug, workspaceSlug, named] = ownPath.exec(context.path) ?? []
+    const [, userSlug, workspaceSlug, below = ''] = ownPath.exec(context.path) ?? []
     if (userSlug === undefined || workspaceSlug === undefined) return next()
     const exchange = createExchange(context, { userSlug, workspaceSlug }, deps.captures)
     await errors(context, async () => {
       // before anything is refused: what was refused is captured with its body
       const bytes = await readBytes(context, deps.config.RELAY_API_BODY_MAX_BYTES)
       exchange.received(bytes)
+      const named = functionPath.exec(below)?.[1]
       if (named === undefined) throw nothingHere()
       if (context.method !== 'POST') throw methodNotAllowed(context, ['POST'])
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })

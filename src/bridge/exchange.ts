@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { clientGoneStatus, type ResponseFacts } from '../capture/capture.ts'
+import { noAnswer, type ResponseFacts } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { timeOfId } from '../ids.ts'
 
@@ -18,11 +18,13 @@ export const createExchange = (
 
   const answered = (): ResponseFacts => {
     const body = captures.passingBody()
-    if (context.writable) body.add(Buffer.from(JSON.stringify(context.body)))
+    if (!context.writable) return noAnswer(body)
+    // the very bytes that go out: Koa would put the answer into JSON once more
+    const bytes = Buffer.from(JSON.stringify(context.body))
+    context.body = bytes
+    body.add(bytes)
     body.end()
-    const at = new Date()
-    if (!context.writable) return { status: clientGoneStatus, headers: {}, body, at }
-    return { status: context.status, headers: { ...context.response.headers } as Record<string, string>, body, at }
+    return { status: context.status, headers: context.response.headers, body, at: new Date() }
   }
 
   return {

@@ -53,6 +53,8 @@ const parser = new XMLParser({
   removeNSPrefix: true,
   parseTagValue: false,
   trimValues: false,
+  // among them the parser counts the references that every XML has: &#13; for the end of a line
+  htmlEntities: true,
   isArray: (name) => name === 'item',
 })
 

@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import type { Capture, CapturedBody } from '../db/captures.ts'
 import type { PassingBody } from './body.ts'
 import { redactBody, redactHeaders } from './redact.ts'
@@ -15,7 +16,7 @@ export interface RequestFacts {
   queryString: string
   repoId: string | null
   docId: string | null
-  headers: Headers
+  headers: OutgoingHttpHeaders
   body: PassingBody
   sourceIp: string
   requestAt: Date
@@ -25,15 +26,19 @@ export interface RequestFacts {
 /** What it was answered. */
 export interface ResponseFacts {
   status: number
-  headers: Headers
+  headers: OutgoingHttpHeaders
   body: PassingBody
   at: Date
 }
 
-type Headers = Record<string, string | string[] | undefined>
+// as web servers have it in their logs
+const clientGoneStatus = 499
 
-/** The status of a request whose client hung up before there was an answer, as web servers have it in their logs. */
-export const clientGoneStatus = 499
+/** What stands for the answer where the client hung up before there was one. @param body which nothing has gone by, nor will */
+export const noAnswer = (body: PassingBody): ResponseFacts => {
+  body.end()
+  return { status: clientGoneStatus, headers: {}, body, at: new Date() }
+}
 
 /** What is kept of a request and its answer. Both bodies stay the caller's, and must live until it is written. */
 export const captureOf = (request: RequestFacts, response: ResponseFacts): Capture => {
@@ -67,7 +72,7 @@ export const captureOf = (request: RequestFacts, response: ResponseFacts): Captu
   }
 }
 
-const sideOf = ({ headers: given, body }: { headers: Headers; body: PassingBody }) => {
+const sideOf = ({ headers: given, body }: Pick<RequestFacts | ResponseFacts, 'headers' | 'body'>) => {
   const headers = flatten(given)
   const contentType = headers['content-type'] ?? null
   const data = body.whole()
@@ -82,7 +87,7 @@ const sideOf = ({ headers: given, body }: { headers: Headers; body: PassingBody 
   }
 }
 
-const flatten = (headers: Headers): Record<string, string> => {
+const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {
   const entries = Object.entries(headers).filter(([, value]) => value !== undefined)
   return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), storable(String(value))]))
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { mediaTypeOf } from '../domain/content-type.ts'
 
 // What is captured is redacted before it is kept (contract, section 8.3). Everything but the values in question stays as it was, to
@@ -16,8 +17,8 @@ const isSensitive = (name: string): boolean => wholeNames.has(name.toLowerCase()
 export const redactHeaders = (headers: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isSensitive(name) ? redacted : value]))
 
-const looksLikeJson = /^\uFEFF?\s*["[{]/
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+// a byte order mark may precede it, decoded or not
+const looksLikeJson = /^(?:\uFEFF|\xEF\xBB\xBF)?\s*["[{]/
 
 /**
  * A body as it may be kept: the same buffer where there was nothing to hide.
@@ -25,19 +26,12 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  */
 export const redactBody = (data: Buffer, contentType: string | null): Buffer | undefined => {
   const isDeclared = mediaTypeOf(contentType).includes('json')
-  const text = decode(data)
-  if (text === undefined || (!isDeclared && !looksLikeJson.test(text))) return isDeclared ? undefined : data
-  const safe = redactJson(text)
+  // most bodies are no JSON, and the bytes as they stand tell that for much less than decoding them costs
+  if (!isDeclared && !looksLikeJson.test(data.toString('latin1'))) return data
+  const text = isUtf8(data) ? data.toString() : undefined
+  const safe = text === undefined ? undefined : redactJson(text)
   if (safe === undefined) return isDeclared ? undefined : data
   return safe === text ? data : Buffer.from(safe)
-}
-
-const decode = (data: Buffer): string | undefined => {
-  try {
-    return utf8.decode(data)
-  } catch {
-    return undefined
-  }
 }
 
 /** @returns undefined where the text is no JSON */

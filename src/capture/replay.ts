@@ -1,13 +1,10 @@
 import type { RepeatableRequest } from '../db/captured-requests.ts'
 import { AppError } from '../errors.ts'
 
-/** A captured request of a receiver, whole. */
-export type ReplayableRequest = RepeatableRequest
-
 export interface ReplayDeps {
   find(workspaceId: string, id: string): Promise<RepeatableRequest | undefined>
   /** Processes the request once more; returns the new one's id, once it has been answered and captured. */
-  process(request: ReplayableRequest): Promise<string>
+  process(request: RepeatableRequest): Promise<string>
 }
 
 /**

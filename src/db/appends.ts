@@ -36,25 +36,35 @@ export const createAppends = (db: Database, config: AppendConfig) => ({
         const archiveId = await lockArchiveDocument(trx, { repositoryId: source.repository.id, docId }, config)
         if (archiveId === undefined) return 'changed'
         await content.own(trx)
+        // whoever still reads the bytes before may finish; the sweep removes them after that
         const { rows } = await trx.raw<{ rows: { id: string; revision: number }[] }>(
           `
-        update documents
-        set content_id = :contentId, size_bytes = :sizeBytes, modified_at = greatest(modified_at, :receivedAt::timestamptz)
-        where archive_document_id = :archiveId
-          and comp_id = :compId
-          and superseded_at is null
-          and content_id = :basedOn
-        returning id, revision
+        with document as (
+          update documents
+          set content_id = :contentId, size_bytes = :sizeBytes, modified_at = greatest(modified_at, :receivedAt::timestamptz)
+          where archive_document_id = :archiveId
+            and comp_id = :compId
+            and superseded_at is null
+            and content_id = :basedOn
+          returning id, revision
+        ), archive_document as (
+          update archive_documents
+          set modified_at = greatest(modified_at, :receivedAt::timestamptz)
+          from document
+          where archive_documents.id = :archiveId
+        ), let_go as (
+          update contents
+          set owned_at = null, created_at = now()
+          from document
+          where contents.id = :basedOn
+        )
+        select id, revision
+        from document
         `,
           { contentId: content.id, sizeBytes: content.sizeBytes, receivedAt, archiveId, compId, basedOn },
         )
         const document = rows[0]
         if (!document) throw new Changed()
-        await trx('archive_documents')
-          .where({ id: archiveId })
-          .update({ modified_at: trx.raw('greatest(modified_at, ?::timestamptz)', [receivedAt]) })
-        // whoever still reads them may finish; the sweep removes them after that
-        await trx('contents').where({ id: basedOn }).update({ owned_at: null, created_at: trx.fn.now() })
         await planRelay(trx, append, document, await reopenDeliveries(trx, document.id), config)
         if (append.captured) await insertCapture(trx, append.captured)
         return 'appended' as const

@@ -63,10 +63,10 @@ const columns: [name: string, type: string][] = [
 const ofAnswer = columns.map(([name]) => name).filter((name) => /^(response_|status_code|duration_ms)/.test(name))
 
 // a mistyped workspace names none: there is nobody whose request that would be
-const insertRequests = (onlyIf = '') => `
+const insertRequests = (captures: ':captures' | '?', onlyIf = '') => `
       insert into captured_requests (workspace_id, ${columns.map(([name]) => name).join(', ')})
       select workspaces.id, ${columns.map(([name]) => `capture.${name}`).join(', ')}
-      from ${onlyIf}jsonb_to_recordset(:captures::jsonb) as capture (
+      from ${onlyIf}jsonb_to_recordset(${captures}::jsonb) as capture (
         user_slug text, workspace_slug text, ${columns.map(([name, type]) => `${name} ${type}`).join(', ')})
       join workspaces on workspaces.user_slug = capture.user_slug and workspaces.workspace_slug = capture.workspace_slug`
 
@@ -76,7 +76,7 @@ const insertRequests = (onlyIf = '') => `
  */
 export const captureWith = (onlyIf: string): string => `
     captured as (
-      ${insertRequests(`${onlyIf}, `)}
+      ${insertRequests(':captures', `${onlyIf}, `)}
       on conflict (id) do nothing
       returning id, workspace_id
     ), captured_body as (
@@ -115,7 +115,7 @@ export const upsertCaptures = async (db: Database, captures: Capture[]): Promise
   const { rows } = await db.raw<{ rows: { count: number }[] }>(
     `
     with captured as (
-      ${insertRequests().replace(':captures', '?')}
+      ${insertRequests('?')}
       on conflict (id) do update
       set ${ofAnswer.map((name) => `${name} = excluded.${name}`).join(', ')}
       returning id, workspace_id

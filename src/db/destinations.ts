@@ -172,9 +172,9 @@ export const createDestinations = (db: Database | Transaction) => ({
   },
 
   /**
-   * Takes a destination out of use: its links go, and the connections that have no other destination with them; what was not
-   * delivered there yet is cancelled, up to `limit` deliveries now and the rest by a workflow. The row stays, for the documents that
-   * name it. It is written last: who records an attempt locks its document before it writes to the destination, and would be waited for in turn.
+   * Takes a destination out of use, and the connections that lead there with it. What was not delivered there yet is cancelled, and
+   * what those connections held: up to `limit` deliveries each now, the rest by a workflow. The row stays, for the documents that name
+   * it. It is written last: who records an attempt locks its document before it writes to the destination, and would be waited for in turn.
    * @returns the messages, committed; undefined where there is none
    */
   remove: (workspaceId: string, id: string, actor: AuditActor, limit: number): Promise<OutboxMessage[] | undefined> =>
@@ -192,20 +192,10 @@ export const createDestinations = (db: Database | Transaction) => ({
       })
       const { rows } = await trx.raw<{ rows: { id: string; name: string }[] }>(
         `
-        with unlinked as (
-          delete from connection_destinations
-          where destination_id = :id
-          returning connection_id
-        )
         delete from connections
-        using unlinked
-        where connections.id = unlinked.connection_id
-          and not exists (
-            select 1
-            from connection_destinations as others
-            where others.connection_id = connections.id
-              and others.destination_id <> :id
-          )
+        using connection_destinations
+        where connections.id = connection_id
+          and destination_id = :id
         returning connections.id, connections.name
         `,
         { id },

@@ -143,8 +143,8 @@ export const createRepositories = (db: Database | Transaction) => {
       }),
 
     /**
-     * Stops receipts: the links and certificates go, and the active connections that have no other repository with them. One that is
-     * inactive or still holds something stays: what was received before is for its activation to release, or its own deletion to
+     * Stops receipts: the links and certificates go, and the active connections that begin here with them. One that is inactive
+     * or still holds something stays: what was received before is for its activation to release, or its own deletion to
      * cancel. The row stays, for the documents that name it.
      * @returns false where there is none
      */
@@ -177,12 +177,6 @@ export const createRepositories = (db: Database | Transaction) => {
           using unlinked
           where connections.id = unlinked.connection_id
             and is_active
-            and not exists (
-              select 1
-              from connection_repositories as others
-              where others.connection_id = connections.id
-                and others.repository_id <> :id
-            )
             and not exists (
               select 1
               from deliveries

@@ -125,7 +125,8 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       path: '/destinations/:id',
       level: 'admin',
       audit: ['destination.deleted', 'connection.deleted'],
-      summary: 'Deletes a destination, its links, and the connections that led nowhere else; what was not delivered yet is cancelled',
+      summary:
+        'Deletes a destination and the connections that use it, whatever else they link; what was not delivered there yet is cancelled',
       params: idParams,
       response: 'none',
       status: 204,

@@ -117,7 +117,8 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/repositories/:id',
       level: 'admin',
       audit: ['repository.deleted', 'cert.deleted', 'connection.deleted'],
-      summary: 'Deletes a repository, its links, and the active connections that had no other; documents already received stay',
+      summary:
+        'Deletes a repository, its certificates and its active connections, whatever else they link; documents already received stay',
       params: idParams,
       response: 'none',
       status: 204,

@@ -1,8 +1,8 @@
 import type { Context, Middleware } from 'koa'
 import { Readable } from 'node:stream'
 import type { CaptureQueue } from '../capture/queue.ts'
-import type { ReplayableRequest } from '../capture/replay.ts'
 import type { Config } from '../config.ts'
+import type { RepeatableRequest } from '../db/captured-requests.ts'
 import { newId, timeOfId } from '../ids.ts'
 import { send } from './answer.ts'
 import { readRest } from './body.ts'
@@ -22,7 +22,7 @@ export interface Receiver {
    * Takes a captured request once more, as if it came in now; only its signature is judged as of then.
    * @returns the new request's id, once it has been answered and captured
    */
-  replay(request: ReplayableRequest): Promise<string>
+  replay(request: RepeatableRequest): Promise<string>
 }
 
 export const createReceiver = (deps: ReceiverDeps): Receiver => {
@@ -52,7 +52,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     return undefined
   }
 
-  const replay = async (request: ReplayableRequest): Promise<string> => {
+  const replay = async (request: RepeatableRequest): Promise<string> => {
     const exchange = createExchange(incomingAgain(request, captures, config.CAPTURE_REPLAY_TIMEOUT_MS), captures)
     let how: 'whole' | 'broken off' = 'broken off'
     await process(exchange, async (answer) => {
@@ -85,7 +85,7 @@ const incomingOf = (ctx: Context, captures: CaptureQueue): Incoming => {
   }
 }
 
-const incomingAgain = (request: ReplayableRequest, captures: CaptureQueue, timeoutMs: number): Incoming => {
+const incomingAgain = (request: RepeatableRequest, captures: CaptureQueue, timeoutMs: number): Incoming => {
   const id = newId()
   const deadline = Date.now() + timeoutMs
   return {

@@ -14,13 +14,20 @@ export class ClientGone extends Error {
 }
 
 /**
- * The body, piece by piece.
- * @throws Refusal where it is too large, at once where its length is announced; ClientGone where it breaks off or stalls
+ * The body, piece by piece: they throw a Refusal where it is too large, ClientGone where it breaks off or stalls.
+ * @throws Refusal at once where none is announced, or one that is too large
  */
-export async function* readBody(request: Incoming, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> {
-  const tooLarge = () => new Refusal('too_large', `a request may bring ${limits.RELAY_DOCUMENT_MAX_BYTES} bytes at most`)
-  if (Number(request.headers['content-length'] ?? 0) > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge()
+export const readBody = (request: Incoming, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> => {
+  // an older client may mean "until I hang up"
+  if (!announcesBody(request)) throw new Refusal('invalid_parameter', 'Content-Length is missing')
+  if (Number(request.headers['content-length'] ?? 0) > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge(limits)
+  return piecesOf(request, limits)
+}
 
+const tooLarge = ({ RELAY_DOCUMENT_MAX_BYTES: maxBytes }: BodyLimits) =>
+  new Refusal('too_large', `a request may bring ${maxBytes} bytes at most`)
+
+async function* piecesOf(request: Incoming, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> {
   // leaving early must not destroy the connection: a refusal is still to be sent on it
   const pieces = request.body.iterator({ destroyOnReturn: false })
   const nextPiece = createPatience(request, limits)
@@ -34,7 +41,7 @@ export async function* readBody(request: Incoming, limits: BodyLimits): AsyncGen
       }
       request.passing.add(piece)
       receivedBytes += piece.length
-      if (receivedBytes > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge()
+      if (receivedBytes > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge(limits)
       yield piece
     }
   } finally {

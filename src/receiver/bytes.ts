@@ -1,13 +1,7 @@
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+import { isUtf8 } from 'node:buffer'
 
 /** Text in bytes of which nobody says what they are: UTF-8 where they can be that, ISO-8859-1 otherwise. */
-export const decodeText = (bytes: Buffer): string => {
-  try {
-    return utf8.decode(bytes)
-  } catch {
-    return bytes.toString('latin1')
-  }
-}
+export const decodeText = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1')
 
 const percentEncoded = /%([0-9a-f]{2})/gi
 

@@ -1,10 +1,8 @@
-import { measure } from '../content/measure.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { ReceivedComponent } from '../db/planned-documents.ts'
 import { readBody } from './body.ts'
 import { decodeHeader, hasControlCharacter } from './bytes.ts'
 import type { Call, CommandDeps } from './call.ts'
-import { announcesBody } from './incoming.ts'
 import { boundaryOf, readParts, type Part } from './multipart.ts'
 import { formats, isCompId } from './parameters.ts'
 import { Refusal } from './refusal.ts'
@@ -92,14 +90,12 @@ const takeComponent = async (
 }
 
 const countBytes = async (body: AsyncIterable<Uint8Array>): Promise<number> => {
-  const { source, result } = measure(body)
-  for await (const piece of source) void piece
-  return result().sizeBytes
+  let sizeBytes = 0
+  for await (const piece of body) sizeBytes += piece.length
+  return sizeBytes
 }
 
 async function* componentOfBody({ command, request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
-  // an older client may mean "until I hang up"
-  if (!announcesBody(request)) throw new Refusal('invalid_parameter', 'Content-Length is missing')
   yield {
     docId: command.get('docId'),
     compId: command.get('compId'),

@@ -1,6 +1,6 @@
 import { pipeline, Readable, Transform } from 'node:stream'
 import type { PassingBody } from '../capture/body.ts'
-import { captureOf, clientGoneStatus, type RequestFacts, type ResponseFacts } from '../capture/capture.ts'
+import { captureOf, noAnswer, type RequestFacts, type ResponseFacts } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import type { Capture } from '../db/captures.ts'
 import { headersOf, type Answer } from './answer.ts'
@@ -102,11 +102,7 @@ export const createExchange = (
     },
 
     end: (write, how) => {
-      if (!given) {
-        const nothing = captures.passingBody()
-        nothing.end()
-        return write(request, { status: clientGoneStatus, headers: {}, body: nothing, at: new Date() })
-      }
+      if (!given) return write(request, noAnswer(captures.passingBody()))
       const { isCommitted, body } = given
       if (how === 'broken off') body.release()
       if (!isCommitted) return write(request, responseOf(given))

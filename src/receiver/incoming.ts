@@ -28,3 +28,9 @@ export const flatHeaders = (headers: IncomingHttpHeaders): Incoming['headers'] =
 /** Node takes a request that announces no body for one without. */
 export const announcesBody = ({ headers }: Pick<Incoming, 'headers'>): boolean =>
   headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+
+// shorter than this, reading the body is cheaper than asking the database first whether it is wanted
+const longBytes = 256 * 1024
+
+/** One that comes in chunks may be of any length. */
+export const mayBeLong = ({ headers }: Pick<Incoming, 'headers'>): boolean => !(Number(headers['content-length']) <= longBytes)

@@ -84,7 +84,7 @@ export const createProcess = ({ db, sources, receipts, contents, launch, config,
     const workspace = await workspaces.find(userSlug, workspaceSlug)
     if (!workspace) throw unknownRepository()
     const { settings } = await workspaces.findSettings(workspace.id)
-    const repositories = (await sources.list(userSlug, workspaceSlug)) ?? []
+    const repositories = await sources.list(userSlug, workspaceSlug)
     return { repositories, receiverAllowedCidrs: workspaceSettings(settings).receiverAllowedCidrs }
   }
 

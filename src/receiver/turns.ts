@@ -13,7 +13,7 @@ export const createTurns = (timeoutMs: number) => {
     const mine = Promise.all([before, new Promise<void>((resolve) => (end = resolve))])
     last.set(name, mine)
     try {
-      if (before && (await Promise.race([before, delay(timeoutMs, 'late')])) === 'late') return undefined
+      if (before && (await Promise.race([before, delay(timeoutMs, 'late', { ref: false })])) === 'late') return undefined
       return { done: await work() }
     } finally {
       end()

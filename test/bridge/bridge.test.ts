@@ -293,6 +293,18 @@ describe('a remote function call', () => {
       expect(kept).not.toContain(secret)
   })
 
+  it('is captured wherever below the bridge it goes: a namespace that was not encoded, say', async () => {
+    const bridge = await startBridge()
+    for (const functionName of ['/ACME/PING', 'RFC_PING/', '']) {
+      expect(await bridge.call(functionName)).toMatchObject({ status: 404, code: 'not_found' })
+    }
+    expect(await bridge.captured()).toMatchObject([
+      { uri: `/bridge/${bridge.name}/rfc//ACME/PING`, status_code: 404, request_body_truncated: false },
+      { uri: `/bridge/${bridge.name}/rfc/RFC_PING/`, status_code: 404 },
+      { uri: `/bridge/${bridge.name}/rfc/`, status_code: 404 },
+    ])
+  })
+
   it('is captured where its body is too large, announced or not', async () => {
     const bridge = await startBridge()
     const before = system.calls.length

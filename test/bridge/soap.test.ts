@@ -63,6 +63,11 @@ describe('an answer in SOAP', () => {
     })
   })
 
+  test('gives the character for a reference to it, whichever way it is written', () => {
+    const xml = answerOf('<F.Response><A>Gr&#xFC;&#223;e&#13;&#xA;&#x1F600;</A><B>&amp;#65;&amp;lt;</B></F.Response>')
+    expect(readRfcAnswer(xml, { tables: {} })).toMatchObject({ exports: { A: 'Grüße\r\n😀', B: '&#65;&lt;' } })
+  })
+
   test.each([
     [
       'a fault that names an exception',

@@ -72,6 +72,7 @@ describe('a JSON body', () => {
       null,
     ]
     for (const type of types) expect([type, redactText('{"token":"canary"}', type)]).toEqual([type, '{"token":"[REDACTED]"}'])
+    expect(redactText('\uFEFF\r\n\t {"token":"canary"}', null)).toBe('\uFEFF\r\n\t {"token":"[REDACTED]"}')
   })
 
   it('that is none is not kept where its type says it is one', () => {

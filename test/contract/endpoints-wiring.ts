@@ -77,7 +77,7 @@ const destinations: Row[] = [
   [
     '4.2 DELETE also removes the connections that use the destination, and leaves documents delivered',
     async ({ acme }) => {
-      const { repoId, repositoryId, destinations: ids, connectionId } = await acme.wire(['taken'])
+      const { repoId, repositoryId, destinations: ids, connectionId } = await acme.wire(['taken', 'taken'])
       const documentId = await acme.document(repoId, 'delivered')
       await acme.call('DELETE', `/destinations/${ids[0]}`)
       expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)

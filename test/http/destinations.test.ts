@@ -110,17 +110,22 @@ test('of many simultaneous merges none loses the keys of another', async () => {
   expect(json.data.attributes.config).toEqual({ bucket: 'b', region: 'r', prefix: 'p' })
 })
 
-test('deleting takes the links, the connections that led nowhere else, and cancels what was not delivered', async () => {
+test('deleting takes the connections that lead there, and cancels what was not delivered', async () => {
   const { repositoryId, destinationId, connectionId } = await wire(acme, 'D2')
-  const spared = await create('Spared')
+  const second = await create('Second')
   const both = await acme.call('POST', '/connections', {
     name: 'Both',
     repository_ids: [repositoryId],
-    destination_ids: [destinationId, spared],
+    destination_ids: [destinationId, second],
   })
   const row = { workspaceId: acme.id, repositoryId, repoId: 'D2' }
   const delivery = { destinationId, connectionId }
   const pending = await insertDocument(database.db, { ...row, deliveries: [{ ...delivery, status: 'retrying' }], status: 'retrying' })
+  const held = await insertDocument(database.db, {
+    ...row,
+    deliveries: [{ destinationId: second, connectionId: both.json.data.id, status: 'held' }],
+    status: 'pending',
+  })
   const done = await insertDocument(database.db, { ...row, deliveries: [{ ...delivery, status: 'delivered' }], status: 'delivered' })
 
   const deleted = await acme.call('DELETE', `/destinations/${destinationId}`)
@@ -128,14 +133,15 @@ test('deleting takes the links, the connections that led nowhere else, and cance
   expect((await acme.call('GET', `/destinations/${destinationId}`)).status).toBe(404)
   expect((await acme.call('DELETE', `/destinations/${destinationId}`)).status).toBe(404)
   expect((await acme.call('GET', `/connections/${connectionId}`)).status).toBe(404)
-  const { json } = await acme.call('GET', `/connections/${both.json.data.id}`)
-  expect(json.data.destinations.map(({ id }: { id: string }) => id)).toEqual([spared])
+  expect((await acme.call('GET', `/connections/${both.json.data.id}`)).status).toBe(404)
+  expect((await acme.call('GET', `/destinations/${second}`)).json.data.attributes.connections).toEqual([])
 
   const statusOf = async (id: string) => (await acme.call('GET', `/documents/${id}`)).json.data.attributes
   expect(await statusOf(pending)).toMatchObject({
     status: 'failed',
     deliveries: [{ status: 'cancelled', destination_name: 'Bucket of D2' }],
   })
+  expect(await statusOf(held)).toMatchObject({ status: 'failed', deliveries: [{ status: 'cancelled', destination_name: 'Second' }] })
   expect(await statusOf(done)).toMatchObject({ status: 'delivered', deliveries: [{ status: 'delivered' }] })
 })
 

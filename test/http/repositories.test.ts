@@ -95,14 +95,14 @@ test('a duplicate repo_id is a conflict until the first one is deleted', async (
   expect((await again()).status).toBe(201)
 })
 
-test('deleting spares connections that have another repository, and inactive ones', async () => {
-  const kept = await wire(acme, 'G1')
-  const inactive = await wire(acme, 'G2', false)
-  await acme.call('PATCH', `/connections/${kept.connectionId}`, { repository_ids: [kept.repositoryId, inactive.repositoryId] })
-  expect((await acme.call('DELETE', `/repositories/${inactive.repositoryId}`)).status).toBe(204)
-  const repositoriesOf = async (id: string) => (await acme.call('GET', `/connections/${id}`)).json.data.repositories
-  expect(await repositoriesOf(kept.connectionId)).toEqual([{ id: kept.repositoryId, repo_id: 'G1', description: 'Repository G1' }])
-  expect(await repositoriesOf(inactive.connectionId)).toEqual([])
+test('deleting takes the active connections along, those too that have another repository, and spares inactive ones', async () => {
+  const first = await wire(acme, 'G1')
+  const second = await wire(acme, 'G2', false)
+  await acme.call('PATCH', `/connections/${first.connectionId}`, { repository_ids: [first.repositoryId, second.repositoryId] })
+  expect((await acme.call('DELETE', `/repositories/${second.repositoryId}`)).status).toBe(204)
+  expect((await acme.call('GET', `/connections/${first.connectionId}`)).status).toBe(404)
+  expect((await acme.call('GET', `/repositories/${first.repositoryId}`)).json.data.attributes.connections).toEqual([])
+  expect((await acme.call('GET', `/connections/${second.connectionId}`)).json.data.repositories).toEqual([])
 })
 
 test('a repository of another workspace is answered like one that does not exist', async () => {

@@ -125,6 +125,13 @@ describe('a body', () => {
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: invalid_parameter: Content-Length is missing/s)
   })
 
+  it('must say so where it is appended, too: 200 would promise bytes that nobody has read', async () => {
+    await workspace.source.create('LENGTHLESS', 'x')
+    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    await send(`PUT ${workspace.path}?append&pVersion=0045&contRep=Z1&docId=LENGTHLESS&compId=data HTTP/1.0\r\n\r\n`)
+    expect(await untilClosed()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: invalid_parameter: Content-Length is missing/s)
+  })
+
   it('that ends before its Content-Length leaves nothing', async () => {
     const { send, socket } = await openSocket(scene.receiver.port)
     await send(head('SHORT', 'Content-Length: 1000000'))

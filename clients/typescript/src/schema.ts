@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Deletes a destination, its links, and the connections that led nowhere else; what was not delivered yet is cancelled
+         * Deletes a destination and the connections that use it, whatever else they link; what was not delivered there yet is cancelled
          * @description Needs a key of level `admin`. A success is in the audit log as `destination.deleted` or `connection.deleted`.
          */
         delete: operations["deleteDestination"];
@@ -468,7 +468,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Deletes a repository, its links, and the active connections that had no other; documents already received stay
+         * Deletes a repository, its certificates and its active connections, whatever else they link; documents already received stay
          * @description Needs a key of level `admin`. A success is in the audit log as `repository.deleted` or `cert.deleted` or `connection.deleted`.
          */
         delete: operations["deleteRepository"];

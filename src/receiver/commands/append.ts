@@ -1,4 +1,3 @@
-import type { UnownedContent } from '../../content/store.ts'
 import type { Answer } from '../answer.ts'
 import { findComponent, findDocument } from '../archived.ts'
 import { readBody } from '../body.ts'
@@ -22,31 +21,31 @@ const locked = () => new Refusal('document_locked', 'somebody else is changing t
 
 const appendNow = async (call: Call, answer: Answer, deps: CommandDeps): Promise<void> => {
   const { source, command, request } = call
-  const { compId, ...component } = findComponent(await findDocument(call, deps), command.get('compId'))
-  const stored = findStored({ compId, ...component }, deps.contents)
+  const { receivedAt } = request
+  const component = findComponent(await findDocument(call, deps), command.get('compId'))
+  const stored = findStored(component, deps.contents)
   // what is there counts, too
   const left = Math.max(deps.limits.RELAY_DOCUMENT_MAX_BYTES - component.sizeBytes, 0)
   const added = readBody(request, { ...deps.limits, RELAY_DOCUMENT_MAX_BYTES: left })
 
   const content = await deps.contents.writeTo.write(source.workspace.id, oneAfterTheOther(stored.store.read(stored.content), added))
-  await orDiscard(content, async () => {
-    const docId = command.get('docId')
-    const { receivedAt } = request
-    const captured = call.captured(answer)
-    const appended = await deps.appends.append({ source, docId, compId, basedOn: stored.content.id, content, receivedAt, captured })
-    if (appended === 'changed') throw locked()
-  })
-}
-
-async function* oneAfterTheOther(...sources: AsyncIterable<Uint8Array>[]): AsyncGenerator<Uint8Array, void, undefined> {
-  for (const source of sources) yield* source
-}
-
-const orDiscard = async (content: UnownedContent, commit: () => Promise<void>): Promise<void> => {
   try {
-    await commit()
+    const appended = await deps.appends.append({
+      source,
+      docId: command.get('docId'),
+      compId: component.compId,
+      basedOn: stored.content.id,
+      content,
+      receivedAt,
+      captured: call.captured(answer),
+    })
+    if (appended === 'changed') throw locked()
   } catch (thrown) {
     await content.discard()
     throw thrown
   }
+}
+
+async function* oneAfterTheOther(...sources: AsyncIterable<Uint8Array>[]): AsyncGenerator<Uint8Array, void, undefined> {
+  for (const source of sources) yield* source
 }

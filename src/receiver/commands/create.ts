@@ -1,7 +1,7 @@
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../call.ts'
 import { withComponents } from '../components.ts'
-import type { Incoming } from '../incoming.ts'
+import { mayBeLong } from '../incoming.ts'
 import { metadataOf } from '../metadata.ts'
 import { Refusal } from '../refusal.ts'
 
@@ -13,7 +13,7 @@ export const create: CommandHandler = async (call, deps): Promise<Answer> => {
   const metadata = metadataOf(request)
   const exists = () => new Refusal('document_exists', 'there is such a document already')
   // spares a twin a long body; who wins is decided by the database at the end
-  if (isLong(request) && (await deps.archiveDocuments.exists(source.repository.id, docId))) throw exists()
+  if (mayBeLong(request) && (await deps.archiveDocuments.exists(source.repository.id, docId))) throw exists()
 
   const store = source.wires.length > 0 ? deps.contents.writeTo : undefined
   const created: Answer = { status: 201, reason: 'created', headers: {}, body: '' }
@@ -33,8 +33,3 @@ export const create: CommandHandler = async (call, deps): Promise<Answer> => {
   })
   return created
 }
-
-// shorter than this, reading the body is cheaper than asking the database first
-const longBytes = 256 * 1024
-
-const isLong = ({ headers }: Incoming) => !(Number(headers['content-length']) <= longBytes)

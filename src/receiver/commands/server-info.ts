@@ -1,10 +1,11 @@
+import type { Source } from '../../db/sources.ts'
 import { plainText, type Answer } from '../answer.ts'
 import { dateOf, timeOf } from '../archived.ts'
 import { escapeHtml, page } from '../html.ts'
 import { asLine } from '../lines.ts'
 
 export interface ServerInfo {
-  repositories: { repoId: string; name: string; status: 'active' | 'inactive'; signatureVerification?: boolean }[]
+  repositories: Source['repository'][]
   pVersion: string
   asHtml: boolean
   now: Date
@@ -32,7 +33,7 @@ export const serverInfo = ({ repositories, pVersion, asHtml, now }: ServerInfo):
       contRep: repoId,
       contRepDescription: name,
       contRepStatus: status === 'active' ? 'running' : 'stopped',
-      contRepStatusDescription: signatureVerification === undefined ? '' : signatureVerification ? signed : unsigned,
+      contRepStatusDescription: signatureVerification ? signed : unsigned,
       pVersion,
     })),
   ]
