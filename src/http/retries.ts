@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Database } from '../db/database.ts'
 import { createDocuments } from '../db/documents.ts'
+import type { RetryMessage } from '../db/outbox.ts'
 import type { Workflow } from '../db/planned-documents.ts'
 import { createRetries, type Unretried } from '../db/retries.ts'
 import { AppError } from '../errors.ts'
@@ -35,10 +36,15 @@ const refusals: Record<Unretried['status'], string> = {
 export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): Endpoint[] => {
   const retries = createRetries(db, config)
   const documents = createDocuments(db)
-  const show = async (workspaceId: string, id: string) => {
-    const found = await documents.find(workspaceId, id)
-    if (!found) throw notFound()
-    return { data: presentDocument(found) }
+  /** Reads the document before anybody is told: what is retried is shown as such, however quickly it is delivered. */
+  const showAndLaunch = async (workspaceId: string, id: string, messages: RetryMessage[]) => {
+    try {
+      const found = await documents.find(workspaceId, id)
+      if (!found) throw notFound()
+      return { data: presentDocument(found) }
+    } finally {
+      launch(messages)
+    }
   }
 
   return [
@@ -56,8 +62,7 @@ export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): E
         const retried = await retries.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
         if (retried === 'unknown') throw notFound()
         if (retried.messages.length === 0) throw new AppError('conflict', 'This document has no failed delivery that could be retried.')
-        launch(retried.messages)
-        return show(workspaceId, id)
+        return showAndLaunch(workspaceId, id, retried.messages)
       },
     }),
 
@@ -82,8 +87,7 @@ export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): E
         }
         if (retried === 'unknown') throw notFound()
         if ('status' in retried) throw new AppError('conflict', refusals[retried.status])
-        launch(retried.messages)
-        return show(workspaceId, id)
+        return showAndLaunch(workspaceId, id, retried.messages)
       },
     }),
   ]

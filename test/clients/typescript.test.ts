@@ -73,6 +73,13 @@ test('an answer that is not ours is an error, too', async () => {
   await expect(unwrap(relay.GET('/settings'))).rejects.toMatchObject({ status: 502, code: 'unknown', retryAfterSeconds: 7 })
 })
 
+test('a date in Retry-After, as a proxy may say it, is no number of seconds', async () => {
+  const headers = { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }
+  const fetch = () => Promise.resolve(new Response('', { status: 503, headers }))
+  const relay = createClient({ baseUrl: api.url, workspace: 'acme/prod', apiKey: 'x', fetch })
+  await expect(unwrap(relay.GET('/settings'))).rejects.toMatchObject({ status: 503, retryAfterSeconds: undefined })
+})
+
 test('the example of the README runs', async () => {
   const example = await readFile(join(client, 'example.ts'), 'utf8')
   const readme = await readFile(join(client, 'README.md'), 'utf8')

@@ -1,6 +1,7 @@
+import { openDatabase } from '../../src/db/database.ts'
 import { createOutbox, type OutboxMessage, type RetryMessage } from '../../src/db/outbox.ts'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
@@ -82,6 +83,29 @@ describe('retrying a document', () => {
     expect(launched).toEqual([expect.objectContaining({ kind: 'retry', documentId: id, requestId: expect.any(String) })])
     expect(launched).toEqual([expect.objectContaining({ destination: { id: secondDestinationId, name: 'Second', connector: 'objstore' } })])
     expect(await waiting()).toEqual(launched)
+  })
+
+  test.each([
+    ['of a document', (id: string) => `/documents/${id}/retry`],
+    ['of a delivery', (id: string) => `/documents/${id}/deliveries/${wired.destinationId}/retry`],
+  ])('%s answers retrying, however quickly the delivery is made', async (_, pathOf) => {
+    // statements on one connection take turns: what launching brings comes before whatever is asked after it
+    const db = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1 }, 'one connection')
+    const delivered: Promise<unknown>[] = []
+    const launch = ([message]: OutboxMessage[]) => {
+      const { documentId } = message as RetryMessage
+      delivered.push(Promise.resolve(db('deliveries').where({ document_id: documentId }).update({ status: 'delivered' })))
+    }
+    const quick = await startApi(db, { temporal: { launch } })
+    try {
+      const id = await insert('failed')
+      const { status, json } = await quick.call('POST', acme.path + pathOf(id), { key: acme.keys.admin })
+      expect({ status, state: json.data.attributes.status }).toEqual({ status: 200, state: 'retrying' })
+      expect(await Promise.all(delivered)).toEqual([1])
+    } finally {
+      await quick.stop()
+      await db.destroy()
+    }
   })
 
   test('goes by the settings of this moment', async () => {

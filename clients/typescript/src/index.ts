@@ -49,8 +49,9 @@ export class RelayError extends Error {
     this.code = code ?? 'unknown'
     this.requestId = requestId ?? response.headers.get('x-relay-request-id') ?? undefined
     this.details = details ?? []
-    const retryAfter = response.headers.get('retry-after')
-    this.retryAfterSeconds = retryAfter === null ? undefined : Number(retryAfter)
+    const retryAfter = response.headers.get('retry-after') ?? ''
+    // the API says seconds; a proxy in between may say a date
+    this.retryAfterSeconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
   }
 }
 
