@@ -30,7 +30,8 @@ export interface BridgeDeps {
   log: Log
 }
 
-const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/rfc\/([^/]+))?$/
+const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/(.*))?$/
+const callPath = /^rfc\/([^/]+)$/
 const level = 'member'
 
 // in whatever case: ABAP knows none
@@ -49,8 +50,9 @@ const callBody = z.strictObject({
 export const createBridge = (deps: BridgeDeps): Middleware => {
   const errors = answerErrors(deps.log)
   return async (context, next) => {
-    const [, userSlug, workspaceSlug, named] = ownPath.exec(context.path) ?? []
+    const [, userSlug, workspaceSlug, rest = ''] = ownPath.exec(context.path) ?? []
     if (userSlug === undefined || workspaceSlug === undefined) return next()
+    const [, named] = callPath.exec(rest) ?? []
     const exchange = createExchange(context, { userSlug, workspaceSlug }, deps.captures)
     await errors(context, async () => {
       // before anything is refused: what was refused is captured with its body

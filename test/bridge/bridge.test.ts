@@ -293,6 +293,18 @@ describe('a remote function call', () => {
       expect(kept).not.toContain(secret)
   })
 
+  it('is captured where its address leads to no function', async () => {
+    const bridge = await startBridge()
+    const paths = ['', '/', '/rfc', '/rfc/', '/rfc/ACME/PING', '/soap/RFC_PING']
+    for (const path of paths) {
+      const response = await fetch(`${bridge.base}/bridge/${bridge.name}${path}`, { method: 'POST', body: '{}' })
+      expect([path, response.status]).toEqual([path, 404])
+    }
+    expect((await bridge.captured()).map(({ uri, status_code }) => [uri, status_code])).toEqual(
+      paths.map((path) => [`/bridge/${bridge.name}${path}`, 404]),
+    )
+  })
+
   it('is captured where its body is too large, announced or not', async () => {
     const bridge = await startBridge()
     const before = system.calls.length
