@@ -201,6 +201,20 @@ it('a terminated delivery has failed in API and UI, and its retry is delivered',
   })
 })
 
+it('of what a deleted destination was to get, API and UI say the same', async () => {
+  answerWith(403)
+  await relay.run(async ({ wire }) => {
+    const { receive, call, destinations } = await wire([{ name: 'web', config: { url: web.origin } }])
+    const document = await receive()
+    await untilAllSay(document, 'web', 'failed')
+    expect((await call('DELETE', `/destinations/${destinations['web']}`)).status).toBe(204)
+    await untilIs('the delivery in the API', 'cancelled', async () => (await document.deliveries())['web']!.status)
+    await untilIs('the delivery in the UI', 'cancelled', () => relayStatus(document, 'web'))
+    await untilIs('the document', 'FAILED', async () => (await document.handle().describe()).status.name)
+    expect([await document.status(), await relayStatus(document)]).toEqual(['failed', 'failed'])
+  })
+})
+
 it('one command retries everything that waits at a destination', async () => {
   answerWith(403)
   await relay.run(async ({ wire }) => {
