@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { createKeyRing, credentialsOf } from '../src/security/seal.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { testConfig } from './support/factories.ts'
+import { createWiring, testConfig } from './support/factories.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
@@ -50,6 +51,36 @@ describe('relay on the command line', () => {
     expect(await json(['key', 'list'])).toEqual(listed)
     expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
     expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
+  })
+
+  it('rotates sealing keys, and ends with 1 where no key opens some credentials, naming whose they are', async () => {
+    const keyOf = (id: string, fill: number) => `${id}:${Buffer.alloc(32, fill).toString('base64')}`
+    const [older, newer, lost] = [keyOf('2025', 1), keyOf('2026', 2), keyOf('2024', 3)]
+    const { workspaceId, destinations } = await createWiring(database.db, [{ name: 'archive' }])
+    const id = destinations['archive']!
+    const owner = credentialsOf(workspaceId, id)
+    const sealUnder = (key: string) =>
+      database
+        .db('destinations')
+        .where({ id })
+        .update({ credentials_sealed: createKeyRing([key]).seal({ password: 'canary' }, owner) })
+    const rotate = (...more: string[]) =>
+      relay(['keys', 'rotate', ...more], { DATABASE_URL: database.url, RELAY_SECRET_KEYS: `${newer},${older}` })
+
+    await sealUnder(older)
+    const first = await rotate('--json')
+    expect({ ...first, stdout: JSON.parse(first.stdout) }).toEqual({ status: 0, stdout: { resealed: 1, unreadable: [] }, stderr: '' })
+    const { credentials_sealed } = await database.db('destinations').where({ id }).first('credentials_sealed')
+    expect(createKeyRing([newer]).open(credentials_sealed, owner)).toEqual({ password: 'canary' })
+    expect(await rotate()).toEqual({ status: 0, stdout: 'Sealed anew under key 2026: 0.\n', stderr: '' })
+
+    await sealUnder(lost)
+    const ended = await rotate('--json')
+    expect({ ...ended, stdout: JSON.parse(ended.stdout) }).toEqual({
+      status: 1,
+      stdout: { resealed: 0, unreadable: [id] },
+      stderr: `No key of RELAY_SECRET_KEYS opens the credentials of these destinations, save them again: ${id}\n`,
+    })
   })
 
   it('prints the description of the API, for which it needs nothing', async () => {

@@ -51,7 +51,9 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
     // straight from pending to delivered is said by "completed": an event less for every document
     if (overall() === published || (published === 'pending' && overall() !== 'failed' && overall() !== 'retrying')) return
     published = overall()
-    if (input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value: published }])
+    // the API calls it failed where nothing was delivered, and nothing ever will be
+    const value = published === 'cancelled' ? 'failed' : published
+    if (input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value }])
   }
   setHandler(statusQuery, () => [...states.values()])
   setHandler(settledSignal, settle)

@@ -70,10 +70,17 @@ const waiting = async (credentials: object = {}, limits: object = {}, find = fin
 describe('an attempt', () => {
   it('delivers, and is recorded', async () => {
     const { attempt, delivery, attempts } = await waiting()
+    target.answerWith((_, response) => setTimeout(() => response.end('taken'), 250))
+    const began = Date.now()
     expect(await attempt()).toEqual({ status: 'delivered' })
+    const tookMs = Date.now() - began
     expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
     expect(await delivery()).toMatchObject({ status: 'delivered', attempts: 1 })
-    expect(await attempts()).toMatchObject([{ number: 1, outcome: 'delivered', bytes_sent: 5 }])
+    expect(await attempts()).toMatchObject([{ number: 1, outcome: 'delivered', bytes_sent: 5, answer: { status: 200, body: 'taken' } }])
+    const [{ started_at, duration_ms }] = await attempts()
+    expect(started_at.getTime()).toBeGreaterThanOrEqual(began)
+    expect(duration_ms).toBeGreaterThanOrEqual(249)
+    expect(duration_ms).toBeLessThanOrEqual(tookMs)
   })
 
   it('run a second time, delivers nothing a second time', async () => {
@@ -264,6 +271,15 @@ describe('an attempt at a busy destination', () => {
     answer()
     expect(await first).toEqual({ status: 'delivered' })
     expect(await attempt({ waits: 1 })).toEqual({ status: 'delivered' })
+  })
+
+  it('waits as well where its destination takes so many a minute, by its own config', async () => {
+    const { attempt, attempts } = await waiting({}, { max_deliveries_per_minute: 1 })
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    // else it would be told that this is delivered
+    expect(await attempt()).toEqual({ status: 'waiting', inMs: expect.any(Number) })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await attempts()).toHaveLength(1)
   })
 
   it('goes on at once where it takes the place of a run that was cut off', async () => {

@@ -15,6 +15,7 @@ import { createLog } from '../../src/log.ts'
 import { openAuthenticator } from '../../src/http/authenticator.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
+import { tablesWith } from '../support/canary.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { exception, fault, result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
@@ -46,6 +47,8 @@ beforeAll(async () => {
     Z_LOGIN: () => ({ contentType: 'text/html', body: '<html>Please log on</html>' }),
     ARCHIV_CONNECTION_INSERT: (called) =>
       called['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', called, ''),
+    Z_SECRET: (called) =>
+      result('Z_SECRET', called, '<API_TOKEN>canary-answer</API_TOKEN><LOGON><PASSWORD>canary-answer</PASSWORD></LOGON>'),
     Z_BROKEN: () => fault('Deserialization of canary-rfc failed'),
   })
 })
@@ -65,6 +68,7 @@ const allowed = [
   'Z_SLOW',
   'Z_LARGE',
   'Z_LOGIN',
+  'Z_SECRET',
   'Z_BROKEN',
 ]
 let workspaces = 0
@@ -270,9 +274,11 @@ describe('a remote function call', () => {
     await bridge.call('Z_FORBIDDEN', { imports: { PASSWORD: 'canary-password' } })
     await bridge.call('RFC_PING', '{"PASSWORD": "canary-broken', { key: 'relay_no' })
     await bridge.call('RFC_PING', {}, { method: 'GET' })
+    const { json } = await bridge.call('Z_SECRET')
+    expect(json).toEqual({ exports: { API_TOKEN: 'canary-answer', LOGON: { PASSWORD: 'canary-answer' } }, tables: {} })
 
     const captured = await bridge.captured()
-    expect(captured.map(({ status_code }) => status_code)).toEqual([200, 403, 401, 405])
+    expect(captured.map(({ status_code }) => status_code)).toEqual([200, 403, 401, 405, 200])
     expect(captured[0]).toMatchObject({
       id: called.headers.get('x-relay-request-id'),
       channel: 'bridge',
@@ -287,10 +293,21 @@ describe('a remote function call', () => {
       { imports: { cv_count: 1, api_token: '[REDACTED]' } },
       { exports: { CV_COUNT: '2' }, tables: {} },
     ])
-    const everything = [...captured, ...(await database.db('captured_bodies').where({ workspace_id: bridge.id }))]
-    const kept = JSON.stringify(everything.map((row) => ({ ...row, data: row.data?.toString() })))
-    for (const secret of ['canary-token', 'canary-password', 'canary-broken', 'canary-rfc', 'Bearer relay_'])
-      expect(kept).not.toContain(secret)
+    // of whatever was called so far: none of what was sent, answered or signed in with
+    for (const secret of ['canary', 'Bearer relay_']) expect([secret, await tablesWith(database.db, secret)]).toEqual([secret, []])
+    expect(bridge.log.join('')).not.toContain('canary')
+  })
+
+  it('is captured where its address leads to no function', async () => {
+    const bridge = await startBridge()
+    const paths = ['', '/', '/rfc', '/rfc/', '/rfc/ACME/PING', '/soap/RFC_PING']
+    for (const path of paths) {
+      const response = await fetch(`${bridge.base}/bridge/${bridge.name}${path}`, { method: 'POST', body: '{}' })
+      expect([path, response.status]).toEqual([path, 404])
+    }
+    expect((await bridge.captured()).map(({ uri, status_code }) => [uri, status_code])).toEqual(
+      paths.map((path) => [`/bridge/${bridge.name}${path}`, 404]),
+    )
   })
 
   it('is captured wherever below the bridge it goes: a namespace that was not encoded, say', async () => {

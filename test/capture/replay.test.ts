@@ -52,6 +52,9 @@ describe('a replay', () => {
     await forget(workspace, 'D1')
     // a large body follows its document
     await until('the body', async () => (await workspace.bodyOf(idOf(first), 'request')).status === 200)
+    // as if it had come from elsewhere
+    const request = { id: idOf(first) }
+    await scene.db('captured_requests').where(request).update({ source_ip: '192.0.2.77' })
     const again = await replay(workspace, idOf(first))
     expect(again).toMatchObject({ status_code: 201, replay_of: idOf(first), channel: 'receiver', http_method: 'PUT', uri: workspace.path })
     const was = await workspace.captureOf(first)

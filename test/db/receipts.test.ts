@@ -104,6 +104,19 @@ describe('a received document', () => {
     ])
   })
 
+  it('is relayed with its index and its note, but by a connection that filters them out', async () => {
+    const { db } = database
+    const wiring = await createWiring(db, [{ name: 'everything' }, { name: 'data only' }])
+    const settings = JSON.stringify({ filter: { comp_ids: ['data'] } })
+    await db('connections').where({ id: wiring.connections['data only'] }).update({ settings })
+    const { messages } = await createReceipts(db, config).receive(await receiptOf(wiring, { data: 'a', descr: 'b', note: 'c' }))
+    const names = messages.map((message) =>
+      message.kind === 'document' ? [message.compId, message.destinations.map(({ name }) => name)] : [],
+    )
+    expect(Object.fromEntries(names)).toEqual({ data: ['everything', 'data only'], descr: ['everything'], note: ['everything'] })
+    expect(await db('deliveries').where({ destination_id: wiring.destinations['data only'] })).toHaveLength(1)
+  })
+
   it('leaves nothing where its transaction fails', async () => {
     const { db } = database
     const wiring = await createWiring(db, [{ name: 'archive' }])

@@ -128,6 +128,59 @@ it('API and UI say the same at every step of a document that fails, is retried, 
   })
 })
 
+it('a delivery that needs a hand says whose it is, what happened and what to do, and the filters of the docs find it', async () => {
+  answerWith(403)
+  await relay.run(async ({ wire }) => {
+    const { receive, workspaceSlug, destinations } = await wire([{ name: 'web', config: { url: web.origin } }])
+    const document = await receive('hello', 'DOC1')
+    await untilAllSay(document, 'web', 'failed')
+    const [whole, delivery] = await Promise.all([document.handle().describe(), document.handle('web').describe()])
+    expect([whole.workflowId, delivery.workflowId]).toEqual([`document/${document.id}`, `document/${document.id}/${destinations['web']}`])
+    expect(await whole.staticSummary()).toBe('Z1/DOC1/data to web')
+    expect(await delivery.staticSummary()).toBe('Z1/DOC1/data to web (webhook)')
+
+    const workspace = `acme/${workspaceSlug}`
+    const common = { RelayWorkspace: workspace, RelayRepository: 'Z1', RelayDocument: document.id, RelayStatus: 'failed' }
+    const attributesOf = ({ typedSearchAttributes }: typeof whole) =>
+      Object.fromEntries(Object.values(searchAttributes).map((key) => [key.name, typedSearchAttributes.get(key)]))
+    expect(attributesOf(whole)).toEqual(common)
+    expect(attributesOf(delivery)).toEqual({ ...common, RelayDestination: destinations['web'], RelayConnector: 'webhook' })
+
+    const detailsOf = async (name?: string) =>
+      (await document.handle(name).query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
+    expect(await detailsOf('web')).toMatch(/^\*\*failed\*\*: .*403.*\. What to do: correct destination web, then retry the document$/)
+    expect(await detailsOf()).toMatch(/^- web: \*\*failed\*\*: .*403/)
+
+    const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+    const filters = Object.fromEntries([...page.matchAll(/^\| (.+) \| ``(.+)`` \|$/gm)].map(([, what, filter]) => [what!, filter!]))
+    const found: Record<string, string[]> = {}
+    for (const [what, filter] of Object.entries(filters)) {
+      const query = filter
+        .replace(/(?<=RelayWorkspace = ')[^']*/, workspace)
+        .replace(/(?<=RelayDestination = ')[^']*/, destinations['web']!)
+        .replace(/(?<=RelayDocument = ')[^']*/, document.id)
+        .replace(/(?<=RelayConnector = ')[^']*/, 'webhook')
+      const ids: string[] = []
+      for await (const { workflowId } of env.client.workflow.list({ query })) ids.push(workflowId)
+      found[what] = ids.filter((id) => id.startsWith(whole.workflowId)).toSorted()
+    }
+    const both = [whole.workflowId, delivery.workflowId]
+    expect(found).toEqual({
+      'what needs a hand': [delivery.workflowId],
+      'what is being retried': [],
+      'everything of one workspace': both,
+      'everything towards one destination': [delivery.workflowId],
+      'one kind of target': [delivery.workflowId],
+      'everything but the chores': both,
+      'releases and cancellations at work': [],
+      'documents that need a hand': [whole.workflowId],
+      'what nobody retried in time': [],
+      'bulk retries at work': [],
+      'all of one document': both,
+    })
+  })
+})
+
 // the server that skips time tells no parent of such an end
 it('a terminated delivery has failed in API and UI, and its retry is delivered', async () => {
   await relay.run(async ({ wire }) => {
@@ -145,6 +198,20 @@ it('a terminated delivery has failed in API and UI, and its retry is delivered',
     expect((await document.retry()).status).toBe(200)
     await untilIs('the API', 'delivered', document.status)
     await untilIs('the delivery in the UI', 'delivered', () => relayStatus(document, 'web'))
+  })
+})
+
+it('of what a deleted destination was to get, API and UI say the same', async () => {
+  answerWith(403)
+  await relay.run(async ({ wire }) => {
+    const { receive, call, destinations } = await wire([{ name: 'web', config: { url: web.origin } }])
+    const document = await receive()
+    await untilAllSay(document, 'web', 'failed')
+    expect((await call('DELETE', `/destinations/${destinations['web']}`)).status).toBe(204)
+    await untilIs('the delivery in the API', 'cancelled', async () => (await document.deliveries())['web']!.status)
+    await untilIs('the delivery in the UI', 'cancelled', () => relayStatus(document, 'web'))
+    await untilIs('the document', 'FAILED', async () => (await document.handle().describe()).status.name)
+    expect([await document.status(), await relayStatus(document)]).toEqual(['failed', 'failed'])
   })
 })
 

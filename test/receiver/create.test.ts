@@ -118,6 +118,17 @@ describe('create by POST', () => {
     expect((await workspace.source.createParts('NOTHING', [])).status).toBe(403)
   })
 
+  it('refuses ten thousand parts by the limit as it comes, and leaves nothing', async () => {
+    const many = await scene.workspace()
+    const parts = Array.from({ length: 10_000 }, (_, index) => part(`c${index}`, 'x'))
+    const refused = await many.source.createParts('MANY', parts)
+    expect([refused.status, refused.headers['x-errordescription']]).toEqual([
+      400,
+      expect.stringMatching(/^too_large: .* components at most$/),
+    ])
+    expect(await scene.leftovers(many.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+  })
+
   it('streams parts of many megabytes', async () => {
     const [one, other] = [randomBytes(6_000_001), randomBytes(3_000_000)]
     const created = await workspace.source.createParts('HEAVY', [part('data1', one), part('data2', other), part('note', 'n')])

@@ -1,4 +1,5 @@
-// `npm run record-histories` plays every story on a real server and writes its histories beside this file.
+// `npm run record-histories` plays stories on a real server and writes their histories beside this file: all of them, or those named behind
+// `--`. What stands there of older versions is worth keeping: a new story is recorded alone.
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -41,34 +42,37 @@ const inputOf = ({ name, destinations = ['archive'], input }: Story): DocumentIn
   ...input,
 })
 
-const activitiesOf = (story: Story): Activities => {
+const activitiesOf = (story: Story): { activities: Activities; attempted: Promise<void> } => {
   const attempts = new Map<string, number>()
-  return {
+  const first = Promise.withResolvers<void>()
+  const activities: Activities = {
     attemptDelivery: async ({ destinationId }) => {
       const attempt = (attempts.get(destinationId) ?? 0) + 1
       attempts.set(destinationId, attempt)
+      first.resolve()
       return story.answer(attempt, destinationId)
     },
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
+  return { activities, attempted: first.promise }
 }
 
-const soloActivities = (): BatchActivities & BulkRetryActivities & ChoreActivities => {
+const soloActivities = ({ rounds = 2 }: Solo): BatchActivities & BulkRetryActivities & ChoreActivities => {
   let calls = 0
   return {
-    workOffBatch: async () => ({ count: (calls += 1) > 2 ? 0 : 500 }),
+    workOffBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
     retryNextPage: async () => {
       calls += 1
       const done = { retriedDocuments: 200 * calls, retriedDeliveries: 200 * calls }
-      return { status: calls > 2 ? 'completed' : 'running', matchedDocuments: 600, ...done }
+      return { status: calls > rounds ? 'completed' : 'running', matchedDocuments: 600, ...done }
     },
     recordBulkRetryCancellation: async () => {},
     runChore: async () => 'sent 0',
   }
 }
 
-const play = async (client: Client, story: Story, taskQueue: string): Promise<void> => {
+const play = async (client: Client, story: Story, attempted: Promise<void>, taskQueue: string): Promise<void> => {
   const input = inputOf(story)
   const document = await client.workflow.start('document', { ...documentOptions(input), taskQueue })
   const until = async (destinationId: string, status: string) => {
@@ -81,12 +85,14 @@ const play = async (client: Client, story: Story, taskQueue: string): Promise<vo
       await delay(50)
     }
   }
-  await story.act?.({ client, input, document, taskQueue, until })
+  await story.act?.({ client, input, document, taskQueue, attempted, until })
   await document.result().catch(() => {})
 }
 
-const playSolo = async (client: Client, { type, options }: Solo, taskQueue: string): Promise<void> => {
-  await client.workflow.execute(type, { ...options, taskQueue })
+const playSolo = async (client: Client, { type, options, act }: Solo, taskQueue: string): Promise<void> => {
+  const workflow = await client.workflow.start(type, { ...options, taskQueue })
+  await act?.(workflow)
+  await workflow.result().catch(() => {})
 }
 
 const workflowsOf = (input: DocumentInput) => [documentOptions(input).workflowId, ...deliveriesOf(input)]
@@ -127,7 +133,11 @@ const env = await TestWorkflowEnvironment.createLocal({
 const client = new Client({ connection: env.connection, identity })
 const workflowBundle = await bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', here)), logger })
 
-for (const file of await readdir(here)) if (file.endsWith('.json')) await rm(new URL(file, here))
+const named = process.argv.slice(2)
+const isWanted = ({ name }: { name: string }) => named.length === 0 || named.includes(name)
+if (named.length === 0) {
+  for (const file of await readdir(here)) if (file.endsWith('.json')) await rm(new URL(file, here))
+}
 const record = async (name: string, activities: object, tell: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
   const taskQueue = `record-${name}`
   const worker = await Worker.create({ connection: env.nativeConnection, identity, taskQueue, workflowBundle, activities })
@@ -138,10 +148,11 @@ const record = async (name: string, activities: object, tell: (taskQueue: string
   await writeFile(new URL(`${name}.json`, here), JSON.stringify(histories))
   say(`${name}: ${histories.length} histories`)
 }
-for (const solo of solos) {
-  await record(solo.name, soloActivities(), (taskQueue) => playSolo(client, solo, taskQueue), [solo.options.workflowId])
+for (const solo of solos.filter(isWanted)) {
+  await record(solo.name, soloActivities(solo), (taskQueue) => playSolo(client, solo, taskQueue), [solo.options.workflowId])
 }
-for (const story of stories) {
-  await record(story.name, activitiesOf(story), (taskQueue) => play(client, story, taskQueue), workflowsOf(inputOf(story)))
+for (const story of stories.filter(isWanted)) {
+  const { activities, attempted } = activitiesOf(story)
+  await record(story.name, activities, (taskQueue) => play(client, story, attempted, taskQueue), workflowsOf(inputOf(story)))
 }
 await env.teardown()

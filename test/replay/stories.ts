@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Context } from '@temporalio/activity'
 import type { Client, WorkflowHandle } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
 import {
@@ -17,6 +19,8 @@ interface Stage {
   input: DocumentInput
   document: WorkflowHandle
   taskQueue: string
+  /** Resolves as the first attempt begins. */
+  attempted: Promise<void>
   /** The delivery to this destination, once its state is this one. */
   until(destinationId: string, status: string): Promise<WorkflowHandle>
 }
@@ -28,7 +32,7 @@ export interface Story {
   destinations?: string[]
   input?: Partial<DocumentInput>
   /** What the nth attempt at a destination comes to. */
-  answer(attempt: number, destinationId: string): AttemptOutcome
+  answer(attempt: number, destinationId: string): AttemptOutcome | Promise<AttemptOutcome>
   act?(stage: Stage): Promise<void>
 }
 
@@ -37,20 +41,36 @@ export interface Solo {
   name: string
   type: 'release' | 'cancel' | 'bulkRetry' | 'chore'
   options: { workflowId: string; args: unknown[] }
+  /** How often its activities have something to do, before they have nothing: twice, unless told otherwise. */
+  rounds?: number
+  act?(workflow: WorkflowHandle): Promise<void>
 }
 
 const held: BatchSubject = { action: 'release', by: 'connection', id: 'invoices', name: 'invoices' }
 const deleted: BatchSubject = { action: 'cancel', by: 'destination', id: 'archive', name: 'archive' }
 
-/** Their activities have something to do twice, and then nothing. */
+const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace: 'acme/invoices', searchAttributes: true })
+
 export const solos: Solo[] = [
   { name: 'held-deliveries-released', type: 'release', options: batchOptions(held) },
   { name: 'open-deliveries-cancelled', type: 'cancel', options: batchOptions(deleted) },
   {
     name: 'many-retried',
     type: 'bulkRetry',
-    options: bulkRetryOptions({ bulkRetryId: 'many', workspace: 'acme/invoices', searchAttributes: true }),
+    options: bulkRetryOf('many'),
   },
+  {
+    name: 'bulk-retry-cancelled',
+    type: 'bulkRetry',
+    options: bulkRetryOf('endless'),
+    rounds: Infinity,
+    act: async (workflow) => {
+      await delay(300)
+      await workflow.cancel()
+    },
+  },
+  // the server suggests a new run to one that is long
+  { name: 'bulk-retry-of-several-runs', type: 'bulkRetry', options: bulkRetryOf('long'), rounds: 12 },
   { name: 'chore', type: 'chore', options: { workflowId: 'chore/sweep', args: [{ name: 'sweep-outbox', everyMs: 1_000, forMs: 2_500 }] } },
 ]
 
@@ -136,6 +156,43 @@ export const stories: Story[] = [
     act: async ({ until }) => {
       const delivery = await until('archive', 'failed')
       await delivery.cancel()
+    },
+  },
+  {
+    name: 'delivery-cancelled-in-an-attempt',
+    answer: async () => {
+      const beats = setInterval(() => Context.current().heartbeat(), 50)
+      return Context.current().cancelled.finally(() => clearInterval(beats))
+    },
+    act: async ({ attempted, until }) => {
+      await attempted
+      const delivery = await until('archive', 'pending')
+      await delivery.cancel()
+    },
+  },
+  {
+    name: 'delivery-terminated',
+    destinations: ['archive', 'mail'],
+    answer: (attempt, id) => (id === 'archive' ? { ...down(attempt), inMs: 60_000 } : delivered),
+    act: async ({ until }) => {
+      const delivery = await until('archive', 'retrying')
+      await delivery.terminate('not wanted any more')
+    },
+  },
+  {
+    name: 'retried-in-mid-round',
+    answer: (attempt) => [{ ...down(1), inMs: 1_000 }, refused][attempt - 1] ?? delivered,
+    act: async ({ until, input }) => {
+      const delivery = await until('archive', 'retrying')
+      await delivery.signal(signals.retry, { requestId: 'early', policy: input.policy })
+    },
+  },
+  {
+    name: 'retried-by-an-empty-signal',
+    answer: (attempt) => (attempt > 1 ? delivered : refused),
+    act: async ({ until }) => {
+      const delivery = await until('archive', 'failed')
+      await delivery.signal(signals.retry)
     },
   },
   { name: 'destination-deleted', answer: () => ({ status: 'cancelled' }) },

@@ -1,19 +1,36 @@
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { documentWorkflowId, searchAttributes } from '../../workflows/messages.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { quietly } from '../support/temporal.ts'
 
+let database: TestDatabase
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
   quietly()
+  database = await createTestDatabase()
   env = await TestWorkflowEnvironment.createLocal({
     server: { executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! } },
   })
 })
-afterAll(() => env.teardown())
+afterAll(async () => {
+  await env.teardown()
+  await database.drop()
+})
+
+/** `relay migrate`, on the command line. */
+const migrate = async (): Promise<unknown> => {
+  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+  const variables = { PATH: process.env['PATH'], HOME: process.env['HOME'], DATABASE_URL: database.url, TEMPORAL_ADDRESS: env.address }
+  const { stdout } = await promisify(execFile)(process.execPath, [main, 'migrate', '--json'], { env: variables })
+  return JSON.parse(stdout)
+}
 
 const started = async () => {
   const temporal = createTemporal(env.client, env.connection, testConfig())
@@ -35,9 +52,10 @@ const started = async () => {
   return { status: status.name, workspace: typedSearchAttributes.get(searchAttributes.workspace) }
 }
 
-test('documents are started without search attributes until they are registered, and registering twice does no harm', async () => {
+test('documents are started without search attributes until relay migrate registers them, and registering twice does no harm', async () => {
   expect(await started()).toEqual({ status: 'RUNNING', workspace: undefined })
 
+  expect(await migrate()).toEqual({ applied: [], search_attributes: true })
   const config = { ...testConfig(), temporal: { connectionOptions: { address: env.address } } }
   expect(await registerSearchAttributes(config)).toBeUndefined()
   expect(await registerSearchAttributes(config)).toBeUndefined()
