@@ -27,6 +27,7 @@ export const count = expect.any(Number)
 type TargetPath = 'taken' | 'down' | 'refused' | 'mended'
 
 const wordOf = () => randomUUID().slice(0, 8).toUpperCase()
+const isOnItsWay = ({ status }: Json) => status === 'pending' || status === 'retrying'
 
 /** What rows need again and again, for one workspace. */
 const toolsOf = (relay: Relay, workspace: Workspace) => {
@@ -76,7 +77,8 @@ const toolsOf = (relay: Relay, workspace: Workspace) => {
     until(
       `the status ${status} of a document`,
       async () => (await call('GET', `/documents/${id}`)).json.data.attributes,
-      (attributes: Json) => attributes.status === status,
+      // one failure makes a document failed, while others may still be on their way
+      ({ status: present, deliveries }: Json) => present === status && (status !== 'failed' || !deliveries.some(isOnItsWay)),
     )
 
   const attributesOf = async (path: string): Promise<Json> => (await call('GET', path)).json.data.attributes
