@@ -1,6 +1,7 @@
-import type { Middleware } from 'koa'
+import type { Context, Middleware } from 'koa'
 import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client'
 import { messageOf } from './errors.ts'
+import { newId } from './ids.ts'
 
 export interface Dependency {
   name: string
@@ -41,25 +42,26 @@ export const createProbes = (dependencies: Dependency[], countOutbox: () => Prom
     }
   }
 
-  return async (ctx, next) => {
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next()
-    switch (ctx.path) {
-      case '/healthz':
-        ctx.body = { status: 'alive' }
-        return undefined
-      case '/readyz': {
-        const health = Object.fromEntries(await Promise.all(dependencies.map(examine)))
-        const ready = Object.values(health).every(({ ok }) => ok)
-        ctx.status = ready ? 200 : 503
-        ctx.body = { status: ready ? 'ready' : 'not ready', dependencies: health }
-        return undefined
-      }
-      case '/metrics':
-        ctx.type = registry.contentType
-        ctx.body = await registry.metrics()
-        return undefined
-      default:
-        return next()
-    }
+  const answers: Record<string, (context: Context) => Promise<void>> = {
+    '/healthz': async (context) => {
+      context.body = { status: 'alive' }
+    },
+    '/readyz': async (context) => {
+      const health = Object.fromEntries(await Promise.all(dependencies.map(examine)))
+      const ready = Object.values(health).every(({ ok }) => ok)
+      context.status = ready ? 200 : 503
+      context.body = { status: ready ? 'ready' : 'not ready', dependencies: health }
+    },
+    '/metrics': async (context) => {
+      context.type = registry.contentType
+      context.body = await registry.metrics()
+    },
+  }
+
+  return async (context, next) => {
+    const answer = Object.hasOwn(answers, context.path) ? answers[context.path] : undefined
+    if (!answer || !['GET', 'HEAD'].includes(context.method)) return next()
+    context.set('x-relay-request-id', newId())
+    return answer(context)
   }
 }

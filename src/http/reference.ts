@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
+import { newId } from '../ids.ts'
 import { describeApi } from './description.ts'
 import { pageHtml, pageScript, pageStyle } from './reference-page.ts'
 
@@ -58,6 +59,7 @@ export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middlew
     const isOurs = context.path === '/openapi.json' || context.path === '/docs' || name !== undefined
     if (!isOurs || !['GET', 'HEAD'].includes(context.method)) return next()
 
+    context.set('x-relay-request-id', newId())
     context.set({ 'content-security-policy': policy, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
     if (context.path === '/openapi.json') return describe(context)
     context.set('cache-control', name === undefined ? 'no-cache' : `public, max-age=${assetMaxAgeSeconds}`)
