@@ -1,7 +1,7 @@
-import { Command, Option } from 'commander'
-import { createKey, listKeys, revokeKey } from './commands/key.ts'
+import { Argument, Command, Option } from 'commander'
+import { createKey, listKeys, revokeKey, type KeyOptions } from './commands/key.ts'
 import { rotateKeys } from './commands/keys.ts'
-import { createWorkspace, listWorkspaces } from './commands/workspace.ts'
+import { createWorkspace, listWorkspaces, setTier, tiers } from './commands/workspace.ts'
 import type { Running } from './compose.ts'
 import { readConfig, type Config } from './config.ts'
 import { isSchemaMissing, openDatabase, type Database } from './db/database.ts'
@@ -10,7 +10,7 @@ import { readReady } from './embedded/ready.ts'
 import { readSecretKey } from './embedded/secret-key.ts'
 import { UserError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
-import { keyLevels, type KeyLevel } from './security/levels.ts'
+import { keyLevels } from './security/levels.ts'
 import { createKeyRing } from './security/seal.ts'
 
 type Variables = NodeJS.ProcessEnv
@@ -115,6 +115,16 @@ const addWorkspaceCommands = (program: Command, config: () => Config, json: Opti
       else say(`Workspace ${slugs} is made: ${created.id}`)
     })
   workspace
+    .command('tier <user/workspace>')
+    .description('put a workspace into a tier: compliance lets it keep its audit log indefinitely')
+    .addArgument(new Argument('<tier>').choices(tiers))
+    .addOption(json)
+    .action(async (slugs: string, tier: (typeof tiers)[number], options: { json?: boolean }) => {
+      const changed = await withDatabase(config(), (db) => setTier(db, slugs, tier))
+      if (options.json) answer(changed)
+      else say(`Workspace ${slugs} is in the ${tier} tier.`)
+    })
+  workspace
     .command('list')
     .description('every workspace')
     .addOption(json)
@@ -132,10 +142,12 @@ const addKeyCommands = (program: Command, config: () => Config, json: Option) =>
     .description('make a key; it is shown this once')
     .addOption(new Option('--level <level>', 'what the key may do').choices([...keyLevels]).makeOptionMandatory())
     .option('--name <name>', 'what it is for', 'made on the command line')
+    .option('--member <email>', 'whose it is, as the audit log shows it: a member of the workspace, made if there is none yet')
+    .option('--expires-at <time>', 'when it ends, in ISO 8601; never, if not given')
     .addOption(json)
-    .action(async (workspace: string, options: { level: KeyLevel; name: string; json?: boolean }) => {
-      const created = await withDatabase(config(), (db) => createKey(db, { workspace, level: options.level, name: options.name }))
-      if (options.json) answer(created)
+    .action(async (workspace: string, { json: asJson, ...options }: Omit<KeyOptions, 'workspace'> & { json?: boolean }) => {
+      const created = await withDatabase(config(), (db) => createKey(db, { workspace, ...options }))
+      if (asJson) answer(created)
       else say(created.key)
     })
   key

@@ -42,6 +42,9 @@ describe('relay on the command line', () => {
     expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })
     expect(await json(['workspace', 'list'])).toEqual([created])
 
+    expect(await json(['workspace', 'tier', 'acme/invoices', 'compliance'])).toEqual({ ...(created as object), tier: 'compliance' })
+    expect(await relay(['workspace', 'tier', 'acme/invoices', 'gold'])).toMatchObject({ status: 1 })
+
     const key = (await json(['key', 'create', 'acme/invoices', '--level', 'admin'])) as { id: string; key: string }
     expect(key).toEqual({ id: expect.any(String), key: expect.stringMatching(new RegExp(`^relay_${key.id}_`)), level: 'admin' })
     const listed = await json(['key', 'list', 'acme/invoices'])
@@ -49,6 +52,13 @@ describe('relay on the command line', () => {
     expect(JSON.stringify(listed)).not.toContain(key.key)
 
     expect(await json(['key', 'list'])).toEqual(listed)
+
+    const hers = ['--member', 'ada@example.org', '--expires-at', '2099-01-01T00:00:00Z', '--name', 'Reader']
+    await json(['key', 'create', 'acme/invoices', '--level', 'viewer', ...hers])
+    expect(await json(['key', 'list', 'acme/invoices'])).toMatchObject([
+      { id: key.id, user_id: null, expires_at: null },
+      { name: 'Reader', user_id: expect.any(String), expires_at: '2099-01-01T00:00:00.000Z' },
+    ])
     expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
     expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
   })

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { createApiKeys } from '../db/api-keys.ts'
 import type { AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
@@ -28,6 +29,11 @@ const findWorkspace = async (db: Database, name: string) => {
   return workspace
 }
 
+const readEmail = (text: string): string => {
+  if (!z.email().safeParse(text).success) throw new UserError(`${JSON.stringify(text)} is no e-mail address`)
+  return text
+}
+
 const readExpiry = (text: string): Date => {
   const time = new Date(text)
   if (Number.isNaN(time.getTime())) throw new UserError(`${JSON.stringify(text)} is no ISO 8601 time`)
@@ -40,7 +46,7 @@ export const createKey = async (db: Database, { workspace: workspaceName, level,
   if (!isLevel(level)) throw new UserError(`${JSON.stringify(level)} is no level: it must be one of ${keyLevels.join(', ')}`)
   const expiry = expiresAt === undefined ? null : readExpiry(expiresAt)
   const workspace = await findWorkspace(db, workspaceName)
-  const memberId = member === undefined ? null : await createWorkspaces(db).ensureMember(workspace.id, member)
+  const memberId = member === undefined ? null : await createWorkspaces(db).ensureMember(workspace.id, readEmail(member))
   const { id, key, secretSha256 } = newApiKey()
   const row = { id, workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, secretSha256, expiresAt: expiry }
   await createApiKeys(db).insert(row, operator)

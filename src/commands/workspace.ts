@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts'
 import { createWorkspaces, type Workspace } from '../db/workspaces.ts'
+import { workspaceSettings } from '../domain/settings.ts'
 import { UserError } from '../errors.ts'
 
 const slugPattern = /^[a-z0-9-]{1,63}$/
@@ -13,6 +14,9 @@ export const readWorkspaceName = (text: string): { userSlug: string; workspaceSl
   return { userSlug, workspaceSlug }
 }
 
+/** What a workspace may have of its operator: in the compliance tier, an audit log without end. */
+export const tiers = ['standard', 'compliance'] as const
+
 const present = ({ id, userSlug, workspaceSlug }: Workspace) => ({ id, user_slug: userSlug, workspace_slug: workspaceSlug })
 
 /** `relay workspace create`. @throws UserError where the name does not fit or is taken */
@@ -21,6 +25,20 @@ export const createWorkspace = async (db: Database, name: string) => {
   const created = await createWorkspaces(db).insert(userSlug, workspaceSlug)
   if (!created) throw new UserError(`the workspace ${name} exists already`)
   return present(created)
+}
+
+/** `relay workspace tier`. @throws UserError where there is no such workspace, or its settings need the tier that it has */
+export const setTier = async (db: Database, name: string, tier: (typeof tiers)[number]) => {
+  const { userSlug, workspaceSlug } = readWorkspaceName(name)
+  const workspaces = createWorkspaces(db)
+  const workspace = await workspaces.find(userSlug, workspaceSlug)
+  if (!workspace) throw new UserError(`there is no workspace ${name}`)
+  await workspaces.setComplianceTier(workspace.id, tier === 'compliance', ({ settings }) => {
+    if (tier === 'standard' && workspaceSettings(settings).auditDays === null) {
+      throw new UserError(`${name} keeps its audit log indefinitely: set audit_days to a number first`)
+    }
+  })
+  return { ...present(workspace), tier }
 }
 
 /** `relay workspace list`, by name. */

@@ -20,6 +20,7 @@ interface SettingsChange {
 }
 
 const columns = ['id', 'user_slug as userSlug', 'workspace_slug as workspaceSlug']
+const settingsColumns = ['compliance_tier as complianceTier', 'settings']
 
 /**
  * Changes to what is wired to what take turns within a workspace: a connection cannot come to name a destination that is being
@@ -47,8 +48,7 @@ export const createWorkspaces = (db: Database | Transaction) => ({
 
   list: (): Promise<Workspace[]> => db('workspaces').select(columns).orderBy(['user_slug', 'workspace_slug']),
 
-  findSettings: (id: string): Promise<StoredSettings> =>
-    db('workspaces').select(['compliance_tier as complianceTier', 'settings']).where({ id }).first(),
+  findSettings: (id: string): Promise<StoredSettings> => db('workspaces').select(settingsColumns).where({ id }).first(),
 
   /** Credentials of the bridge, sealed; undefined where there are none. */
   findRfcCredentials: async (id: string): Promise<Buffer | undefined> => {
@@ -62,11 +62,7 @@ export const createWorkspaces = (db: Database | Transaction) => ({
   /** Reads, asks `change` for what shall stand there, and writes it, with the row locked in between. */
   updateSettings: (id: string, change: (current: StoredSettings) => SettingsChange): Promise<StoredSettings> =>
     db.transaction(async (trx) => {
-      const current: StoredSettings = await trx('workspaces')
-        .select(['compliance_tier as complianceTier', 'settings'])
-        .where({ id })
-        .forNoKeyUpdate()
-        .first()
+      const current: StoredSettings = await trx('workspaces').select(settingsColumns).where({ id }).forNoKeyUpdate().first()
       const { settings, rfcCredentialsSealed } = change(current)
       await trx('workspaces')
         .where({ id })
@@ -76,6 +72,13 @@ export const createWorkspaces = (db: Database | Transaction) => ({
           ...(rfcCredentialsSealed !== undefined && { rfc_credentials_sealed: rfcCredentialsSealed }),
         })
       return { ...current, settings }
+    }),
+
+  /** @param check throws where the workspace cannot have that tier, with the row locked in between */
+  setComplianceTier: (id: string, complianceTier: boolean, check: (current: StoredSettings) => void): Promise<void> =>
+    db.transaction(async (trx) => {
+      check(await trx('workspaces').select(settingsColumns).where({ id }).forNoKeyUpdate().first())
+      await trx('workspaces').where({ id }).update({ compliance_tier: complianceTier, updated_at: trx.fn.now() })
     }),
 
   /** The member of that address, made if there is none yet. @returns its id */

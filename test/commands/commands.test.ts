@@ -1,5 +1,6 @@
 import { createKey, listKeys, revokeKey } from '../../src/commands/key.ts'
-import { createWorkspace, listWorkspaces } from '../../src/commands/workspace.ts'
+import { createWorkspace, listWorkspaces, setTier } from '../../src/commands/workspace.ts'
+import { createWorkspaces } from '../../src/db/workspaces.ts'
 import { UserError } from '../../src/errors.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -27,6 +28,25 @@ test.each(['acme', 'acme/', '/prod', 'acme/prod/x', 'Acme/prod', 'acme/pr od', `
     await expect(createWorkspace(database.db, name)).rejects.toThrow(UserError)
   },
 )
+
+test('a workspace is put into the compliance tier, and out of it where its settings allow that', async () => {
+  const { db } = database
+  const { id } = await createWorkspace(db, 'acme/regulated')
+  const workspaces = createWorkspaces(db)
+  expect(await setTier(db, 'acme/regulated', 'compliance')).toEqual({
+    id,
+    user_slug: 'acme',
+    workspace_slug: 'regulated',
+    tier: 'compliance',
+  })
+  await workspaces.updateSettings(id, () => ({ settings: { audit_days: null } }))
+  await expect(setTier(db, 'acme/regulated', 'standard')).rejects.toThrow(/set audit_days to a number first/)
+  expect((await workspaces.findSettings(id)).complianceTier).toBe(true)
+  await workspaces.updateSettings(id, () => ({ settings: {} }))
+  await setTier(db, 'acme/regulated', 'standard')
+  expect((await workspaces.findSettings(id)).complianceTier).toBe(false)
+  await expect(setTier(db, 'acme/nobody', 'compliance')).rejects.toThrow(UserError)
+})
 
 test('a key is made, listed without its secret, and revoked once', async () => {
   const { db } = database
@@ -57,6 +77,7 @@ test.each([
   [{ workspace: 'acme/prod', level: 'owner' }, /viewer, member, admin/],
   [{ workspace: 'acme/prod', level: 'admin', expiresAt: 'soon' }, /ISO 8601/],
   [{ workspace: 'acme/prod', level: 'admin', expiresAt: '2020-01-01' }, /expired/],
+  [{ workspace: 'acme/prod', level: 'admin', member: 'Ada' }, /"Ada" is no e-mail address/],
 ])('%p is refused in words', async (options, message) => {
   await expect(createKey(database.db, options)).rejects.toThrow(message)
 })
