@@ -105,7 +105,9 @@ export interface Archive {
   /** Of the prepared statement that it becomes a part of: another one for another `sql`. */
   name: string
   sql: string
-  bindings: Record<string, string | number | Date | null>
+  bindings: Record<string, string | number | Date | Buffer | null>
+  /** Common table expressions of what is to be written along with it. */
+  along?: string
 }
 
 /**
@@ -141,7 +143,7 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
       `
     with archive_document as (
       ${archive.sql}
-    ), document as (
+    ), ${archive.along ? `${archive.along}, ` : ''}document as (
       insert into documents (
         id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
         status, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at)
