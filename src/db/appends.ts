@@ -129,12 +129,11 @@ const planRelay = async (
     kind: 'document',
     documentId: document.id,
     revision,
-    workspace: `${source.workspace.userSlug}/${source.workspace.workspaceSlug}`,
     repoId: source.repository.repoId,
     docId,
     compId,
     destinations: reopened,
-    ...pinnedOf(source.workspace.settings, config),
+    ...pinnedOf(source.workspace, config),
   }
   await trx('documents').where({ id: document.id }).update({ revision })
   await trx('outbox').insert({ key: keyOf(message), message: JSON.stringify(message), due_at: dueAt })

@@ -2,7 +2,7 @@ import { newId } from '../ids.ts'
 import type { AuditActor } from './audit.ts'
 import type { Database, Transaction } from './database.ts'
 import { documentsOf } from './documents.ts'
-import { keyOf, type BulkRetryMessage, type RetryMessage } from './outbox.ts'
+import { addMessages, type BulkRetryMessage, type RetryMessage } from './outbox.ts'
 import type { Workflow } from './planned-documents.ts'
 import { lockDocument, retryDeliveries } from './retries.ts'
 
@@ -113,7 +113,7 @@ export const createBulkRetries = (db: Database, config: Workflow) => {
             user_id: actor.userId,
           })
           .returning(columns)
-        await trx('outbox').insert({ key: keyOf(message), message: JSON.stringify(message) })
+        await addMessages(trx, [message])
         return fromStored(inserted!)
       })
       return { bulkRetry, message }

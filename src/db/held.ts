@@ -73,9 +73,8 @@ export const createHeld = (db: Database, config: Workflow) => {
     )
     const messages = rows.map(({ userSlug, workspaceSlug, settings, ...released }): DeliveryMessage => ({
       kind: 'delivery',
-      workspace: `${userSlug}/${workspaceSlug}`,
       ...released,
-      ...pinnedOf(workspaceSettings(settings), config),
+      ...pinnedOf({ userSlug, workspaceSlug, settings: workspaceSettings(settings) }, config),
     }))
     await addMessages(trx, messages)
     return messages

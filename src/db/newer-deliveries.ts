@@ -1,8 +1,7 @@
 import type { DestinationRef } from '../../workflows/messages.ts'
-import { workspaceSettings } from '../domain/settings.ts'
 import type { Database, Transaction } from './database.ts'
-import { keyOf, type DocumentMessage } from './outbox.ts'
-import { pinnedOf, type Workflow } from './planned-documents.ts'
+import { addMessages, type DocumentMessage } from './outbox.ts'
+import { pinnedNow, type Workflow } from './planned-documents.ts'
 
 interface Newer {
   id: string
@@ -76,24 +75,19 @@ const relayAgain = async (trx: Transaction, document: Newer, destinationId: stri
     .first()
   if (!destination) return
   const { id, workspaceId, revision, repoId, docId, compId } = document
-  const workspace: { user_slug: string; workspace_slug: string; settings: unknown } = await trx('workspaces')
-    .select('user_slug', 'workspace_slug', 'settings')
-    .where({ id: workspaceId })
-    .first()
   const message: DocumentMessage = {
     kind: 'document',
     documentId: id,
     revision: revision + 1,
-    workspace: `${workspace.user_slug}/${workspace.workspace_slug}`,
     repoId,
     docId,
     compId,
     destinations: [destination],
-    ...pinnedOf(workspaceSettings(workspace.settings), config),
+    ...(await pinnedNow(trx, workspaceId, config)),
   }
   await trx('deliveries').where({ document_id: id, destination_id: destinationId }).update({ status: 'pending', delivered_at: null })
   await trx('documents')
     .where({ id })
     .update({ revision: revision + 1 })
-  await trx('outbox').insert({ key: keyOf(message), message: JSON.stringify(message) })
+  await addMessages(trx, [message])
 }

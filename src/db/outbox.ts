@@ -89,6 +89,7 @@ export const createOutbox = (db: Database) => ({
 
   /** These have been sent. */
   remove: async (messages: OutboxMessage[]): Promise<void> => {
+    if (messages.length === 0) return
     await db('outbox').whereIn('key', messages.map(keyOf)).delete()
   },
 })

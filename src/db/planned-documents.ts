@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import type { Config } from '../config.ts'
 import type { UnownedContent } from '../content/store.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
-import { retryPolicyOf, type WorkspaceSettings } from '../domain/settings.ts'
+import { retryPolicyOf, workspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
 import { bindCapture, captureWith, type Capture } from './captures.ts'
 import type { Database, Transaction } from './database.ts'
@@ -45,12 +45,22 @@ export interface Heritage {
 export type Workflow = Pick<Config, 'DELIVERY_RETRY_WINDOW_MS' | 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 
 /** What a workflow goes by from its start on, whatever is set later. */
-export const pinnedOf = (settings: WorkspaceSettings, config: Workflow) => ({
+export const pinnedOf = ({ userSlug, workspaceSlug, settings }: Omit<Source['workspace'], 'id'>, config: Workflow) => ({
+  workspace: `${userSlug}/${workspaceSlug}`,
   policy: retryPolicyOf(settings),
   retryWindowMs: config.DELIVERY_RETRY_WINDOW_MS,
   attemptTimeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS,
   heartbeatTimeoutMs: config.DELIVERY_HEARTBEAT_TIMEOUT_MS,
 })
+
+/** The same by what the workspace is at this moment. */
+export const pinnedNow = async (trx: Transaction, workspaceId: string, config: Workflow) => {
+  const { settings, ...slugs }: { userSlug: string; workspaceSlug: string; settings: unknown } = await trx('workspaces')
+    .select('user_slug as userSlug', 'workspace_slug as workspaceSlug', 'settings')
+    .where({ id: workspaceId })
+    .first()
+  return pinnedOf({ ...slugs, settings: workspaceSettings(settings) }, config)
+}
 
 // enough that writers seldom meet, few enough to add up on every read
 const countShards = 16
@@ -75,12 +85,11 @@ export const planDocument = (arrival: Arrival, component: ReceivedComponent, her
   const message: DocumentMessage = {
     kind: 'document',
     documentId: id,
-    workspace: `${source.workspace.userSlug}/${source.workspace.workspaceSlug}`,
     repoId,
     docId,
     compId,
     destinations,
-    ...pinnedOf(source.workspace.settings, config),
+    ...pinnedOf(source.workspace, config),
   }
   return { id, component, contentType, heritage, deliveries, message }
 }
@@ -96,7 +105,9 @@ export interface Archive {
   /** Of the prepared statement that it becomes a part of: another one for another `sql`. */
   name: string
   sql: string
-  bindings: Record<string, string | number | Date | null>
+  bindings: Record<string, string | number | Date | Buffer | null>
+  /** Common table expressions of what is to be written along with it. */
+  along?: string
 }
 
 /**
@@ -132,7 +143,7 @@ export const insertPlanned = async (db: Database | Transaction, arrival: Arrival
       `
     with archive_document as (
       ${archive.sql}
-    ), document as (
+    ), ${archive.along ? `${archive.along}, ` : ''}document as (
       insert into documents (
         id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
         status, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at)

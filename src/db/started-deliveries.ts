@@ -1,8 +1,7 @@
-import { workspaceSettings } from '../domain/settings.ts'
 import type { ConnectorType } from '../domain/connector-type.ts'
 import type { Transaction } from './database.ts'
-import { keyOf, type RetryMessage } from './outbox.ts'
-import { pinnedOf, type Workflow } from './planned-documents.ts'
+import { addMessages, type RetryMessage } from './outbox.ts'
+import { pinnedNow, type Workflow } from './planned-documents.ts'
 
 /** Which deliveries of one document are to be made now. */
 export interface Start {
@@ -55,10 +54,7 @@ export const startDeliveries = async (trx: Transaction, start: Start, config: Wo
     { documentId, destinationId: destinationId ?? null, statuses },
   )
   if (rows.length === 0) return []
-  const workspace: { user_slug: string; workspace_slug: string; settings: unknown } = await trx('workspaces')
-    .select('user_slug', 'workspace_slug', 'settings')
-    .where({ id: workspaceId })
-    .first()
+  const pinned = await pinnedNow(trx, workspaceId, config)
   const messages = rows.map((row): RetryMessage => {
     const { repoId, docId, compId, revision, name, connector } = row
     return {
@@ -66,14 +62,13 @@ export const startDeliveries = async (trx: Transaction, start: Start, config: Wo
       requestId,
       documentId,
       revision,
-      workspace: `${workspace.user_slug}/${workspace.workspace_slug}`,
       repoId,
       docId,
       compId,
       destination: { id: row.destinationId, name, connector },
-      ...pinnedOf(workspaceSettings(workspace.settings), config),
+      ...pinned,
     }
   })
-  await trx('outbox').insert(messages.map((message) => ({ key: keyOf(message), message: JSON.stringify(message) })))
+  await addMessages(trx, messages)
   return messages
 }

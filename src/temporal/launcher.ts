@@ -79,7 +79,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
         // Temporal is away: the rest would fail the same way
         if (!outcomes.includes(true)) break
       }
-      if (swept.length > 0) await outbox.remove(swept)
+      await outbox.remove(swept)
       total += swept.length
       if (swept.length < sweepPage) return total
     }

@@ -1,3 +1,7 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { documentWorkflowId } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -64,6 +68,26 @@ describe('a received document', () => {
     expect(await db('documents').where({ workspace_id: wiring.workspaceId })).toHaveLength(1)
     expect(await db('contents').where({ workspace_id: wiring.workspaceId })).toHaveLength(1)
     expect(await countOf(wiring.repositoryId)).toBe(1)
+  })
+
+  it('comes with bytes that waited in memory, and leaves none of a second one', async () => {
+    const { db } = database
+    const wiring = await createWiring(db, [{ name: 'archive' }])
+    const store = createPostgresStore(db)
+    const receipts = createReceipts(db, config)
+    const send = async () => {
+      const receipt = await receiptOf(wiring, { data: 'hello' }, 'HELD')
+      receipt.components[0]!.content = await store.write(wiring.workspaceId, Readable.from([Buffer.from('hello')]))
+      return receipts.receive(receipt)
+    }
+    const twins = await Promise.all(Array.from({ length: 10 }, send))
+    expect(twins.filter((twin) => twin.created)).toHaveLength(1)
+    expect(await db('contents').where({ workspace_id: wiring.workspaceId })).toMatchObject([
+      { size_bytes: 5, sha256: createHash('sha256').update('hello').digest(), owned_at: expect.any(Date) },
+    ])
+    const [document] = await db('documents').where({ workspace_id: wiring.workspaceId }).select<{ content_id: string }[]>('content_id')
+    expect(await text(store.read({ id: document!.content_id, sizeBytes: 5 }))).toBe('hello')
+    expect(await db('outbox').whereRaw(`message ->> 'docId' = 'HELD'`)).toHaveLength(1)
   })
 
   it('is discarded where nothing is wired: a row without content, counted by nobody', async () => {
