@@ -113,15 +113,29 @@ describe('retention', () => {
     expect(contents).toBe(0)
   })
 
-  it('waits for nobody who reads a table that it could drop', async () => {
+  it('waits for nobody who reads a table that it could drop, and holds up writers for no longer than its own wait', async () => {
+    const workspace = await workspaceWith({})
     await database.db('workspaces').update({ settings: '{}' })
+    for (const day of [130, 140]) await ensurePartitions(database.db, dayAt(day))
     const name = 'captured_bodies_20260511'
     const reader = await database.db.transaction()
     await reader.raw('select count(*) from ??', [name])
     const begun = Date.now()
-    const { partitions } = await retention().removeExpired(dayAt(140), never)
+    const ended = new AbortController()
+    const removing = retention()
+      .removeExpired(dayAt(140), never)
+      .finally(() => ended.abort())
+    const heldUpMs: number[] = []
+    while (!ended.signal.aborted) {
+      const askedAt = Date.now()
+      await writeOn(workspace, 140)
+      heldUpMs.push(Date.now() - askedAt)
+    }
+    const { partitions } = await removing
     expect(partitions).not.toContain(name)
     expect(Date.now() - begun).toBeLessThan(10_000)
+    // RETENTION_LOCK_TIMEOUT_MS, and what it takes to write
+    expect(Math.max(...heldUpMs)).toBeLessThan(2_000)
     await reader.commit()
     expect((await retention().removeExpired(dayAt(140), never)).partitions).toContain(name)
   })
