@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { TestWorkflowEnvironment } from '@temporalio/testing'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { documentWorkflowId, searchAttributes } from '../../workflows/messages.ts'
 import { testConfig } from '../support/factories.ts'
-import { quietly } from '../support/temporal.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
 
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
-  quietly()
-  env = await TestWorkflowEnvironment.createLocal({
-    server: { executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! } },
-  })
+  env = await startTemporalDevServer([], [])
 })
 afterAll(() => env.teardown())
 
