@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { documentWorkflowId } from '../workflows/messages.ts'
+import { deliveryWorkflowId, documentWorkflowId } from '../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { relayVariables, startRelayProcess, wireToWebhook, type RelayProcess } from './support/relay-process.ts'
 import { startTemporalDevServer } from './support/temporal.ts'
@@ -12,7 +12,6 @@ import { until } from './support/until.ts'
 // Processes of the relay are killed in the worst moments; what was acknowledged must arrive all the same, once.
 
 const heartbeatTimeoutMs = 2_000
-const settleTimeoutMs = 60_000
 
 interface Call {
   deliveryId: string
@@ -92,7 +91,7 @@ const untilDelivered = async (workspaceId: string, count: number) => {
   const documents = () =>
     database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status')
   const areDelivered = (rows: { status: string }[]) => rows.length === count && rows.every(({ status }) => status === 'delivered')
-  return (await until('all are delivered', documents, areDelivered, settleTimeoutMs)).map(({ id }) => id)
+  return (await until('all are delivered', documents, areDelivered)).map(({ id }) => id)
 }
 
 const closedWell = async (documentIds: string[]) =>
@@ -117,20 +116,23 @@ describe('what was acknowledged', () => {
   })
 
   it('is delivered once, though the worker died in mid-delivery; the lost attempt is on record', async () => {
-    const { workspaceId, workspaceSlug } = await wireToTarget()
+    const { workspaceId, workspaceSlug, destinationId } = await wireToTarget()
     const api = await start('api')
     const first = await start('worker')
-    // long enough for a heartbeat to have told that the attempt is under way
-    const half = new Promise<void>((resolve) => {
-      onFirstBytes = async () => {
-        onFirstBytes = async () => {}
-        setTimeout(resolve, 1_500)
-        await new Promise(() => {})
-      }
-    })
+    let isHalfSent = false
+    onFirstBytes = async () => {
+      onFirstBytes = async () => {}
+      isHalfSent = true
+      await new Promise(() => {})
+    }
     const body = randomBytes(8 * 1024 * 1024)
     expect(await create(api, workspaceSlug, 'HALF', body)).toBe(201)
-    await half
+    await until('the first bytes', () => isHalfSent)
+    const { id } = await database.db('documents').where({ workspace_id: workspaceId }).first('id')
+    const delivery = env.client.workflow.getHandle(deliveryWorkflowId(id, destinationId))
+    await until('a heartbeat has told that the attempt is under way', async () =>
+      (await delivery.describe()).raw.pendingActivities?.some(({ heartbeatDetails }) => heartbeatDetails?.payloads?.length),
+    )
     await first.kill()
     expect(calls).toEqual([])
 

@@ -88,5 +88,5 @@ describe('a document of 1 GiB', () => {
       await env.teardown()
       await database.drop()
     }
-  }, 300_000)
+  }, 600_000)
 })

@@ -1,16 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CancelledFailure } from '@temporalio/common'
 import { MockActivityEnvironment } from '@temporalio/testing'
-import { createActivities } from '../../activities/delivery.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { findConnector } from '../../src/connectors/index.ts'
-import { createPostgresStore } from '../../src/content/postgres.ts'
-import { createDeliveries } from '../../src/db/deliveries.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
 import type { AttemptInput, AttemptOutcome } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { deliveryActivities } from '../support/delivery-activities.ts'
 import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { until } from '../support/until.ts'
@@ -48,14 +46,11 @@ const waiting = async (credentials: object = {}, limits: object = {}, find = fin
   if (!received.created) throw new Error('not created')
   const { documentId } = received.messages[0]!
 
-  const { attemptDelivery, recordCancellation } = createActivities({
-    deliveries: createDeliveries(db),
-    contents: { postgres: createPostgresStore(db), s3: undefined },
-    downloadUrl: () => undefined,
+  const { attemptDelivery, recordCancellation } = deliveryActivities({
+    db,
     findConnector: find,
     openCredentials: (consignment) =>
       keyRing.open(consignment.destination.credentialsSealed, credentialsOf(consignment.workspaceId, consignment.destination.id)),
-    keyRing,
     outbound,
     config,
   })

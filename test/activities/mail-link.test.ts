@@ -3,17 +3,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import Koa from 'koa'
-import { createActivities } from '../../activities/delivery.ts'
-import { findConnector } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { createDeliveries } from '../../src/db/deliveries.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createDownloads } from '../../src/http/download.ts'
 import { createLog } from '../../src/log.ts'
 import { createDownloadLinks, createDownloadUrl } from '../../src/security/download-link.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { createKeyRing } from '../../src/security/seal.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { deliveryActivities } from '../support/delivery-activities.ts'
 import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
 import { startMailServer } from '../support/smtp-server.ts'
 
@@ -21,7 +18,6 @@ test('a document too large for a mail is reached by the link in the mail that an
   const database = await createTestDatabase()
   const { db } = database
   const config = testConfig()
-  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const links = createDownloadLinks(config.RELAY_SECRET_KEYS)
   const contents = { postgres: createPostgresStore(db), s3: undefined }
@@ -49,13 +45,9 @@ test('a document too large for a mail is reached by the link in the mail that an
   const received = await createReceipts(db, config).receive(await receiptOf(wiring, { data: 'hello' }))
   if (!received.created) throw new Error('not created')
   const { documentId } = received.messages[0]!
-  const { attemptDelivery } = createActivities({
-    deliveries: createDeliveries(db),
-    contents,
+  const { attemptDelivery } = deliveryActivities({
+    db,
     downloadUrl: createDownloadUrl(links, { baseUrl: `http://127.0.0.1:${(api.address() as AddressInfo).port}`, ttlMs: 60_000 }),
-    findConnector,
-    openCredentials: () => ({}),
-    keyRing,
     outbound,
     config,
   })

@@ -1,17 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MockActivityEnvironment } from '@temporalio/testing'
-import { createActivities } from '../../activities/delivery.ts'
-import { findConnector } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import { createAppends } from '../../src/db/appends.ts'
-import { createDeliveries } from '../../src/db/deliveries.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { createKeyRing } from '../../src/security/seal.ts'
 import type { AttemptOutcome } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { deliveryActivities } from '../support/delivery-activities.ts'
 import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
@@ -49,13 +46,10 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
   const store = createPostgresStore(db)
   const docId = `DOC${wiring.workspaceSlug}`
   const activitiesWith = (contents: ContentStore) =>
-    createActivities({
-      deliveries: createDeliveries(db),
+    deliveryActivities({
+      db,
       contents: { postgres: contents, s3: undefined },
-      findConnector,
       openCredentials: () => (connector === 'sftp' ? { username: server.username, private_key: server.privateKey } : {}),
-      downloadUrl: () => undefined,
-      keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
       outbound,
       config,
     })

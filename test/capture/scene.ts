@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 
 /** A receiver with the management API beside it, on one database. */
 export const startCaptureScene = async (variables: Record<string, string> = {}) => {
-  const scene = await startScene(variables)
+  const scene = await startScene({ CAPTURE_WRITE_INTERVAL_MS: '20', ...variables })
   const replay = createReplay({ find: createCapturedRequests(scene.db).findRepeatable, process: scene.receiver.replay })
   const api = await startApi(scene.db, { replay })
 

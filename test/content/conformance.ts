@@ -34,7 +34,7 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
 
     beforeAll(async () => {
       database = await createTestDatabase()
-      db = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 2, DATABASE_ACQUIRE_TIMEOUT_MS: 5_000 }, 'test')
+      db = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 2 }, 'test')
       store = underTest().open(db)
       await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'main' })
     })

@@ -176,7 +176,7 @@ const limits: Row[] = [
   [
     '8.4 retries follow max_retries and end with retry_ttl_seconds',
     async ({ other }) => {
-      await other.call('PATCH', '/settings', { max_retries: 100, retry_ttl_seconds: 3, retry_initial_interval_seconds: 1 })
+      await other.call('PATCH', '/settings', { max_retries: 100, retry_ttl_seconds: 6, retry_initial_interval_seconds: 1 })
       const { repoId } = await other.wire(['down'])
       const { deliveries } = await other.settled(await other.document(repoId, 'failed'), 'failed')
       expect(deliveries[0].attempts).toBeGreaterThan(1)

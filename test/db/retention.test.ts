@@ -1,10 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { decodeTime, ulid } from 'ulid'
+import { decodeTime } from 'ulid'
 import { ensurePartitions, listPartitions } from '../../src/db/partitions.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createRetention } from '../../src/db/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createWiring, receiptOf, testConfig } from '../support/factories.ts'
+import { captureAt, createWiring, receiptOf, testConfig } from '../support/factories.ts'
 
 let database: TestDatabase
 const config = testConfig({ RETENTION_BATCH_SIZE: '3', RETENTION_LOCK_TIMEOUT_MS: '200', RETENTION_ATTEMPTS_DAYS: '100' })
@@ -27,23 +26,7 @@ const workspaceWith = async (settings: object) =>
 const writeOn = async (workspaceId: string, day: number) => {
   const { db } = database
   const at = dayAt(day)
-  const id = ulid(at.getTime())
-  await db('captured_requests').insert({
-    id,
-    workspace_id: workspaceId,
-    channel: 'receiver',
-    http_method: 'GET',
-    uri: '/',
-    query_string: '',
-    request_headers: '{}',
-    source_ip: '127.0.0.1',
-    request_at: at,
-    status_code: 200,
-    response_headers: '{}',
-    duration_ms: 1,
-    response_at: at,
-  })
-  await db('captured_bodies').insert({ request_id: id, kind: 'request', workspace_id: workspaceId, data: Buffer.from('x') })
+  const id = await captureAt(db, workspaceId, at)
   await db('audit_logs').insert({
     id,
     workspace_id: workspaceId,
@@ -178,7 +161,6 @@ describe('retention', () => {
     const stop = new AbortController()
     stop.abort(new Error('stopped'))
     await workspaceWith({})
-    await pause(1)
     await expect(retention().removeExpired(dayAt(140), stop.signal)).rejects.toThrow('stopped')
   })
 })

@@ -1,18 +1,11 @@
-import { until } from './relay.ts'
-import { down, hour, minute, settings, startScene, type Scene } from './scene.ts'
+import { until } from '../support/relay.ts'
+import { down, hour, minute, settings, startScene } from './scene.ts'
 
 // The rules of the specification (1, 3, 8.4), hours of them in moments: everything is real but the server's clock.
 
-let scene: Scene
-
-beforeAll(async () => {
-  scene = await startScene()
-})
-afterAll(() => scene.stop())
-beforeEach(() => {
-  scene.target.arrivals.length = 0
-  scene.answer({})
-})
+const scene = await startScene()
+beforeEach(scene.reset)
+afterAll(scene.stop)
 
 describe('a document that fans out to several destinations', () => {
   it('reaches each independently: a failure at one does not stop delivery to the others', async () => {

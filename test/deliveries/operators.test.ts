@@ -10,14 +10,14 @@ import { startS3Server, type S3Server } from '../support/s3-server.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
-import { startRelay, type RelayedDocument } from './relay.ts'
+import { startRelay, type RelayedDocument, type StartedRelay } from '../support/relay.ts'
 
 // What operators see in the UI of a real server, held against what the API says, step by step.
 
 const run = promisify(execFile)
 
 let env: TestWorkflowEnvironment
-let relay: Awaited<ReturnType<typeof startRelay>>
+let relay: StartedRelay
 let web: HttpTarget
 let files: Sshd
 let bucket: S3Server
@@ -232,7 +232,7 @@ it('one command retries everything that waits at a destination', async () => {
 
 it('a bulk retry goes through everything that failed, and shows how far it is', async () => {
   answerWith(403)
-  await relay.run(async ({ wire, sweep }) => {
+  await relay.run(async ({ wire, launcher }) => {
     const { receive, call } = await wire([{ name: 'web', config: { url: web.origin } }])
     const documents: RelayedDocument[] = []
     for (let made = 0; made < 12; made += 1) documents.push(await receive(`number ${made}`))
@@ -249,7 +249,7 @@ it('a bulk retry goes through everything that failed, and shows how far it is', 
     expect(await workflow.result()).toMatchObject({ status: 'completed', retriedDocuments: 12 })
     expect((await workflow.fetchHistory()).events!.length).toBeLessThan(20)
 
-    await sweep()
+    await launcher.sweep()
     for (const document of documents) await untilIs('the API', 'delivered', document.status)
     expect(web.arrivals).toHaveLength(24)
     expect((await call('POST', '/documents/retry', { dry_run: true })).json.data.attributes.matched_documents).toBe(0)

@@ -1,21 +1,14 @@
 import { createRetries } from '../../src/db/retries.ts'
 import type { Activities } from '../../workflows/messages.ts'
 import { testConfig } from '../support/factories.ts'
-import { until, type RelayedDocument } from './relay.ts'
-import { down, hour, settings, startScene, type Scene } from './scene.ts'
+import { until, type RelayedDocument } from '../support/relay.ts'
+import { down, hour, settings, startScene } from './scene.ts'
 
 // The rules of the specification (3, 4.5), hours of them in moments: everything is real but the server's clock.
 
-let scene: Scene
-
-beforeAll(async () => {
-  scene = await startScene()
-})
-afterAll(() => scene.stop())
-beforeEach(() => {
-  scene.target.arrivals.length = 0
-  scene.answer({})
-})
+const scene = await startScene()
+beforeEach(scene.reset)
+afterAll(scene.stop)
 
 describe('a retry by hand', () => {
   it('of one that failed of three reaches that one alone, by the workflow that waits for it', async () => {
@@ -78,7 +71,7 @@ describe('a retry by hand', () => {
 
   it('sent twice at once counts once', async () => {
     scene.answer({ a: () => ({ status: 403 }) })
-    await scene.relay.run(async ({ wire, send, sweep }) => {
+    await scene.relay.run(async ({ wire, send, launcher }) => {
       const { receive, workspaceId } = await wire(scene.at('a'), settings())
       const document = await receive()
       await scene.untilStatus(document, 'failed')
@@ -93,7 +86,7 @@ describe('a retry by hand', () => {
       const retried = await createRetries(scene.relay.db, testConfig()).retryDocument(request)
       if (retried === 'unknown') throw new Error('unknown')
       for (const message of retried.messages) await send(message)
-      expect(await sweep()).toBe(1)
+      expect(await launcher.sweep()).toBe(1)
       await until(scene.env, 'the round is over', async () => scene.came('a') === before + 2, 1_000)
       await scene.env.sleep(hour)
       expect(scene.came('a')).toBe(before + 2)

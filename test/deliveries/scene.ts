@@ -1,7 +1,7 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { startHttpTarget } from '../support/http-target.ts'
 import { createTimeSkippingTemporal } from '../support/temporal.ts'
-import { startRelay, until, type RelayedDocument } from './relay.ts'
+import { startRelay, until, type RelayedDocument } from '../support/relay.ts'
 
 export const minute = 60_000
 export const hour = 60 * minute
@@ -16,8 +16,16 @@ export const startScene = async () => {
   const env: TestWorkflowEnvironment = await createTimeSkippingTemporal()
   const relay = await startRelay(env, { DELIVERY_RETRY_WINDOW_MS: String(24 * hour) })
   const target = await startHttpTarget()
-  let answers: Record<string, (nth: number) => Said> = {}
   const came = (name: string) => target.arrivals.filter(({ url }) => url === `/${name}`).length
+
+  /** From now on, to the nth document that comes to each address; 200 to all others. */
+  const answer = (answers: Record<string, (nth: number) => Said>) =>
+    target.answerWith(({ url }, response) => {
+      const name = url.slice(1)
+      const { status, headers = {} } = answers[name]?.(came(name)) ?? { status: 200 }
+      response.writeHead(status, headers)
+      response.end()
+    })
 
   return {
     env,
@@ -27,15 +35,10 @@ export const startScene = async () => {
     came,
     /** Destinations, each with the address of its name. */
     at: (...names: string[]) => names.map((name) => ({ name, config: { url: `${target.origin}/${name}` } })),
-    /** From now on, to the nth document that comes to each address; 200 to all others. */
-    answer: (next: typeof answers) => {
-      answers = next
-      target.answerWith(({ url }, response) => {
-        const name = url.slice(1)
-        const { status, headers = {} } = answers[name]?.(came(name)) ?? { status: 200 }
-        response.writeHead(status, headers)
-        response.end()
-      })
+    answer,
+    reset: () => {
+      target.arrivals.length = 0
+      answer({})
     },
     untilStatus: (document: RelayedDocument, status: string) =>
       until(env, `the document is ${status}`, async () => (await document.status()) === status, 5 * minute),
@@ -56,8 +59,6 @@ export const startScene = async () => {
     },
   }
 }
-
-export type Scene = Awaited<ReturnType<typeof startScene>>
 
 /** Of a workspace whose documents are retried three times, ten minutes after the first failure. */
 export const settings = (more: object = {}) => ({

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readReady } from '../../src/embedded/ready.ts'
 import { freePort } from '../support/free-port.ts'
 import { result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
+import { until } from '../support/until.ts'
 import { comparable, runSteps, stepsOf } from './walk.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -29,12 +29,11 @@ const startServer = async (dataDir: string) => {
     },
     stdio: 'ignore',
   })
-  for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; await delay(200)) {
-    const ready = readReady(dataDir)
-    if (ready) return ready.base_url
+  const isReady = () => {
     if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`)
+    return readReady(dataDir)
   }
-  throw new Error('the server was not ready in time')
+  return (await until('the server is ready', isReady, Boolean, startTimeoutMs))!.base_url
 }
 
 beforeAll(async () => {
@@ -72,14 +71,10 @@ const walk = async (page: string) => {
   return steps.map(({ commands, answer }, index) => ({ commands, answer: answer && here(answer), said: answers[index]! }))
 }
 
-test.each(['docs/api.md', 'README.md'])(
-  'every command of %s does what the page says',
-  async (page) => {
-    const steps = await walk(page)
-    expect(steps.filter(({ answer }) => answer !== undefined)).not.toEqual([])
-    for (const { commands, answer, said } of steps) {
-      if (answer !== undefined) expect({ commands, answer: comparable(said) }).toEqual({ commands, answer: comparable(answer) })
-    }
-  },
-  120_000,
-)
+test.each(['docs/api.md', 'README.md'])('every command of %s does what the page says', async (page) => {
+  const steps = await walk(page)
+  expect(steps.filter(({ answer }) => answer !== undefined)).not.toEqual([])
+  for (const { commands, answer, said } of steps) {
+    if (answer !== undefined) expect({ commands, answer: comparable(said) }).toEqual({ commands, answer: comparable(answer) })
+  }
+})

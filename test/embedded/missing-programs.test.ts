@@ -70,7 +70,7 @@ test('a build that fails ends in a sentence with what Go said', async () => {
 
 test('a build that takes too long is ended, with what it started', async () => {
   await place('go', `/bin/sleep 60 & echo $! > "${directory}/pid"; wait`)
-  const config = { ...bare(), EMBEDDED_BUILD_TIMEOUT_MS: 500 }
+  const config = { ...bare(), EMBEDDED_BUILD_TIMEOUT_MS: 2_000 }
   await expect(findTemporal({ config, say })).rejects.toThrow(/took longer than/)
   const pid = Number(await readFile(join(directory, 'pid'), 'utf8'))
   expect(await identify(pid)).toBeUndefined()

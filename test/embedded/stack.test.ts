@@ -29,7 +29,7 @@ const start = (variables: Record<string, string> = {}, signal?: AbortSignal): Pr
   startStack({ dataDir, config: configOf(variables), log, say: (line) => said.push(line), fast: true, signal })
 
 const query = async (url: string, sql: string): Promise<unknown[]> => {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 60_000 })
   await client.connect()
   try {
     return (await client.query<Record<string, unknown>>(sql)).rows

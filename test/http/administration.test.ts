@@ -1,23 +1,8 @@
 import { createWorkspaces } from '../../src/db/workspaces.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, type Api, type Tenant } from './api.ts'
+import { startScene } from './api.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, api, acme, other, stop } = await startScene()
+afterAll(stop)
 
 describe('api keys', () => {
   test('a new key is shown once and works at once', async () => {

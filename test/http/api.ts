@@ -21,6 +21,7 @@ import type { Endpoint } from '../../src/http/endpoint.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createContract, readOpenApi } from './contract.ts'
 
 /** What an object-storage connector looks like to the API; its probe does what the bucket's name says. */
@@ -101,7 +102,7 @@ export const startApi = async (
   } = {},
 ): Promise<Api> => {
   const lines: string[] = []
-  const config = readConfig({ RELAY_PROBE_TIMEOUT_MS: '200', ...variables })
+  const config = readConfig(variables)
   const deps = {
     db,
     config,
@@ -161,6 +162,18 @@ export const startApi = async (
       await deps.outbound.close()
     },
   }
+}
+
+/** What the tests of a file begin with: a database, the API over it and two workspaces. `stop` is for their end. */
+export const startScene = async (options?: Parameters<typeof startApi>[1]) => {
+  const database = await createTestDatabase()
+  const api = await startApi(database.db, options)
+  const [acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
+  const stop = async () => {
+    await api.stop()
+    await database.drop()
+  }
+  return { database, api, acme, other, stop }
 }
 
 export const objstore = (name: string, config: object = {}) => ({

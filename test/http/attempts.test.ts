@@ -1,25 +1,11 @@
 import { createDeliveries, type AttemptRecord } from '../../src/db/deliveries.ts'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, wire, type Api, type Tenant } from './api.ts'
+import { startScene, wire } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let wired: Awaited<ReturnType<typeof wire>>
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  acme = await api.tenant('acme/prod')
-  wired = await wire(acme, 'A1')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, acme, other, stop } = await startScene()
+const wired = await wire(acme, 'A1')
+afterAll(stop)
 
 const startedAt = new Date('2026-11-21T09:00:00.123Z')
 
@@ -100,7 +86,6 @@ test('attempts come in pages', async () => {
 test('a document without attempts has none, and one of another workspace is not there', async () => {
   const id = await attempted()
   expect((await acme.call('GET', `/documents/${id}/attempts`)).json.data).toEqual([])
-  const other = await api.tenant('other/prod')
   expect((await other.call('GET', `/documents/${id}/attempts`)).status).toBe(404)
   expect((await acme.call('GET', `/documents/${newId()}/attempts`)).status).toBe(404)
 })

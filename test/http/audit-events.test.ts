@@ -2,10 +2,9 @@ import { createKey, revokeKey } from '../../src/commands/key.ts'
 import { createBulkRetries } from '../../src/db/bulk-retries.ts'
 import { createWorkspaces } from '../../src/db/workspaces.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
-import { objstore, startApi, wire, type Answer, type Api, type Tenant } from './api.ts'
+import { createSigner } from '../support/signer.ts'
+import { objstore, startScene, wire, type Answer } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
 /** Changes that are no event of the contract, and why that is right. */
@@ -23,26 +22,13 @@ const elsewhere: Partial<Record<AuditEvent, string>> = {
   'rfc.call': 'the bridge',
 }
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let signer: Signer
-let userId: string
-let key: string
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  acme = await api.tenant('acme/prod')
-  signer = await createSigner('RSA 2048')
-  userId = await createWorkspaces(database.db).ensureMember(acme.id, 'ada@example.org')
-  key = (await createKey(database.db, { workspace: 'acme/prod', level: 'admin', member: 'ada@example.org' })).key
-})
-
+const { database, api, acme, stop } = await startScene()
+const signer = await createSigner('RSA 2048')
+const userId = await createWorkspaces(database.db).ensureMember(acme.id, 'ada@example.org')
+const { key } = await createKey(database.db, { workspace: 'acme/prod', level: 'admin', member: 'ada@example.org' })
 afterAll(async () => {
   await signer.remove()
-  await api.stop()
-  await database.drop()
+  await stop()
 })
 
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`

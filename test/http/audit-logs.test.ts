@@ -1,13 +1,10 @@
 import { record } from '../../src/db/audit.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, type Api, type Tenant } from './api.ts'
+import { startScene } from './api.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
+const { database, api, acme, other, stop } = await startScene()
+afterAll(stop)
 
 const ada = newId()
 const subject = newId()
@@ -25,19 +22,11 @@ const write = (workspaceId: string, event: AuditEvent, subjectId: string = newId
   )
 
 beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  ;[acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
   await database.db('audit_logs').delete()
   for (const event of auditEventNames) await write(acme.id, event)
   await write(acme.id, 'repository.updated', subject, ada)
   await write(acme.id, 'repository.deleted', subject, ada)
   await write(other.id, 'repository.created', subject, ada)
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
 })
 
 const events = async (query: string): Promise<AuditEvent[]> => {

@@ -3,25 +3,10 @@ import { apiEndpoints } from '../../src/http/app.ts'
 import { newId } from '../../src/ids.ts'
 import { newApiKey } from '../../src/security/api-keys.ts'
 import { allows, keyLevels } from '../../src/security/levels.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, type Answer, type Api, type Tenant } from './api.ts'
+import { startApi, startScene, type Answer } from './api.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000' } })
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, api, acme, other, stop } = await startScene({ variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000' } })
+afterAll(stop)
 
 const withoutRequestId = ({ status, headers, json }: Answer) => {
   const { request_id, ...error } = json.error

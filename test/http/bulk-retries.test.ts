@@ -1,32 +1,15 @@
 import { createBulkRetries } from '../../src/db/bulk-retries.ts'
 import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
-import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
+import { objstore, startScene, wire } from './api.ts'
 import { insertDocument, type DocumentRow } from './documents-in.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-let wired: Awaited<ReturnType<typeof wire>>
-let secondDestinationId: string
 let launched: OutboxMessage[] = []
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db, { temporal: { launch: (messages) => void launched.push(...messages) } })
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-  wired = await wire(acme, 'A1')
-  secondDestinationId = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, acme, other, stop } = await startScene({ temporal: { launch: (messages) => void launched.push(...messages) } })
+const wired = await wire(acme, 'A1')
+const secondDestinationId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
+afterAll(stop)
 
 beforeEach(async () => {
   launched = []

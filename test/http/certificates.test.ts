@@ -1,27 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
-import { startApi, type Api, type Tenant } from './api.ts'
+import { createSigner } from '../support/signer.ts'
+import { startScene } from './api.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-let signer: Signer
-let second: Signer
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db, { variables: { RELAY_REPOSITORY_MAX_CERTIFICATES: '3' } })
-  ;[acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
-  ;[signer, second] = [await createSigner('DSA 1024'), await createSigner('RSA 2048', '/CN=ABC')]
-})
-
+const { database, api, acme, other, stop } = await startScene({ variables: { RELAY_REPOSITORY_MAX_CERTIFICATES: '3' } })
+const [signer, second] = [await createSigner('DSA 1024'), await createSigner('RSA 2048', '/CN=ABC')]
 afterAll(async () => {
   await Promise.all([signer.remove(), second.remove()])
-  await api.stop()
-  await database.drop()
+  await stop()
 })
 
 const repository = async (repoId: string): Promise<string> =>

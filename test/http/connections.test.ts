@@ -1,23 +1,8 @@
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
+import { objstore, startScene, wire } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, acme, other, stop } = await startScene()
+afterAll(stop)
 
 const repository = async (repoId: string, tenant = acme) =>
   (await tenant.call('POST', '/repositories', { repo_id: repoId, name: `Name of ${repoId}` })).json.data.id as string

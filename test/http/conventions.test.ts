@@ -1,23 +1,12 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { openDatabase } from '../../src/db/database.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
-import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
+import { databaseConfig } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { objstore, startApi, startScene, wire } from './api.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db, { variables: { RELAY_API_BODY_MAX_BYTES: '4096' } })
-  acme = await api.tenant('acme/prod')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, api, acme, stop } = await startScene({ variables: { RELAY_API_BODY_MAX_BYTES: '4096' } })
+afterAll(stop)
 
 const refusal = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
   const { status, json } = await acme.call(method, path, body, headers && { headers })
@@ -195,13 +184,15 @@ test('a database that is away is 503 with Retry-After', async () => {
 test('a deadlock is 503 with Retry-After, and the change can be made again', async () => {
   const { connectionId } = await wire(acme, 'DEAD')
   const other = await database.db.transaction()
+  // the one that looks first finds the deadlock, and is the one that is given up: the deletion
+  await other.raw(`set local deadlock_timeout = '1min'`)
   await other.raw('select 1 from connections where id = ? for update', [connectionId])
   // holds the workspace, waits for the connection
   const deletion = acme.call('DELETE', `/connections/${connectionId}`)
-  for (let waiting = 0; waiting === 0;) {
+  await until('the deletion waits', async () => {
     const { rows } = await database.db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-    waiting = rows.length
-  }
+    return rows.length > 0
+  })
   // awaited later, sent now
   const blocked = Promise.resolve(other.raw('select 1 from workspaces where id = ? for update', [acme.id]))
   const { status, json, headers } = await deletion

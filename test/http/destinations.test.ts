@@ -1,26 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
+import { objstore, startApi, startScene, wire, type Api } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, api, acme, other, stop } = await startScene()
+afterAll(stop)
 
 const create = async (name: string, config?: object) =>
   (await acme.call('POST', '/destinations', objstore(name, config))).json.data.id as string
@@ -169,10 +154,13 @@ test('a test says what came of it, always with 200, and hides the secrets that a
   const { name: _, ...good } = objstore('')
   const missing = { ...good, config: { ...good.config, bucket: 'missing' } }
   const silent = { ...good, config: { ...good.config, bucket: 'silent' } }
-  const run = async (body: unknown) => (await acme.call('POST', '/destinations/test', body)).json.data
+  const run = async (body: unknown, at: Pick<Api, 'call'> = api) =>
+    (await at.call('POST', `${acme.path}/destinations/test`, { key: acme.keys.admin, body })).json.data
   expect(await run(good)).toMatchObject({ status: 'success' })
   expect(await run(missing)).toEqual({ status: 'failed', message: 'there is no such bucket (asked with [REDACTED])' })
-  expect(await run(silent)).toEqual({ status: 'failed', message: 'the test took longer than 200 ms' })
+  const hasty = await startApi(database.db, { variables: { RELAY_PROBE_TIMEOUT_MS: '200' } })
+  expect(await run(silent, hasty)).toEqual({ status: 'failed', message: 'the test took longer than 200 ms' })
+  await hasty.stop()
   expect((await acme.call('POST', '/destinations/test', { ...good, config: {} })).status).toBe(422)
 })
 

@@ -1,24 +1,9 @@
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, wire, type Api, type Tenant } from './api.ts'
+import { startScene, wire } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-let repositoryId: string
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  ;[acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
-  repositoryId = (await wire(acme, 'A1')).repositoryId
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, acme, other, stop } = await startScene()
+const { repositoryId } = await wire(acme, 'A1')
+afterAll(stop)
 
 const insert = (docId: string, compId = 'data') =>
   insertDocument(database.db, { workspaceId: acme.id, repositoryId, repoId: 'A1', docId, compId })

@@ -1,15 +1,9 @@
 import { Readable } from 'node:stream'
 import type { ContentStore } from '../../src/content/store.ts'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, wire, type Api, type Tenant } from './api.ts'
+import { startScene, wire } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-let wired: Awaited<ReturnType<typeof wire>>
 let opened = 0
 let isStoreAway = false
 
@@ -27,18 +21,9 @@ const store: Pick<ContentStore, 'kind' | 'read'> = {
   },
 }
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db, { contents: { postgres: store as ContentStore } })
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-  wired = await wire(acme, 'A1')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, acme, other, stop } = await startScene({ contents: { postgres: store as ContentStore } })
+const wired = await wire(acme, 'A1')
+afterAll(stop)
 
 beforeEach(async () => {
   await database.db('deliveries').delete()

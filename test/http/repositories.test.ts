@@ -1,22 +1,7 @@
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, wire, type Api, type Tenant } from './api.ts'
+import { startScene, wire, type Tenant } from './api.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, acme, other, stop } = await startScene()
+afterAll(stop)
 
 test('a new repository is active, unsigned and empty', async () => {
   const { status, json } = await acme.call('POST', '/repositories', { repo_id: 'A1', name: 'Invoices' })

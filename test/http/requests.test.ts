@@ -1,24 +1,11 @@
 import { upsertCaptures, type Capture } from '../../src/db/captures.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { idPrefixAt } from '../../src/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startApi, type Api, type Tenant } from './api.ts'
+import { startScene } from './api.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  api = await startApi(database.db)
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('acme/test')
-})
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const { database, api, acme, stop } = await startScene()
+const other = await api.tenant('acme/test')
+afterAll(stop)
 
 const began = Date.parse('2026-11-21T09:00:00Z')
 let made = 0

@@ -1,37 +1,21 @@
 import { openDatabase } from '../../src/db/database.ts'
 import { createOutbox, type OutboxMessage, type RetryMessage } from '../../src/db/outbox.ts'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
-import { objstore, startApi, wire, type Api, type Tenant } from './api.ts'
+import { databaseConfig } from '../support/database.ts'
+import { objstore, startApi, startScene, wire } from './api.ts'
 import { insertDocument } from './documents-in.ts'
 
-let database: TestDatabase
-let api: Api
-let acme: Tenant
-let other: Tenant
-let wired: Awaited<ReturnType<typeof wire>>
-let secondDestinationId: string
 let launched: OutboxMessage[] = []
 /** What Temporal would say. */
 let underWay: (() => Promise<boolean>) | undefined
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  const temporal = {
-    launch: (messages: OutboxMessage[]) => void launched.push(...messages),
-    isUnderWay: () => underWay?.() ?? Promise.reject(new Error('asked')),
-  }
-  api = await startApi(database.db, { temporal })
-  acme = await api.tenant('acme/prod')
-  other = await api.tenant('other/prod')
-  wired = await wire(acme, 'A1')
-  secondDestinationId = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
-})
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
+const temporal = {
+  launch: (messages: OutboxMessage[]) => void launched.push(...messages),
+  isUnderWay: () => underWay?.() ?? Promise.reject(new Error('asked')),
+}
+const { database, acme, other, stop } = await startScene({ temporal })
+const wired = await wire(acme, 'A1')
+const secondDestinationId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
+afterAll(stop)
 
 beforeEach(async () => {
   launched = []

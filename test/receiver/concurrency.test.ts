@@ -4,18 +4,18 @@ import { newId } from '../../src/ids.ts'
 import { part } from '../support/source-system.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
-const lockTimeoutMs = 300
-
 let scene: Scene
 let workspace: SceneWorkspace
 
-beforeAll(async () => {
-  scene = await startScene({ RELAY_DOCUMENT_LOCK_TIMEOUT_MS: String(lockTimeoutMs) })
-})
-beforeEach(async () => {
-  workspace = await scene.workspace()
-})
-afterAll(() => scene.stop())
+const startWith = (lockTimeoutMs: number) => {
+  beforeAll(async () => {
+    scene = await startScene({ RELAY_DOCUMENT_LOCK_TIMEOUT_MS: String(lockTimeoutMs) })
+  })
+  beforeEach(async () => {
+    workspace = await scene.workspace()
+  })
+  afterAll(() => scene.stop())
+}
 
 const rounds = 40
 const ascending = (statuses: number[]) => statuses.toSorted((one, other) => one - other)
@@ -44,6 +44,9 @@ const oddities = async () => {
 const received = async () => (await scene.leftovers(workspace.workspaceId)).documents
 
 describe('at the same time', () => {
+  // each gets its turn, however slow the disk is
+  startWith(60_000)
+
   it('ten updates of one component are relayed each, and one of them is read', async () => {
     await workspace.source.create('D1', 'zero')
     const bodies = Array.from({ length: 10 }, (_, index) => (index % 3 === 0 ? randomBytes(600_000 + index) : Buffer.from(`body ${index}`)))
@@ -118,6 +121,9 @@ describe('at the same time', () => {
 })
 
 describe('a document that another request keeps for too long', () => {
+  const lockTimeoutMs = 300
+  startWith(lockTimeoutMs)
+
   const locked = { status: 409, headers: { 'x-errordescription': expect.stringMatching(/^document_locked: [ -~]+$/) } }
 
   it('is answered 409 by update and delete, and can be changed as soon as it is free', async () => {

@@ -20,14 +20,10 @@ describe.each<[string, Signing | undefined]>([
   })
   afterAll(() => story.stop())
 
-  it.each(steps)(
-    '%s',
-    async (__, run) => {
-      expect.hasAssertions()
-      await run(story)
-    },
-    120_000,
-  )
+  it.each(steps)('%s', async (__, run) => {
+    expect.hasAssertions()
+    await run(story)
+  })
 })
 
 it('the conformance script has all of its steps, each once and in order', () => {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { openSocket, part } from '../support/source-system.ts'
+import { bare } from './answers.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -13,9 +14,6 @@ beforeAll(async () => {
 afterAll(() => scene.stop())
 
 const docId1 = '005056B5A3F21EEFA9C1D04F7B6E8C11'
-
-/** The answer without what every HTTP server adds. */
-const bare = (text: string) => text.replaceAll(/(Date|Connection|Keep-Alive|x-relay-request-id): .*\r\n/g, '')
 
 describe('create by PUT', () => {
   it('answers as the interface has it', async () => {

@@ -1,5 +1,6 @@
 import { openSocket, part } from '../support/source-system.ts'
 import { documentWorkflowId } from '../../workflows/messages.ts'
+import { bare } from './answers.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -13,7 +14,6 @@ afterAll(() => scene.stop())
 
 const rowsOf = (docId: string) => scene.db('documents').where({ doc_id: docId }).orderBy('id')
 const description = (pattern: RegExp) => ({ 'x-errordescription': expect.stringMatching(pattern) })
-const bare = (text: string) => text.replaceAll(/(Date|Connection|Keep-Alive|x-relay-request-id): .*\r\n/g, '')
 
 describe('delete of a document', () => {
   it('answers as the interface has it, by GET', async () => {
@@ -79,9 +79,7 @@ describe('delete of a component', () => {
 
   it('changes the day of the document, and lets a new component of that name begin anew', async () => {
     await workspace.source.createParts('C2', [part('data', 'x'), part('note', 'y')])
-    const time = '2026-03-02T10:15:30Z'
-    await scene.db('archive_documents').where({ doc_id: 'C2' }).update({ created_at: time, modified_at: time })
-    await scene.db('documents').where({ doc_id: 'C2' }).update({ received_at: time, modified_at: time })
+    await workspace.age('C2')
     await workspace.source.delete('C2', '&compId=note')
     const today = new Date().toISOString().slice(0, 10)
     expect((await workspace.source.info('C2')).headers).toMatchObject({ 'x-datec': '2026-03-02', 'x-datem': today })

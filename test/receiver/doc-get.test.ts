@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { openSocket, part } from '../support/source-system.ts'
+import { asExample, boundaryOf, exampleHeaders, exampleOf } from './answers.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -12,58 +13,21 @@ beforeAll(async () => {
 })
 afterAll(() => scene.stop())
 
-const componentLines = (compId: string, contentType: string, text: string) => [
-  '--A1LINKaf93',
-  `Content-Type: ${contentType}`,
-  `Content-Length: ${text.length}`,
-  `X-compId: ${compId}`,
-  `X-Content-Length: ${text.length}`,
-  'X-compDateC: 2026-03-02',
-  'X-compTimeC: 10:15:30',
-  'X-compDateM: 2026-03-02',
-  'X-compTimeM: 10:15:30',
-  'X-compStatus: online',
-  'X-pVersion: 0045',
-  '',
-  text,
-]
-
-const boundaryOf = (contentType: string | undefined) => /^multipart\/form-data; boundary=(\w+)$/.exec(contentType ?? '')![1]!
-
 describe('docGet', () => {
   it('answers byte for byte as the interface has it', async () => {
     const components = [part('data', 'HELLO', 'text/plain; charset=ISO-8859-1'), part('note', 'abc', 'application/x-note')]
     await workspace.source.createParts(docId, components)
-    const time = '2026-03-02T10:15:30Z'
-    await scene.db('archive_documents').where({ doc_id: docId }).update({ created_at: time, modified_at: time })
-    await scene.db('documents').where({ doc_id: docId }).update({ received_at: time, modified_at: time })
+    await workspace.age(docId)
 
     const answer = await workspace.source.docGet(docId)
     expect(answer.status).toBe(200)
-    expect(answer.headers).toMatchObject({
-      'x-datec': '2026-03-02',
-      'x-timec': '10:15:30',
-      'x-datem': '2026-03-02',
-      'x-timem': '10:15:30',
-      'x-numbercomps': '2',
-      'x-numcomps': '2',
-      'x-contentrep': 'Z1',
-      'x-contrep': 'Z1',
-      'x-docid': docId,
-      'x-docstatus': 'online',
-      'x-pversion': '0045',
-      'cache-control': 'no-store',
-      'content-length': String(answer.body.length),
-    })
-    const example = [
-      ...componentLines('data', 'text/plain; charset=ISO-8859-1', 'HELLO'),
-      ...componentLines('note', 'application/x-note', 'abc'),
-      '--A1LINKaf93--',
-      '',
-    ].join('\r\n')
+    expect(answer.headers).toMatchObject({ ...exampleHeaders(docId), 'content-length': String(answer.body.length) })
+    const example = exampleOf([
+      { compId: 'data', contentType: 'text/plain; charset=ISO-8859-1', sizeBytes: 5, body: 'HELLO' },
+      { compId: 'note', contentType: 'application/x-note', sizeBytes: 3, body: 'abc' },
+    ])
     expect(example).toHaveLength(524)
-    const boundary = boundaryOf(answer.headers['content-type'])
-    expect(answer.body.toString('latin1').replaceAll(boundary, 'A1LINKaf93')).toBe(example)
+    expect(asExample(answer)).toBe(example)
   })
 
   it('gives many megabytes back unchanged, with empty components among them', async () => {
@@ -72,7 +36,7 @@ describe('docGet', () => {
     await workspace.source.createParts('HEAVY', components)
     const answer = await workspace.source.docGet('HEAVY')
     expect(answer.headers['content-length']).toBe(String(answer.body.length))
-    const boundary = boundaryOf(answer.headers['content-type'])
+    const boundary = boundaryOf(answer)
     const pieces = answer.body.toString('latin1').split(`--${boundary}`)
     expect(pieces).toHaveLength(6)
     expect(pieces.at(-1)).toBe('--\r\n')
@@ -85,7 +49,7 @@ describe('docGet', () => {
   it('is an empty multipart for an empty document', async () => {
     await workspace.source.createParts('EMPTY', [])
     const answer = await workspace.source.docGet('EMPTY')
-    const boundary = boundaryOf(answer.headers['content-type'])
+    const boundary = boundaryOf(answer)
     expect(answer.headers).toMatchObject({ 'x-numbercomps': '0', 'content-length': String(answer.body.length) })
     expect(String(answer.body)).toBe(`--${boundary}\r\n--${boundary}--\r\n`)
   })

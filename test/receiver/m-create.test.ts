@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { multipartBody, openSocket, part, type PartToSend } from '../support/source-system.ts'
+import { multipartBody, openSocket, part, partOf, type PartToSend } from '../support/source-system.ts'
+import { bare } from './answers.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -13,10 +14,6 @@ beforeEach(async () => {
 })
 afterAll(() => scene.stop())
 
-const partOf = (docId: string, compId: string, body: string | Buffer, contentType = 'text/plain'): PartToSend => {
-  const plain = part(compId, body, contentType)
-  return { ...plain, headers: { 'X-docId': docId, ...plain.headers } }
-}
 const lines = (...outcomes: [docId: string, retCode: number][]) =>
   outcomes
     .map(
@@ -24,7 +21,6 @@ const lines = (...outcomes: [docId: string, retCode: number][]) =>
         `docId="${docId}";retCode="${retCode}";${retCode === 403 ? 'errorDescription="document already exists";' : ''}\r\n`,
     )
     .join('')
-const bare = (text: string) => text.replaceAll(/(Date|Connection|Keep-Alive|x-relay-request-id): .*\r\n/g, '')
 
 describe('mCreate', () => {
   it('answers byte for byte as the interface has it where some documents exist', async () => {

@@ -5,7 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 import { createWiring } from '../support/factories.ts'
-import { createSourceSystem, multipartBody, part, type SourceAnswer, type SourceSystem } from '../support/source-system.ts'
+import { createSourceSystem, multipartBody, partOf, type SourceAnswer, type SourceSystem } from '../support/source-system.ts'
+import { until } from '../support/until.ts'
 import { startReceiver } from './receiver.ts'
 
 /** The way to the database, which can be cut and mended. */
@@ -68,14 +69,7 @@ afterAll(async () => {
 })
 
 /** A pooled connection may take a moment to learn that it is dead. */
-const untilServed = async (ask: () => Promise<SourceAnswer>): Promise<SourceAnswer> => {
-  const deadline = Date.now() + 5_000
-  for (;;) {
-    const answer = await ask()
-    if (answer.status !== 503 || Date.now() > deadline) return answer
-    await delay(50)
-  }
-}
+const untilServed = (ask: () => Promise<SourceAnswer>) => until('it is served', ask, ({ status }) => status !== 503)
 
 beforeEach(() => line.mend())
 
@@ -128,10 +122,7 @@ describe('while the database is away', () => {
   })
 
   it('many documents are given up at the first one, and not each after a wait of its own', async () => {
-    const parts = Array.from({ length: 100 }, (_, index) => {
-      const plain = part('data', 'x')
-      return { ...plain, headers: { 'X-docId': `M${index}`, ...plain.headers } }
-    })
+    const parts = Array.from({ length: 100 }, (_, index) => partOf(`M${index}`, 'data', 'x'))
     const bytes = multipartBody('MB7', parts)
     async function* body() {
       yield bytes.subarray(0, -5)

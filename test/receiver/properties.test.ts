@@ -204,8 +204,10 @@ describe('a damaged create request', () => {
     async (what, method, tokens) => {
       const statuses = new Map<number, number>()
       const property = fc.asyncProperty(mutationsOf([...tokens]), fc.nat(), async (mutations, cutAt) => {
-        const before = await wires()
-        const status = await withinASecond(() => send(method, { [what]: (bytes: Buffer) => mutate(bytes, mutations) }, cutAt))
+        const { before, status } = await withinASecond(async () => ({
+          before: await wires(),
+          status: await send(method, { [what]: (bytes: Buffer) => mutate(bytes, mutations) }, cutAt),
+        }))
         statuses.set(status, (statuses.get(status) ?? 0) + 1)
         expect([201, 400, 403, 404]).toContain(status)
         const after = await wires()

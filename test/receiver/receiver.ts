@@ -65,6 +65,8 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
 
 type Started = Awaited<ReturnType<typeof startReceiver>>
 
+export const longAgo = '2026-03-02T10:15:30Z'
+
 /** Database, receiver, a workspace with repository Z1 wired to one destination, and a source system that speaks to it. */
 export const startScene = async (variables: Record<string, string> = {}) => {
   const database: TestDatabase = await createTestDatabase()
@@ -76,7 +78,13 @@ export const startScene = async (variables: Record<string, string> = {}) => {
     const path = `/receiver/acme/${wiring.workspaceSlug}`
     const source = createSourceSystem(receiver.baseUrl + path, { repoId: wiring.repoId })
     closers.push(source.close)
-    return { ...wiring, path, source }
+    /** As if all that has been received of a document so far had come on that day. */
+    const age = async (docId: string) => {
+      const of = { workspace_id: wiring.workspaceId, doc_id: docId }
+      await database.db('archive_documents').where(of).update({ created_at: longAgo, modified_at: longAgo })
+      await database.db('documents').where(of).update({ received_at: longAgo, modified_at: longAgo })
+    }
+    return { ...wiring, path, source, age }
   }
   return {
     ...database,

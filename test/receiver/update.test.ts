@@ -14,11 +14,6 @@ afterAll(() => scene.stop())
 
 const launchedFor = (docId: string) => scene.receiver.launched.filter((message) => message.docId === docId)
 const rowsOf = (docId: string) => scene.db('documents').where({ doc_id: docId }).orderBy('id')
-const age = async (docId: string) => {
-  const time = '2026-03-02T10:15:30Z'
-  await scene.db('archive_documents').where({ doc_id: docId }).update({ created_at: time, modified_at: time })
-  await scene.db('documents').where({ doc_id: docId }).update({ received_at: time, modified_at: time })
-}
 const description = (pattern: RegExp) => ({ 'x-errordescription': expect.stringMatching(pattern) })
 
 describe('update by PUT', () => {
@@ -49,7 +44,7 @@ describe('update by PUT', () => {
 
   it('adds a component that was not there, at the end, and leaves the others as they are', async () => {
     await workspace.source.createParts('D2', [part('data', 'one'), part('descr', 'two')])
-    await age('D2')
+    await workspace.age('D2')
     expect((await workspace.source.update('D2', 'three', { compId: 'note' })).status).toBe(200)
     expect((await workspace.source.update('D2', 'ONE', { compId: 'data' })).status).toBe(200)
     const info = await workspace.source.info('D2')
@@ -60,7 +55,7 @@ describe('update by PUT', () => {
 
   it('keeps the day a component was created, and moves the day it was changed, however often', async () => {
     await workspace.source.createParts('D3', [part('data', 'one'), part('note', 'n')])
-    await age('D3')
+    await workspace.age('D3')
     for (const text of ['two', 'three']) await workspace.source.update('D3', text)
     const today = new Date().toISOString().slice(0, 10)
     const old = '2026-03-02'
@@ -108,7 +103,7 @@ describe('update by PUT', () => {
 describe('update by POST', () => {
   it('replaces the whole document: what is not sent again ends', async () => {
     await workspace.source.createParts('P1', [part('data', 'one', 'text/plain'), part('descr', 'two'), part('note', 'three')])
-    await age('P1')
+    await workspace.age('P1')
     expect((await workspace.source.updateParts('P1', [part('new', 'four'), part('data', 'ONE', 'text/csv')])).status).toBe(200)
     const info = await workspace.source.info('P1')
     expect(info.headers['x-numbercomps']).toBe('2')

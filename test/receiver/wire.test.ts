@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { openSocket, part } from '../support/source-system.ts'
+import { until } from '../support/until.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
@@ -10,7 +11,7 @@ beforeAll(async () => {
     RELAY_DOCUMENT_MAX_BYTES: '2000000',
     RELAY_HTTP_IDLE_TIMEOUT_MS: '2000',
     RELAY_HTTP_MIN_BODY_BYTES: '100',
-    RELAY_HTTP_LINGER_TIMEOUT_MS: '500',
+    RELAY_HTTP_LINGER_TIMEOUT_MS: '1500',
   })
   workspace = await scene.workspace()
 })
@@ -20,22 +21,25 @@ const createQuery = (docId: string) => `create&pVersion=0045&contRep=Z1&docId=${
 const head = (docId: string, ...headers: string[]) =>
   [`PUT ${workspace.path}?${createQuery(docId)} HTTP/1.1`, 'Host: cs', ...headers, '', ''].join('\r\n')
 
+/** Rows of a document, and bytes that nobody owns. */
+const leftOf = async (docId: string): Promise<unknown[]> => [
+  ...(await scene.db('documents').where({ doc_id: docId })),
+  ...(await scene.db('contents').whereNull('owned_at')),
+]
 const nothingLeft = async (docId: string) => {
   expect((await workspace.source.info(docId)).status).toBe(404)
-  expect(await scene.db('documents').where({ doc_id: docId })).toEqual([])
-  expect(await scene.db('contents').whereNull('owned_at')).toEqual([])
+  expect(await leftOf(docId)).toEqual([])
 }
-
-const eventually = async (check: () => Promise<void>) => {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      return await check()
-    } catch (thrown) {
-      if (tries > 200) throw thrown
-      await delay(50)
-    }
-  }
+const untilNothingLeft = async (docId: string) => {
+  await until(
+    `nothing is left of ${docId}`,
+    () => leftOf(docId),
+    (left) => left.length === 0,
+  )
+  await nothingLeft(docId)
 }
+/** What has come, once this is among it. */
+const untilCame = (received: () => string, words: string) => until(words, received, (text) => text.includes(words))
 
 describe('the query', () => {
   it('is read as it stands: any order, any case of names and command, unknown parameters ignored, the first of two counts', async () => {
@@ -114,7 +118,7 @@ describe('a body', () => {
   it('may wait for 100 Continue', async () => {
     const { send, received, untilClosed } = await openSocket(scene.receiver.port)
     await send(head('EXPECT', 'Content-Length: 5', 'Expect: 100-continue', 'Connection: close'))
-    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 100 Continue\r\n/))
+    expect(await untilCame(received, '100 Continue')).toMatch(/^HTTP\/1.1 100 Continue\r\n/)
     await send('hello')
     expect(await untilClosed()).toMatch(/HTTP\/1.1 201 created\r\n/)
   })
@@ -138,7 +142,7 @@ describe('a body', () => {
     await send('x'.repeat(600_000))
     await delay(100)
     socket.end()
-    await eventually(() => nothingLeft('SHORT'))
+    await untilNothingLeft('SHORT')
     expect((await workspace.source.create('SHORT', 'again')).status).toBe(201)
   })
 
@@ -153,8 +157,8 @@ describe('a body', () => {
     await delay(100)
     one.socket.resetAndDestroy()
     other.socket.resetAndDestroy()
-    await eventually(() => nothingLeft('RESET'))
-    await eventually(() => nothingLeft('RESETPART'))
+    await untilNothingLeft('RESET')
+    await untilNothingLeft('RESETPART')
     expect((await workspace.source.create('RESET', 'again')).status).toBe(201)
   })
 
@@ -170,8 +174,8 @@ describe('a body', () => {
     clearInterval(drops)
     expect(Date.now() - began).toBeGreaterThan(1_000)
     expect(Date.now() - began).toBeLessThan(10_000)
-    await eventually(() => nothingLeft('STALLED'))
-    await eventually(() => nothingLeft('TRICKLING'))
+    await untilNothingLeft('STALLED')
+    await untilNothingLeft('TRICKLING')
   })
 
   it('that is slow, but brings enough, is let through', async () => {
@@ -189,14 +193,14 @@ describe('a refused body', () => {
   it('is refused from its Content-Length alone', async () => {
     const { send, received } = await openSocket(scene.receiver.port)
     await send(head('HUGE', 'Content-Length: 5000000000'))
-    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s))
+    expect(await untilCame(received, 'too_large')).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s)
   })
 
   it('in chunks is refused as soon as it is too large, and leaves nothing', async () => {
     const { send, received } = await openSocket(scene.receiver.port)
     await send(head('HUGECHUNKS', 'Transfer-Encoding: chunked'))
     for (let sent = 0; sent < 25; sent += 1) await send(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
-    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s))
+    expect(await untilCame(received, 'too_large')).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s)
     await nothingLeft('HUGECHUNKS')
   })
 
@@ -205,9 +209,9 @@ describe('a refused body', () => {
     const { send, received } = await openSocket(scene.receiver.port)
     await send(head('TAKEN', 'Content-Length: 1900000'))
     await send('x'.repeat(1_900_000))
-    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 403 .*document_exists/s))
+    expect(await untilCame(received, 'document_exists')).toMatch(/^HTTP\/1.1 403 .*document_exists/s)
     await send(`GET ${workspace.path}?serverInfo HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
-    await eventually(async () => expect(received()).toMatch(/serverStatus="running"/))
+    expect(await untilCame(received, 'serverStatus="running"')).toMatch(/serverStatus="running"/)
   })
 
   it('is read before the answer where the connection closes after it', async () => {
@@ -233,8 +237,8 @@ describe('a refused body', () => {
       `POST ${workspace.path}?create&pVersion=0045&contRep=Z1&docId=NONAME HTTP/1.1\r\nHost: cs\r\nContent-Length: ${noName.length}\r\n` +
         `Content-Type: multipart/form-data; boundary=B\r\n\r\n${noName}`,
     )
-    await eventually(async () => expect(received()).toMatch(/^HTTP\/1.1 400 .*names no component/s))
+    expect(await untilCame(received, 'names no component')).toMatch(/^HTTP\/1.1 400 .*names no component/s)
     await send(`GET ${workspace.path}?serverInfo HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
-    await eventually(async () => expect(received()).toMatch(/serverStatus="running"/))
+    expect(await untilCame(received, 'serverStatus="running"')).toMatch(/serverStatus="running"/)
   })
 })

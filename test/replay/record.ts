@@ -5,13 +5,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
-import { TestWorkflowEnvironment } from '@temporalio/testing'
-import { bundleWorkflowCode, DefaultLogger, Runtime, Worker } from '@temporalio/worker'
+import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
 import { readConfig } from '../../src/config.ts'
 import { findTemporal } from '../../src/embedded/temporal-program.ts'
 import {
   documentOptions,
-  searchAttributes,
   type Activities,
   type BatchActivities,
   type BulkRetryActivities,
@@ -19,6 +17,7 @@ import {
   type DeliveryState,
   type DocumentInput,
 } from '../../workflows/messages.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
 import { deliveriesOf, solos, stories, type Solo, type Story } from './stories.ts'
 
 const identity = 'recorder'
@@ -118,20 +117,13 @@ const runsOf = async (client: Client, workflowId: string): Promise<string[]> => 
 // stack traces name files of this machine, and replay does not look at them
 const withoutTraces = (json: string): unknown => JSON.parse(json, (key, value: unknown) => (key === 'stackTrace' ? undefined : value))
 
-const logger = new DefaultLogger('ERROR')
-Runtime.install({ logger })
-const path = await findTemporal({ config: readConfig(), say })
-const env = await TestWorkflowEnvironment.createLocal({
-  server: {
-    executable: { type: 'existing-path', path },
-    extraArgs: [
-      ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
-      ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
-    ],
-  },
-})
+process.env.TEST_TEMPORAL_BIN ||= await findTemporal({ config: readConfig(), say })
+const env = await startTemporalDevServer(settings)
 const client = new Client({ connection: env.connection, identity })
-const workflowBundle = await bundleWorkflowCode({ workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', here)), logger })
+const workflowBundle = await bundleWorkflowCode({
+  workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', here)),
+  logger: new DefaultLogger('ERROR'),
+})
 
 const named = process.argv.slice(2)
 const isWanted = ({ name }: { name: string }) => named.length === 0 || named.includes(name)

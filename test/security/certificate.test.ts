@@ -65,8 +65,9 @@ describe('a certificate', () => {
     ['a long text that nearly is one', () => '-----BEGIN CERTIFICATE-----'.repeat(9_000)],
     ['a megabyte of base64', () => 'A'.repeat(250_000)],
   ])('is told from %s', (_, body) => {
-    const began = performance.now()
+    // of the processor: others may be at work, too
+    const began = process.cpuUsage()
     expect(readCertificate(Buffer.from(body()))).toBeUndefined()
-    expect(performance.now() - began).toBeLessThan(1_000)
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(1_000)
   })
 })

@@ -18,8 +18,6 @@ export interface Azurite {
   stop(): Promise<void>
 }
 
-const startTimeoutMs = 25_000
-
 /**
  * An azurite, Microsoft's own emulator of Blob storage, with one container that is kept in memory.
  * @param tls with it, the server speaks https and takes the tokens of Entra, whose form it checks and not whose signature
@@ -48,11 +46,9 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
       said += chunk.toString()
     })
   }
-  await Promise.race([listening(port, startTimeoutMs), once(server, 'exit').then(() => Promise.reject(new Error('it ended')))]).catch(
-    () => {
-      throw new Error(`azurite did not start: ${said}`)
-    },
-  )
+  await Promise.race([listening(port), once(server, 'exit').then(() => Promise.reject(new Error('it ended')))]).catch(() => {
+    throw new Error(`azurite did not start: ${said}`)
+  })
   const accountUrl = `${tls ? 'https' : 'http'}://127.0.0.1:${port}/${accountName}`
   const container = 'documents'
   const client = new ContainerClient(`${accountUrl}/${container}`, new StorageSharedKeyCredential(accountName, accountKey), {

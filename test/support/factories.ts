@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { ulid } from 'ulid'
 import { readConfig, type Config } from '../../src/config.ts'
 import type { UnownedContent } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
@@ -114,3 +115,25 @@ export const receiptOf = async (
   })),
   receivedAt: new Date(),
 })
+
+/** A request with a body, captured at that moment. @returns its id */
+export const captureAt = async (db: Database, workspaceId: string, at: Date): Promise<string> => {
+  const id = ulid(at.getTime())
+  await db('captured_requests').insert({
+    id,
+    workspace_id: workspaceId,
+    channel: 'receiver',
+    http_method: 'GET',
+    uri: '/',
+    query_string: '',
+    request_headers: '{}',
+    source_ip: '127.0.0.1',
+    request_at: at,
+    status_code: 200,
+    response_headers: '{}',
+    duration_ms: 1,
+    response_at: at,
+  })
+  await db('captured_bodies').insert({ request_id: id, kind: 'request', workspace_id: workspaceId, data: Buffer.from('x') })
+  return id
+}

@@ -45,18 +45,28 @@ export const mutate = (bytes: Buffer, mutations: Mutation[]): Buffer =>
     return Buffer.concat(kind === 'truncate' ? [start] : [start, ...between, rest])
   }, bytes)
 
-/** Fails where the work takes longer than a second, or for ever. */
+const tries = 3
+const foreverMs = 30_000
+
+/** Fails where the work takes longer than a second each time it is done, or for ever. Once or twice it may be the machine that has stood still. */
 export const withinASecond = async <T>(work: () => T | Promise<T>): Promise<T> => {
-  const began = performance.now()
+  for (let tried = 1; ; tried += 1) {
+    const began = performance.now()
+    const done = await orReject(work)
+    const tookMs = performance.now() - began
+    if (tookMs < 1_000) return done
+    if (tried === tries) throw new Error(`took more than a second, ${tries} times: ${Math.round(tookMs)} ms`)
+  }
+}
+
+const orReject = async <T>(work: () => T | Promise<T>): Promise<T> => {
   const abort = new AbortController()
-  const late = delay(1_000, undefined, { signal: abort.signal }).then(
-    () => Promise.reject(new Error('took more than a second')),
+  const late = delay(foreverMs, undefined, { signal: abort.signal }).then(
+    () => Promise.reject(new Error(`has not ended in ${foreverMs} ms`)),
     () => new Promise<never>(() => {}),
   )
   try {
-    const done = await Promise.race([work(), late])
-    expect(performance.now() - began).toBeLessThan(1_000)
-    return done
+    return await Promise.race([work(), late])
   } finally {
     abort.abort()
   }
@@ -68,5 +78,5 @@ console.info(`TEST_SEED=${seed}`)
 /** Checks a property; the same TEST_SEED checks it with the same values again. */
 export const check = async <T>(property: fc.IAsyncPropertyWithHooks<T>, numRuns: number): Promise<void> => {
   // before jest ends the test, and with it what is known of a failure
-  await fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: true })
+  await fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: 100_000, markInterruptAsFailure: true })
 }

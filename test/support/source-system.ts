@@ -33,6 +33,12 @@ export const part = (compId: string, body: string | Buffer, contentType = 'appli
   body,
 })
 
+/** The same in an mCreate, which brings several documents. */
+export const partOf = (docId: string, ...given: Parameters<typeof part>): PartToSend => {
+  const { headers, body } = part(...given)
+  return { headers: { 'X-docId': docId, ...headers }, body }
+}
+
 export interface CallOptions {
   method?: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
   headers?: Record<string, string>
@@ -44,7 +50,7 @@ export interface CallOptions {
  * script; `close` ends its connections.
  */
 export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersion = '0045' } = {}) => {
-  const agent = new Agent({ connections: 20, headersTimeout: 30_000, bodyTimeout: 30_000 })
+  const agent = new Agent({ connections: 20, headersTimeout: 100_000, bodyTimeout: 100_000 })
 
   /** Sends a query exactly as given: nothing is encoded. */
   const call = async (query: string, { method = 'GET', headers = {}, body }: CallOptions = {}): Promise<SourceAnswer> => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
-import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temporalio/worker'
+import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
 import { searchAttributes } from '../../workflows/messages.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 
@@ -41,32 +41,39 @@ export const createTimeSkippingTemporal = async (): Promise<TestWorkflowEnvironm
   return env
 }
 
-/** Runs a worker with these activities, on a task queue of its own, for as long as the story takes. */
+/** Runs a worker with these activities, on a task queue of its own unless one is given, for as long as the story takes. */
 export const withWorker = async <T>(
   env: TestWorkflowEnvironment,
   activities: object,
   story: (taskQueue: string) => Promise<T>,
+  options: Partial<WorkerOptions> = {},
 ): Promise<T> => {
-  const taskQueue = randomUUID()
+  const { taskQueue = randomUUID() } = options
   const worker = await Worker.create({
     connection: env.nativeConnection,
-    taskQueue,
     workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! },
     activities,
+    ...options,
+    taskQueue,
   })
   return worker.runUntil(story(taskQueue))
 }
 
 /** The real server, in memory: lists, schedules and search attributes work as in production, and time passes as it does. */
-export const startTemporalDevServer = async (settings: string[] = []): Promise<TestWorkflowEnvironment> => {
+export const startTemporalDevServer = async (
+  settings: string[] = [],
+  attributes = Object.values(searchAttributes),
+): Promise<TestWorkflowEnvironment> => {
   quietly()
-  return TestWorkflowEnvironment.createLocal({
-    server: {
-      executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
-      extraArgs: [
-        ...Object.values(searchAttributes).flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
-        ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
-      ],
-    },
-  })
+  return atLast(() =>
+    TestWorkflowEnvironment.createLocal({
+      server: {
+        executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
+        extraArgs: [
+          ...attributes.flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+          ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
+        ],
+      },
+    }),
+  )
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-// a busy machine needs many times what an idle one does; only a test that fails waits as long
-const usualPatienceMs = 20_000
+// the disk of a busy machine can stand still for half a minute; only a test that fails waits as long
+const usualPatienceMs = 60_000
 
 /** Asks until the answer is as wanted: true, where nothing else is said. @returns the answer */
 export const until = async <T>(

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { Worker } from '@temporalio/worker'
 import { dynamicConfig } from '../../src/embedded/temporal-dev-server.ts'
 import { documentOptions, type Activities, type DocumentInput } from '../../workflows/messages.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
 
 // with 2,000 in line the single one took 1.8 s here, alone 1.3 s; without fairness, behind 200, it took 37 s
 const waiting = 200
@@ -48,17 +47,14 @@ test('a workspace whose documents wait in line by the hundred does not hold up t
   for (let started = 0; started < waiting; started += 20) await Promise.all(Array.from({ length: 20 }, () => start('acme/busy')))
   const single = await start('acme/quiet')
 
-  const worker = await Worker.create({
-    connection: env.nativeConnection,
-    taskQueue,
-    workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! },
-    activities,
-    maxConcurrentActivityTaskExecutions: 4,
-    maxConcurrentWorkflowTaskExecutions: 4,
-  })
-  await worker.runUntil(async () => {
+  const untilSingle = async () => {
     await single.result()
     // without fairness it comes about as late as the last of them
     expect(delivered).toBeLessThan(waiting / 4)
+  }
+  await withWorker(env, activities, untilSingle, {
+    taskQueue,
+    maxConcurrentActivityTaskExecutions: 4,
+    maxConcurrentWorkflowTaskExecutions: 4,
   })
 }, 300_000)

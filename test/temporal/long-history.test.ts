@@ -12,7 +12,9 @@ import {
 import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
 
 // The server suggests a new run much sooner here than it does by default, after 4,096 events.
-const suggestedAfterEvents = 60
+const suggestedAfterEvents = 30
+// a round has eleven events: long enough for a new run
+const rounds = 8
 
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
@@ -41,7 +43,7 @@ test('a delivery that waits and waits goes on in a new run, with its round, its 
     attemptDelivery: async (attempt) => {
       attempts.push(attempt)
       if (attempts.length === 1) return { status: 'retrying', inMs: 100, failures: 1, error: 'HTTP 503' }
-      return attempts.length <= 15 ? { status: 'waiting', inMs: 10 } : { status: 'delivered' }
+      return attempts.length <= rounds ? { status: 'waiting', inMs: 10 } : { status: 'delivered' }
     },
     recordCancellation: async () => {},
     recordTermination: async () => {},
@@ -57,8 +59,8 @@ test('a delivery that waits and waits goes on in a new run, with its round, its 
     expect(delivery.typedSearchAttributes.get(searchAttributes.workspace)).toBe('acme/invoices')
     expect(delivery.typedSearchAttributes.get(searchAttributes.status)).toBe('delivered')
   })
-  expect(attempts.map(({ failures }) => failures)).toEqual([0, ...Array.from({ length: 15 }, () => 1)])
-  expect(attempts.at(-1)?.waits).toBe(14)
+  expect(attempts.map(({ failures }) => failures)).toEqual([0, ...Array.from({ length: rounds }, () => 1)])
+  expect(attempts.at(-1)?.waits).toBe(rounds - 1)
   const remaining = attempts.map(({ remainingMs }) => remainingMs)
   expect(remaining).toEqual(remaining.toSorted((a, b) => b - a))
 })
@@ -73,10 +75,10 @@ test('a retry that comes in mid-round waits for the end of the round, through a 
     attemptDelivery: async (attempt) => {
       attempts.push(attempt)
       if (attempts.length === 2) await handle.signal(signals.retry, request)
-      // long enough for a new run, which is sent the same once more
-      if (attempts.length < 15) return { status: 'waiting', inMs: 10 }
-      if (attempts.length === 15) await handle.signal(signals.retry, request)
-      return attempts.length === 15 ? { status: 'failed', error: 'HTTP 403' } : { status: 'delivered' }
+      // by its end there is a new run, which is sent the same once more
+      if (attempts.length < rounds) return { status: 'waiting', inMs: 10 }
+      if (attempts.length === rounds) await handle.signal(signals.retry, request)
+      return attempts.length === rounds ? { status: 'failed', error: 'HTTP 403' } : { status: 'delivered' }
     },
     recordCancellation: async () => {},
     recordTermination: async () => {},
@@ -87,5 +89,5 @@ test('a retry that comes in mid-round waits for the end of the round, through a 
     const { raw, runId } = await handle.describe()
     expect(runId).not.toBe(raw.workflowExecutionInfo?.firstRunId)
   })
-  expect(attempts.map(({ policy }) => policy.maxRetries)).toEqual([...Array.from({ length: 15 }, () => 3), 7])
+  expect(attempts.map(({ policy }) => policy.maxRetries)).toEqual([...Array.from({ length: rounds }, () => 3), 7])
 })

@@ -1,5 +1,5 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { decodeTime, ulid } from 'ulid'
+import { decodeTime } from 'ulid'
 import { createChoreActivities } from '../../activities/chores.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createHeld } from '../../src/db/held.ts'
@@ -8,7 +8,7 @@ import { listPartitions } from '../../src/db/partitions.ts'
 import { createLog } from '../../src/log.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createWiring, testConfig } from '../support/factories.ts'
+import { captureAt, createWiring, testConfig } from '../support/factories.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 
 let database: TestDatabase
@@ -23,26 +23,6 @@ afterAll(async () => {
   await env.teardown()
   await database.drop()
 })
-
-const capture = async (workspaceId: string, at: Date) => {
-  const id = ulid(at.getTime())
-  await database.db('captured_requests').insert({
-    id,
-    workspace_id: workspaceId,
-    channel: 'receiver',
-    http_method: 'GET',
-    uri: '/',
-    query_string: '',
-    request_headers: '{}',
-    source_ip: '127.0.0.1',
-    request_at: at,
-    status_code: 200,
-    response_headers: '{}',
-    duration_ms: 1,
-    response_at: at,
-  })
-  await database.db('captured_bodies').insert({ request_id: id, kind: 'request', workspace_id: workspaceId, data: Buffer.from('x') })
-}
 
 test('the chores keep a relay going for months: what is too old goes, and there is always a partition for what comes', async () => {
   const { db } = database
@@ -67,7 +47,7 @@ test('the chores keep a relay going for months: what is too old goes, and there 
       })
     for (let week = 0; week < 9; week += 1) {
       await run('make-partitions')
-      await capture(workspaceId, new Date(await env.currentTimeMs()))
+      await captureAt(db, workspaceId, new Date(await env.currentTimeMs()))
       told.push(await run('end-retention'))
       await env.sleep(7 * dayMs)
     }

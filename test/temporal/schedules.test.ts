@@ -24,7 +24,6 @@ beforeAll(async () => {
   database = await createTestDatabase()
 })
 afterAll(() => database.drop())
-afterEach(() => env.teardown())
 
 /** The real ones. What the sweep starts waits on a task queue that nobody works on. */
 const choreActivities = () => {
@@ -52,9 +51,11 @@ const list = async (query: string) => {
 const isSwept = async () => (await database.db('outbox').select('key')).length === 0
 
 describe('the schedules of the chores, on the dev server', () => {
+  // each test makes the same schedules
   beforeEach(async () => {
     env = await startTemporalDevServer()
   })
+  afterEach(() => env.teardown())
 
   it('are made once, changed where the configuration has changed, and stay paused where an operator has paused them', async () => {
     const { client, connection } = env
@@ -100,9 +101,10 @@ describe('the schedules of the chores, on the dev server', () => {
 })
 
 describe('a chore, on the time-skipping server', () => {
-  beforeEach(async () => {
+  beforeAll(async () => {
     env = await createTimeSkippingTemporal()
   })
+  afterAll(() => env.teardown())
 
   it('has no schedule there, and the worker is told so', async () => {
     await expect(createSchedules(env.client, env.connection, config).ensure(allChores())).rejects.toThrow('schedule')

@@ -2,22 +2,19 @@ import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { TestWorkflowEnvironment } from '@temporalio/testing'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { documentWorkflowId, searchAttributes } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
-import { quietly } from '../support/temporal.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
 
 let database: TestDatabase
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
-  quietly()
   database = await createTestDatabase()
-  env = await TestWorkflowEnvironment.createLocal({
-    server: { executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! } },
-  })
+  env = await startTemporalDevServer([], [])
 })
 afterAll(async () => {
   await env.teardown()

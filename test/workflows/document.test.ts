@@ -61,13 +61,13 @@ describe('a document on its way', () => {
   it('survives three failures over hours of back-off, in milliseconds of test time', async () => {
     const input = documentTo('archive')
     const { activities, attempts } = scripted((_, attempt) => (attempt <= 3 ? 'down' : 'delivered'))
-    const startedAt = performance.now()
     await withWorker(env, activities, async (taskQueue) => {
+      const startedAt = performance.now()
       expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+      expect(performance.now() - startedAt).toBeLessThan(10_000)
     })
     const waits = attempts.slice(1).map((attempt, index) => Math.round((attempt.atMs - attempts[index]!.atMs) / hour))
     expect(waits).toEqual([1, 2, 4])
-    expect(performance.now() - startedAt).toBeLessThan(10_000)
   })
 
   it('goes to each destination independently: one that is down does not hold the others up', async () => {

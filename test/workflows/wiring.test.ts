@@ -1,35 +1,32 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { deliveryWorkflowId } from '../../workflows/messages.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { testConfig } from '../support/factories.ts'
+import { deliveryWorkflowId, type BatchActivities } from '../../workflows/messages.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startRelay, type Running, type StartedRelay } from '../support/relay.ts'
 import { createTimeSkippingTemporal, startTemporalDevServer } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
-import { createScene, withRelay, type Scene } from '../support/wired.ts'
+import { createScene, type Scene } from './scene.ts'
 
 // Through the API, to a real target; the same on both servers.
-
-const config = testConfig({ DELIVERY_BATCH_SIZE: '2', DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
 
 describe.each([
   ['the time-skipping server', createTimeSkippingTemporal],
   ['the dev server', startTemporalDevServer],
 ])('on %s', (_, startTemporal) => {
-  let database: TestDatabase
   let env: TestWorkflowEnvironment
+  let relay: StartedRelay
   let target: HttpTarget
   /** Bodies of requests that were broken off before they were answered. */
   let brokenOff: string[]
 
   beforeAll(async () => {
-    database = await createTestDatabase()
     env = await startTemporal()
+    relay = await startRelay(env, { DELIVERY_BATCH_SIZE: '2', DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
     target = await startHttpTarget()
   })
   afterAll(async () => {
-    await env.teardown()
     await target.stop()
-    await database.drop()
+    await relay.stop()
+    await env.teardown()
   })
   beforeEach(() => {
     target.arrivals.length = 0
@@ -46,9 +43,8 @@ describe.each([
     })
   })
 
-  type Relay = Parameters<Parameters<typeof withRelay>[3]>[0]
-  const story = (tell: (scene: Scene, relay: Relay) => Promise<void>) =>
-    withRelay(env, database.db, config, async (relay) => tell(await createScene(database.db, config, relay), relay))
+  const story = (tell: (scene: Scene, running: Running) => Promise<void>, wrap?: Parameters<StartedRelay['run']>[1]) =>
+    relay.run(async (running) => tell(await createScene(relay, running), running), wrap)
 
   const receiveAll = async (scene: Scene, count: number) => {
     const ids: string[] = []
@@ -76,12 +72,12 @@ describe.each([
         expect(texts()).toEqual(ids.map((_id, index) => `document ${index}`))
         expect(await resultOf(`release/${connectionId}`)).toBe('released 5')
         expect(await scene.statusOf(ids[0]!)).toEqual({ document: 'delivered', deliveries: ['delivered'] })
-        expect(await database.db('outbox').select('key')).toEqual([])
+        expect(await relay.db('outbox').select('key')).toEqual([])
       })
     })
 
     it('that skips keeps on holding; an operator releases one by hand, or all by letting it forward', async () => {
-      await story(async (scene, { held }) => {
+      await story(async (scene) => {
         const destinationId = await scene.destination('archive', target.origin)
         const connectionId = await scene.connect([destinationId], { is_active: false, settings: { on_resume: 'skip' } })
         const ids = await receiveAll(scene, 3)
@@ -89,7 +85,7 @@ describe.each([
         const later = await scene.receive('later')
         await all(scene, [later], 'delivered')
         expect(await statuses(scene, ids)).toEqual(['held', 'held', 'held'])
-        expect(await held.settleStragglers()).toEqual([])
+        expect(await relay.held.settleStragglers()).toEqual([])
 
         const byHand = () => scene.acme.call('POST', `/documents/${ids[1]}/deliveries/${destinationId}/retry`)
         expect((await byHand()).status).toBe(200)
@@ -104,12 +100,22 @@ describe.each([
     })
 
     it('that is switched off again stops in mid-release: what is left stays held until the next time', async () => {
+      const switchedOff = Promise.withResolvers<void>()
+      let batches = 0
+      const midway = ({ workOffBatch }: BatchActivities): BatchActivities => ({
+        workOffBatch: async (subject) => {
+          batches += 1
+          if (batches > 1) await switchedOff.promise
+          return workOffBatch(subject)
+        },
+      })
       await story(async (scene) => {
         const connectionId = await scene.connect([await scene.destination('archive', target.origin)], { is_active: false })
-        const ids = await receiveAll(scene, 30)
+        const ids = await receiveAll(scene, 7)
         await scene.change(connectionId, { is_active: true })
-        await until('the release has begun', async () => (await statuses(scene, ids)).some((status) => status !== 'held'))
+        await until('the release has begun', () => batches > 1)
         await scene.change(connectionId, { is_active: false })
+        switchedOff.resolve()
 
         const told = (await resultOf(`release/${connectionId}`)) as string
         const [, released] = /^released (\d+), then stopped: the connection was switched off$/.exec(told)!
@@ -121,7 +127,7 @@ describe.each([
         await scene.change(connectionId, { is_active: true })
         await all(scene, ids, 'delivered')
         expect(target.arrivals).toHaveLength(ids.length)
-      })
+      }, midway)
     })
 
     it('adds nothing where an active one leads to the same destination', async () => {
@@ -140,7 +146,7 @@ describe.each([
 
   describe('a receipt that read the wiring before it changed', () => {
     it('is released though its connection was activated meanwhile', async () => {
-      await story(async (scene, { held, launcher }) => {
+      await story(async (scene, { launcher }) => {
         const connectionId = await scene.connect([await scene.destination('archive', target.origin)], { is_active: false })
         const source = await scene.findSource()
         await scene.change(connectionId, { is_active: true })
@@ -148,19 +154,19 @@ describe.each([
         const id = await scene.commit(source, 'late')
         expect(await statuses(scene, [id])).toEqual(['held'])
 
-        await launcher.sendAll(await held.settleStragglers())
+        await launcher.sendAll(await relay.held.settleStragglers())
         await all(scene, [id], 'delivered')
-        expect(await held.settleStragglers()).toEqual([])
+        expect(await relay.held.settleStragglers()).toEqual([])
       })
     })
 
     it('is cancelled where its connection was deleted meanwhile', async () => {
-      await story(async (scene, { held, launcher }) => {
+      await story(async (scene, { launcher }) => {
         const connectionId = await scene.connect([await scene.destination('archive', target.origin)], { is_active: false })
         const source = await scene.findSource()
         await scene.acme.call('DELETE', `/connections/${connectionId}`)
         const id = await scene.commit(source, 'late')
-        await launcher.sendAll(await held.settleStragglers())
+        await launcher.sendAll(await relay.held.settleStragglers())
         await all(scene, [id], 'cancelled')
         expect(await resultOf(`cancel/${connectionId}`)).toBe('cancelled 1')
       })
@@ -203,7 +209,7 @@ describe.each([
         expect((await runOf(deliveryWorkflowId(arrived, destinationId))).status.name).toBe('COMPLETED')
         expect(brokenOff).toEqual(['hang'])
         expect(target.arrivals).toHaveLength(sent)
-        expect(await database.db('delivery_attempts').where({ document_id: running })).toEqual([])
+        expect(await relay.db('delivery_attempts').where({ document_id: running })).toEqual([])
       })
     })
 

@@ -1,16 +1,8 @@
 import { part } from '../../support/source-system.ts'
 import { alphabet, alphabetType } from './administration.ts'
-import { compIdsOf, partsOf, post } from './answers.ts'
-import { outcomeOf, put, type Step, type Story } from './story.ts'
-
-const longAgo = '2026-03-02T10:15:30Z'
-
-/** As if all that was received so far had been on another day. */
-const age = async ({ scene, workspaceId }: Story, docId: string) => {
-  const of = { workspace_id: workspaceId, doc_id: docId }
-  await scene.db('archive_documents').where(of).update({ created_at: longAgo, modified_at: longAgo })
-  await scene.db('documents').where(of).update({ received_at: longAgo, modified_at: longAgo })
-}
+import { compIdsOf, partsOf, post } from '../answers.ts'
+import { longAgo } from '../receiver.ts'
+import { outcomeOf, put, type Step } from './story.ts'
 
 // two records of an index: where a line of data begins, how long it is, what it is about
 const index = [
@@ -126,7 +118,7 @@ export const documents: Step[] = [
   [
     '16: update by PUT adds a component, and moves the day of the change only',
     async (story) => {
-      await age(story, 'D1')
+      await story.age('D1')
       expect(await outcomeOf(story.ask('update', { compId: 'note', ...put('a hit, ', 'application/x-note') }))).toEqual([200])
       expect(await story.ask('get', { compId: 'note' })).toMatchObject({ status: 200, body: Buffer.from('a hit, ') })
       const { headers } = await story.ask('info')
@@ -151,7 +143,7 @@ export const documents: Step[] = [
   [
     '19: append adds to a component, and moves the day of its change only',
     async (story) => {
-      await age(story, 'D1')
+      await story.age('D1')
       for (const body of ['a Hit, ', 'a miss']) {
         expect(await outcomeOf(story.ask('append', { compId: 'note', ...put(body) }))).toEqual([200])
       }

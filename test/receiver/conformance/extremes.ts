@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { openDatabase } from '../../../src/db/database.ts'
 import { databaseConfig } from '../../support/database.ts'
-import { partsOf } from './answers.ts'
+import { partsOf } from '../answers.ts'
 import { lockTimeoutMs, outcomeOf, put, type Step } from './story.ts'
 
 const MiB = 1024 * 1024

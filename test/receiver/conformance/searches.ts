@@ -1,11 +1,6 @@
-import { part, type PartToSend } from '../../support/source-system.ts'
-import { compIdsOf, post } from './answers.ts'
+import { part, partOf } from '../../support/source-system.ts'
+import { compIdsOf, post } from '../answers.ts'
 import { outcomeOf, put, type Step } from './story.ts'
-
-const partOf = (docId: string, compId: string, body: string): PartToSend => {
-  const plain = part(compId, body)
-  return { ...plain, headers: { 'X-docId': docId, ...plain.headers } }
-}
 
 /** What is left when documents are there: to look into them, to replace and create many at once, to end them, to ask wrongly. */
 export const searchesAndEnds: Step[] = [

@@ -1,25 +1,23 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { createActivities } from '../../activities/delivery.ts'
+import type { ActivityDeps } from '../../activities/delivery.ts'
+import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createKey } from '../../src/commands/key.ts'
-import { findConnector } from '../../src/connectors/index.ts'
-import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createBulkRetries } from '../../src/db/bulk-retries.ts'
-import { createDeliveries } from '../../src/db/deliveries.ts'
+import { createHeld } from '../../src/db/held.ts'
 import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
 import { createReceipts } from '../../src/db/receipts.ts'
 import { createLog } from '../../src/log.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { createKeyRing } from '../../src/security/seal.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { createLauncher, type Launcher } from '../../src/temporal/launcher.ts'
-import { deliveryWorkflowId, documentWorkflowId, type Activities, type DeliveryState } from '../../workflows/messages.ts'
-import { startApi, type Answer } from '../http/api.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { createWiring, receiptOf, testConfig, type DestinationPlan } from '../support/factories.ts'
-import { withWorker } from '../support/temporal.ts'
-import { until as waitUntil } from '../support/until.ts'
+import { deliveryWorkflowId, documentWorkflowId, type DeliveryState } from '../../workflows/messages.ts'
+import { startApi, type Answer, type Api } from '../http/api.ts'
+import { createTestDatabase } from './database.ts'
+import { deliveryActivities } from './delivery-activities.ts'
+import { createWiring, receiptOf, testConfig, type DestinationPlan } from './factories.ts'
+import { withWorker } from './temporal.ts'
+import { until as waitUntil } from './until.ts'
 
 type Outline = Parameters<typeof createWiring>[2]
 
@@ -34,31 +32,26 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
   const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', ...variables })
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const credentials = new Map<string, object>()
-  const activities = createActivities({
-    deliveries: createDeliveries(db),
-    contents: { postgres: createPostgresStore(db), s3: undefined },
-    findConnector,
-    openCredentials: ({ destination }) => credentials.get(destination.id) ?? {},
-    downloadUrl: () => undefined,
-    keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
-    outbound,
-    config,
-  })
+  const openCredentials: ActivityDeps['openCredentials'] = ({ destination }) => credentials.get(destination.id) ?? {}
+  const held = createHeld(db, config)
   let launcher: Launcher
-  const bulkRetryActivities = createBulkRetryActivities({
-    bulkRetries: createBulkRetries(db, config),
-    sendAll: (messages) => launcher.sendAll(messages),
-  })
+  const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
+  const activities = {
+    ...deliveryActivities({ db, config, outbound, openCredentials }),
+    ...createBatchActivities({ db, held, sendAll, config }),
+    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config), sendAll }),
+  }
+  type Activities = typeof activities
 
   /** Once Temporal has been told everything. */
   const launched = () => waitUntil('an empty outbox', async () => (await db('outbox').select('key')).length === 0)
 
   /** A worker, a launcher and an API, for as long as the story takes. */
   const run = (story: (running: Running) => Promise<void>, wrap: (real: Activities) => Partial<Activities> = () => ({})): Promise<void> =>
-    withWorker(env, { ...activities, ...bulkRetryActivities, ...wrap(activities) }, async (taskQueue) => {
+    withWorker(env, { ...activities, ...wrap(activities) }, async (taskQueue) => {
       const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
       launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
-      const api = await startApi(db, { temporal: { launch: launcher.launch, isUnderWay: temporal.isUnderWay } })
+      const api = await startApi(db, { variables, temporal: { launch: launcher.launch, isUnderWay: temporal.isUnderWay } })
       const begun: string[] = []
       const receive = async (wiring: Awaited<ReturnType<typeof createWiring>>, call: Call, text: string, docId?: string) => {
         const received = await createReceipts(db, config).receive(await receiptOf(wiring, { data: text }, docId))
@@ -74,11 +67,12 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
         const handle = env.client.workflow.getHandle(workflowId)
         const isOpen = async () => (await handle.describe().catch(() => undefined))?.status.name === 'RUNNING'
         if (await isOpen()) await handle.cancel().catch(() => {})
-        while (await isOpen()) await delay(20)
+        await waitUntil(`the end of ${workflowId}`, async () => !(await isOpen()))
       }
       try {
         await story({
-          sweep: launcher.sweep,
+          api,
+          launcher,
           send: temporal.send,
           wire: async (targets, outline) => {
             const wiring = await createWiring(db, targets, outline)
@@ -123,6 +117,8 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
 
   return {
     ...database,
+    config,
+    held,
     run,
     launched,
     stop: async () => {
@@ -132,10 +128,13 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
   }
 }
 
+export type StartedRelay = Awaited<ReturnType<typeof startRelay>>
+
 type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
 
 export interface Running {
-  sweep(): Promise<number>
+  api: Api
+  launcher: Launcher
   send(message: OutboxMessage): Promise<void>
   wire(
     targets: Target[],
@@ -156,7 +155,9 @@ export interface RelayedDocument {
 
 /** Waits in the server's time, which costs none of ours where the server skips it. */
 export const until = async (env: TestWorkflowEnvironment, what: string, check: () => Promise<boolean>, stepMs = 600_000): Promise<void> => {
-  for (let step = 0; step < 600; step += 1) {
+  // it skips nothing while an attempt is under way: these steps are as short as ours
+  const deadline = Date.now() + 60_000
+  for (let step = 0; step < 600 || Date.now() < deadline; step += 1) {
     if (await check()) return
     await env.sleep(stepMs)
   }
