@@ -3,7 +3,7 @@ import { messageBytes, messageIdOf, mailOf, type Enclosure } from './email-messa
 import { emailConfig, emailCredentials, recipientsOf, type EmailConfig, type EmailCredentials } from './email-target.ts'
 import { metered } from './metered.ts'
 import { toDeliveryError } from './network-error.ts'
-import { reporting } from './reporting.ts'
+import { keptText, reporting } from './reporting.ts'
 import { openSmtpSession, type SmtpSession } from './smtp-session.ts'
 
 type EmailTarget = Target<EmailConfig, EmailCredentials>
@@ -25,11 +25,12 @@ export const email: Connector<EmailConfig, EmailCredentials> = {
       await session.address(config.from, recipients, messageBytes(attached ? parcel.sizeBytes : 0))
 
       const reply = await sendMessage(session, parcel, target, url, context)
+      const body = keptText(reply.text, secretsOf(target.credentials), context.answerMaxBytes)
       const messageId = messageIdOf(parcel, config)
       return {
         path: `mailto:${recipients.join(',')}?message-id=${encodeURIComponent(messageId)}`,
         bytesSent: attached ? parcel.sizeBytes : 0,
-        answer: { status: reply.code, body: reply.text, message_id: messageId, enclosed: attached ? 'attachment' : 'link' },
+        answer: { status: reply.code, body, message_id: messageId, enclosed: attached ? 'attachment' : 'link' },
       }
     }),
 

@@ -19,17 +19,17 @@ export const reporting = async <Result>(
   } catch (thrown) {
     signal.throwIfAborted()
     const { code, message, permanent, retryAfterMs, answer } = toError(thrown)
-    const body = answer?.body === undefined ? undefined : withoutSecrets(answer.body, secrets)
     throw new DeliveryError(code, withoutSecrets(message, secrets), {
       permanent,
       retryAfterMs,
-      answer: answer && { ...answer, ...(body !== undefined && { body: cut(body, answerMaxBytes) }) },
+      answer: answer && { ...answer, ...(answer.body !== undefined && { body: keptText(answer.body, secrets, answerMaxBytes) }) },
       cause: thrown,
     })
   }
 }
 
-const cut = (text: string, maxBytes: number) => {
-  const bytes = Buffer.from(text)
-  return bytes.length <= maxBytes ? text : bytes.subarray(0, maxBytes).toString('utf8')
+/** What is kept of what a target said, in this order: a secret that was cut would not be found any more. */
+export const keptText = (text: string, secrets: string[], maxBytes: number): string => {
+  const bytes = Buffer.from(withoutSecrets(text, secrets))
+  return bytes.subarray(0, maxBytes).toString('utf8')
 }

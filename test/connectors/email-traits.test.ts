@@ -251,6 +251,23 @@ describe('TLS', () => {
     expect(secure.mails).toHaveLength(1)
   })
 
+  test('what a server says when it takes the mail is kept up to the limit, and without the password', async () => {
+    const talking = await start({
+      authOptional: false,
+      onAuth: (_auth, _session, done) => done(null, { user: 'u' }),
+    })
+    talking.answerWith({
+      onData: (stream, _session, done) => {
+        stream.resume()
+        // the server's way to choose the words of its 250
+        stream.on('end', () => (done as (error: null, message: string) => void)(null, `taken with canary-2f7a, ${'x'.repeat(20_000)}`))
+      },
+    })
+    const { answer } = await to(talking.port, {}, { username: 'u', password: 'canary-2f7a' })
+    expect(answer).toMatchObject({ status: 250, body: expect.stringMatching(/^taken with \[REDACTED\], x+$/) as string })
+    expect(Buffer.byteLength(answer!.body!)).toBe(contextOf(outbound).answerMaxBytes)
+  })
+
   test('a server that knows no way we do is told by its ways', async () => {
     const secure = await start({ authOptional: false, authMethods: ['XOAUTH2'] })
     expect(await failure(to(secure.port, {}, { username: 'u', password: 'p' }))).toMatchObject({
