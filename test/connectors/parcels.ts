@@ -84,7 +84,7 @@ export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptCon
   signal: new AbortController().signal,
   onProgress: () => {},
   outbound,
-  connectTimeoutMs: 3_000,
+  connectTimeoutMs: 10_000,
   idleTimeoutMs: 10_000,
   answerMaxBytes: 16 * 1024,
   saved: undefined,
