@@ -101,7 +101,7 @@ export const environment = z.object({
 
   CAPTURE_BODY_MAX_BYTES: integer(1 * MiB, 0, 'The largest body kept with a captured request or its answer'),
   CAPTURE_COMMIT_BODY_MAX_BYTES: integer(
-    16 * KiB,
+    8 * KiB,
     0,
     'A body larger than this is written just after the answer, and not in the transaction of its document',
   ),

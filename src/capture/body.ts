@@ -25,6 +25,8 @@ export interface PassingBody {
   whole(): Buffer | null
   /** How much went by, kept or not. */
   sizeBytes(): number
+  /** How much of it is in memory. */
+  heldBytes(): number
   /** Forgets it; whoever asked for it must come here in the end. */
   release(): void
 }
@@ -60,6 +62,7 @@ export const createPassingBody = (maxBytes: number, memory: Memory): PassingBody
       return Buffer.from(piece!.buffer, piece!.byteOffset, piece!.byteLength)
     },
     sizeBytes: () => sizeBytes,
+    heldBytes: () => heldBytes,
     release,
   }
 }

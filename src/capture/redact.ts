@@ -17,8 +17,15 @@ const isSensitive = (name: string): boolean => wholeNames.has(name.toLowerCase()
 export const redactHeaders = (headers: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isSensitive(name) ? redacted : value]))
 
-// a byte order mark may precede it, decoded or not
-const looksLikeJson = /^(?:\uFEFF|\xEF\xBB\xBF)?\s*["[{]/
+const byteOrderMark = Buffer.from('\uFEFF')
+const blanks = new Set(Buffer.from(' \t\r\n'))
+const openings = new Set(Buffer.from('"[{'))
+
+const looksLikeJson = (data: Buffer): boolean => {
+  let at = data.subarray(0, byteOrderMark.length).equals(byteOrderMark) ? byteOrderMark.length : 0
+  while (at < data.length && blanks.has(data[at]!)) at += 1
+  return at < data.length && openings.has(data[at]!)
+}
 
 /**
  * A body as it may be kept: the same buffer where there was nothing to hide.
@@ -26,8 +33,8 @@ const looksLikeJson = /^(?:\uFEFF|\xEF\xBB\xBF)?\s*["[{]/
  */
 export const redactBody = (data: Buffer, contentType: string | null): Buffer | undefined => {
   const isDeclared = mediaTypeOf(contentType).includes('json')
-  // most bodies are no JSON, and the bytes as they stand tell that for much less than decoding them costs
-  if (!isDeclared && !looksLikeJson.test(data.toString('latin1'))) return data
+  // most bodies are no JSON, which their first byte tells for much less than decoding them costs
+  if (!isDeclared && !looksLikeJson(data)) return data
   const text = isUtf8(data) ? data.toString() : undefined
   const safe = text === undefined ? undefined : redactJson(text)
   if (safe === undefined) return isDeclared ? undefined : data
@@ -72,7 +79,7 @@ const redactValues = (text: string): string => {
 const redactString = (literal: string): string | undefined => {
   if (!literal.includes('{') && !literal.includes('\\u007')) return undefined
   const inner = JSON.parse(literal) as string
-  const safe = looksLikeJson.test(inner) ? redactJson(inner) : undefined
+  const safe = looksLikeJson(Buffer.from(inner)) ? redactJson(inner) : undefined
   return safe === undefined || safe === inner ? undefined : JSON.stringify(safe)
 }
 

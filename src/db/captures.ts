@@ -59,8 +59,8 @@ const columns: [name: string, type: string][] = [
   ['response_at', 'timestamptz'],
   ['replay_of', 'text'],
 ]
-// what a row that is there already takes over: the answer that was given in the end
-const ofAnswer = columns.map(([name]) => name).filter((name) => /^(response_|status_code|duration_ms)/.test(name))
+// what a row that is there already takes over: the answer that was given in the end, and what became of a body that followed it
+const ofTheEnd = columns.map(([name]) => name).filter((name) => /^(response_|status_code|duration_ms|request_body_)/.test(name))
 
 // a mistyped workspace names none: there is nobody whose request that would be
 const insertRequests = (captures: ':captures' | '?', onlyIf = '') => `
@@ -117,7 +117,7 @@ export const upsertCaptures = async (db: Database, captures: Capture[]): Promise
     with captured as (
       ${insertRequests('?')}
       on conflict (id) do update
-      set ${ofAnswer.map((name) => `${name} = excluded.${name}`).join(', ')}
+      set ${ofTheEnd.map((name) => `${name} = excluded.${name}`).join(', ')}
       returning id, workspace_id
     ), body (request_id, kind, data, redacted) as (
       values ${Array.from({ length: bodies.length / 4 }, () => rowOfBody).join(', ') || '(null::text, null::text, null::bytea, false)'}

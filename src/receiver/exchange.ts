@@ -87,10 +87,11 @@ export const createExchange = (
     query,
     captured: (answer) => {
       const whole = give(answer)
-      const capture = captureOf(request, responseOf(whole))
-      whole.isCommitted = (capture.requestBody?.data.length ?? 0) <= captures.commitBodyMaxBytes
-      // stored twice, a large body would take as long again as its document: it follows after the answer
-      return whole.isCommitted ? capture : { ...capture, requestBody: null }
+      const { passing } = incoming
+      // stored twice, a large body would take as long again as its document: it follows after the answer, and is not looked at before
+      whole.isCommitted = passing.heldBytes() <= captures.commitBodyMaxBytes
+      const body = whole.isCommitted ? passing : { ...passing, whole: () => Buffer.alloc(0) }
+      return captureOf({ ...request, body }, responseOf(whole))
     },
 
     passing: (answer) => {

@@ -12,6 +12,7 @@ let workspace: CaptureWorkspace
 beforeAll(async () => {
   scene = await startCaptureScene({
     CAPTURE_BODY_MAX_BYTES: '1000',
+    CAPTURE_COMMIT_BODY_MAX_BYTES: '600',
     RELAY_DOCUMENT_MAX_BYTES: '100000',
     RELAY_HTTP_LINGER_TIMEOUT_MS: '300',
   })
@@ -83,6 +84,19 @@ describe('an accepted document', () => {
     const unwired = await scene.workspace([])
     const discarded = await unwired.source.create('D1', 'x')
     expect(await scene.db('captured_requests').where({ id: discarded.headers['x-relay-request-id'] })).toHaveLength(1)
+  })
+
+  it('with a body that follows is said to lack it where that is JSON that nobody can read', async () => {
+    const headers = { 'content-type': 'application/json' }
+    const [broken, whole] = ['{"password": "canary-8c1d', '{"password": "canary-8c1d"'].map((start) => start + ' '.repeat(700))
+    const lacking = await workspace.source.create('BROKEN', `${broken}`, { headers })
+    const kept = await workspace.source.create('WHOLE', `${whole}}`, { headers })
+    const id = kept.headers['x-relay-request-id']!
+    await until('the body', async () => (await workspace.bodyOf(id, 'request')).status === 200)
+    expect((await workspace.bodyOf(id, 'request')).bytes.toString()).toContain('[REDACTED]')
+    expect(await workspace.captureOf(kept)).toMatchObject({ request_content_length: 727, request_body_truncated: false })
+    await until('the word of it', async () => (await workspace.captureOf(lacking)).request_body_truncated === true)
+    expect((await workspace.bodyOf(lacking.headers['x-relay-request-id']!, 'request')).status).toBe(404)
   })
 
   it('of an mCreate that half failed is captured with the answer that was given in the end', async () => {
