@@ -46,14 +46,21 @@ export const mutate = (bytes: Buffer, mutations: Mutation[]): Buffer =>
   }, bytes)
 
 const foreverMs = 30_000
+const measuredAtMost = 3
 
-/** Fails where the work costs more than a second of processor time, which stands still while the machine serves others, or does not end. */
+/**
+ * Fails where the work costs more than a second of processor time, or does not end. What seems to cost that much is measured again: an
+ * input that is dear is so each time, and a garbage collection that came in between is not the input's.
+ */
 export const withinASecond = async <T>(work: () => T | Promise<T>): Promise<T> => {
-  const began = process.cpuUsage()
-  const done = await orReject(work)
-  const { user, system } = process.cpuUsage(began)
-  expect((user + system) / 1_000).toBeLessThan(1_000)
-  return done
+  const costsMs: number[] = []
+  for (;;) {
+    const began = process.cpuUsage()
+    const done = await orReject(work)
+    costsMs.push(process.cpuUsage(began).user / 1_000)
+    if (Math.min(...costsMs) < 1_000) return done
+    if (costsMs.length === measuredAtMost) throw new Error(`costs more than a second each time: ${costsMs.join(', ')} ms`)
+  }
 }
 
 const orReject = async <T>(work: () => T | Promise<T>): Promise<T> => {
