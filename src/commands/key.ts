@@ -6,7 +6,7 @@ import { createWorkspaces } from '../db/workspaces.ts'
 import { UserError } from '../errors.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { isLevel, keyLevels } from '../security/levels.ts'
-import { readWorkspaceName } from './workspace.ts'
+import { findWorkspace } from './workspace.ts'
 
 export interface KeyOptions {
   /** `user/workspace` */
@@ -21,13 +21,6 @@ export interface KeyOptions {
 
 // whoever has the database at hand; the relay knows no name for them
 const operator: AuditActor = { type: 'system', userId: null }
-
-const findWorkspace = async (db: Database, name: string) => {
-  const { userSlug, workspaceSlug } = readWorkspaceName(name)
-  const workspace = await createWorkspaces(db).find(userSlug, workspaceSlug)
-  if (!workspace) throw new UserError(`there is no workspace ${name}; make it with: relay workspace create ${name}`)
-  return workspace
-}
 
 const readEmail = (text: string): string => {
   if (!z.email().safeParse(text).success) throw new UserError(`${JSON.stringify(text)} is no e-mail address`)

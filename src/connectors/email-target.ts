@@ -11,7 +11,7 @@ const recipientsAtMost = 100
 const address = z.email().max(254)
 const addresses = z.union([address, z.array(address).min(1).max(recipientsAtMost)])
 
-/** What a subject may name. */
+/** What a subject may name: the placeholders of every template (`{doc_id}` and the like, which each mail fills in), and the file's name. */
 const subjectPlaceholders = [...placeholders, 'file_name']
 
 const subjectTemplate = z

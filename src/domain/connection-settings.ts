@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { placeholders, unknownPlaceholder } from './template.ts'
 import { inward, type InsideOf } from './wire.ts'
 
-// Without both of them two components of one document, or two documents, would overwrite each other at the destination.
+// Placeholders are the names in braces that users write into a path template, `{doc_id}`; each document fills them in.
+// Without both of these two components of one document, or two documents, would overwrite each other at the destination.
 const neededPlaceholders = ['doc_id', 'comp_id'] as const
 
 const templateMaxCharacters = 500

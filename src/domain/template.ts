@@ -1,6 +1,7 @@
 import { extensionOf } from './content-type.ts'
 
-// A placeholder, here, is what users of ours write into a template: the name of a document's property in braces, `{doc_id}`.
+// A placeholder is the product's word, in its API and its messages, for what users write into a template: the name of a document's
+// property in braces, `{doc_id}`. All of them are filled in below.
 
 /** What every template may name of a document. */
 export const placeholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext'] as const
