@@ -1,21 +1,57 @@
 import { builtinModules } from 'node:module'
 
-// The arrows of the house: main -> cli -> compose -> (http | receiver | temporal -> activities) -> db | content | connectors |
-// security -> domain. Each rule names an arrow that must not be there.
-const rooms = '^src/(http|receiver|bridge|capture|embedded|demo|commands)/'
-// as the resolver names them
+// Rooms of src from top to bottom. A room imports from rooms below it only: never from a room above, nor from another room on its floor.
+const floors = [
+  ['demo'],
+  ['commands', 'embedded'],
+  ['http', 'receiver', 'bridge', 'temporal'],
+  ['routing'],
+  ['delivery'],
+  ['archive'],
+  ['capture', 'content'],
+  ['db'],
+  ['connectors'],
+  ['security'],
+  ['domain'],
+]
+// Both JSON surfaces read bodies, name the actor and answer errors with these files.
+const jsonSurface = '^src/http/(actor|body|errors|refusals)\\.ts$'
+
+const floorRules = floors.flatMap((rooms, index) =>
+  rooms.map((room) => ({
+    name: `${room}-imports-from-below-only`,
+    severity: 'error',
+    from: { path: `^src/${room}/` },
+    to: {
+      path: `^src/(${floors
+        .slice(0, index + 1)
+        .flat()
+        .filter((other) => other !== room)
+        .join('|')})/`,
+      pathNot: room === 'bridge' ? jsonSurface : '^$',
+    },
+  })),
+)
+
+// As the resolver names them.
 const nodeModules = `^(node:)?(${builtinModules.join('|')})$`
-const hands = '^src/(db|content|connectors|security)/'
 
 export default {
   forbidden: [
+    ...floorRules,
     { name: 'no-circles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
     {
       name: 'workflows-stay-in-the-sandbox',
-      comment: 'a Node module anywhere below a workflow breaks its determinism',
+      comment: 'A Node module that a workflow reaches breaks its determinism.',
       severity: 'error',
       from: { path: '^workflows/' },
       to: { reachable: true, path: nodeModules },
+    },
+    {
+      name: 'workflows-import-domain-only',
+      severity: 'error',
+      from: { path: '^workflows/' },
+      to: { path: '^(src/(?!domain/)|activities/)' },
     },
     {
       name: 'domain-is-pure',
@@ -23,46 +59,37 @@ export default {
       from: { path: '^src/domain/' },
       to: { path: '^(src/(?!domain/)|workflows/|activities/)' },
     },
-    { name: 'domain-knows-no-node', severity: 'error', from: { path: '^src/domain/' }, to: { reachable: true, path: nodeModules } },
-    { name: 'workflows-know-domain-and-types-only', severity: 'error', from: { path: '^workflows/' }, to: { path: '^src/(?!domain/)' } },
+    { name: 'domain-has-no-io', severity: 'error', from: { path: '^src/domain/' }, to: { reachable: true, path: nodeModules } },
     {
-      name: 'hands-know-no-room',
-      comment: 'stores and connectors are used by the surfaces, never the other way round',
+      name: 'surfaces-start-no-workflows',
+      comment: 'A surface writes to the outbox. The launcher starts workflows.',
       severity: 'error',
-      from: { path: hands },
-      to: { path: rooms },
+      from: { path: '^src/(http|receiver|bridge|routing|archive)/' },
+      to: { path: '^(workflows/(?!(ids|messages)\\.ts$)|activities/)' },
     },
     {
-      name: 'rooms-are-apart',
+      name: 'only-delivery-changes-a-status',
       severity: 'error',
-      from: { path: '^src/(http|receiver|bridge)/' },
-      // what both JSON surfaces read bodies and answer refusals with
-      to: { path: '^src/(http|receiver|bridge)/', pathNot: '^src/($1/|http/(body|errors|faults)\\.ts$)' },
+      from: { pathNot: '^(src/delivery/|activities/delivery\\.ts$|src/compose\\.ts$)' },
+      to: { path: '^src/delivery/(transition|record-attempt)\\.ts$', dependencyTypesNot: ['type-only'] },
     },
     {
-      name: 'capture-knows-no-channel',
-      comment: 'receiver and bridge tell it what there was; it asks nobody',
+      name: 'connectors-do-not-import-each-other',
       severity: 'error',
-      from: { path: '^src/capture/' },
-      to: { path: '^src/(http|receiver|bridge|temporal)/' },
-    },
-    {
-      name: 'temporal-through-its-client-only',
-      severity: 'error',
-      from: { path: '^src/(http|receiver|bridge)/' },
-      to: { path: '^(src/temporal/(?!(client|launcher)\\.ts)|workflows/(?!messages)|activities/)' },
+      from: { path: '^src/connectors/([^/]+)/' },
+      to: { path: '^src/connectors/[^/]+/', pathNot: '^src/connectors/($1|shared)/' },
     },
     {
       name: 'activities-are-thin',
       severity: 'error',
       from: { path: '^activities/' },
-      to: { path: '^src/(http|receiver|bridge|embedded|temporal|demo|cli|main|compose)' },
+      to: { path: '^src/(?!(delivery|db)/|(config|maintenance)\\.ts$)' },
     },
     {
       name: 'composition-is-at-the-top',
       severity: 'error',
-      from: { path: '^src/[^/]+/', pathNot: '^src/demo/' },
-      to: { path: '^src/(main|cli|compose)\\.ts$' },
+      from: { path: '^(src/[^/]+|activities|workflows)/', pathNot: '^src/demo/' },
+      to: { path: '^src/(main|cli|compose|use-cases|dev-server)\\.ts$' },
     },
     { name: 'nothing-needs-tests', severity: 'error', from: { pathNot: '^(test|bench)/' }, to: { path: '^(test|bench)/' } },
     {

@@ -1,9 +1,10 @@
-# The relay as one image: `api` and `worker` are two commands of it.
+# One image for all processes: the command is `api`, `worker` or any other verb of the command line.
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-# not npm ci: it refuses a lock file made against a registry that lacks packages for other platforms
-RUN npm install --no-save --no-audit --no-fund
+# npm ci refuses a lock file generated with a registry that lacks packages for other platforms. npm install --no-save then installs the
+# same versions from it.
+RUN npm ci --no-audit --no-fund || npm install --no-save --no-audit --no-fund
 COPY . .
 RUN npm run build && npm prune --omit=dev --omit=optional
 

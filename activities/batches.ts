@@ -1,24 +1,24 @@
-import { cancelBatch } from '../src/db/cancellations.ts'
 import type { Config } from '../src/config.ts'
 import type { Database } from '../src/db/database.ts'
-import type { Held } from '../src/db/held.ts'
 import type { OutboxMessage } from '../src/db/outbox.ts'
+import { cancelBatch } from '../src/delivery/cancel.ts'
+import type { Release } from '../src/delivery/release.ts'
 import type { BatchActivities } from '../workflows/messages.ts'
 
 export interface BatchDeps {
   db: Database
-  held: Held
-  /** Resolves once these are sent, or left to the sweep. */
+  release: Pick<Release, 'releaseBatch'>
+  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
   sendAll(messages: OutboxMessage[]): Promise<void>
   config: Pick<Config, 'DELIVERY_BATCH_SIZE'>
 }
 
-/** A batch is committed together with the messages that follow from it: one that is cut off in between has lost nothing. */
-export const createBatchActivities = ({ db, held, sendAll, config }: BatchDeps): BatchActivities => ({
-  workOffBatch: async ({ action, by, id }) => {
+/** A batch is committed together with its messages, so a run that is interrupted between the two steps loses nothing. */
+export const createBatchActivities = ({ db, release, sendAll, config }: BatchDeps): BatchActivities => ({
+  processBatch: async ({ action, by, id }) => {
     const limit = config.DELIVERY_BATCH_SIZE
     const { messages, ...outcome } =
-      action === 'release' ? await held.releaseBatch(id, limit) : await db.transaction((trx) => cancelBatch(trx, { by, id }, limit))
+      action === 'release' ? await release.releaseBatch(id, limit) : await db.transaction((trx) => cancelBatch(trx, { by, id }, limit))
     await sendAll(messages)
     return outcome
   },

@@ -1,14 +1,14 @@
 import { heartbeat } from '@temporalio/activity'
-import type { BulkRetries } from '../src/db/bulk-retries.ts'
 import type { OutboxMessage } from '../src/db/outbox.ts'
+import type { BulkRetries } from '../src/delivery/bulk-retry.ts'
 import type { BulkRetryActivities } from '../workflows/messages.ts'
 
-// a page is one activity of its workflow: few events for many documents, and a cancellation is not far away
+// One activity per page: few events for many documents, and a short wait until a cancellation takes effect.
 const pageDocuments = 200
 
 interface BulkRetryDeps {
-  bulkRetries: BulkRetries
-  /** Resolves once these are sent, or left to the sweep. */
+  bulkRetries: Pick<BulkRetries, 'retryPage' | 'cancel'>
+  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
   sendAll(messages: OutboxMessage[]): Promise<void>
 }
 
@@ -18,11 +18,13 @@ export const createBulkRetryActivities = ({ bulkRetries, sendAll }: BulkRetryDep
       heartbeat()
       await sendAll(messages)
     })
-    // with its workspace
+    // The bulk retry was deleted together with its workspace.
     if (!bulkRetry) return { status: 'cancelled', matchedDocuments: 0, retriedDocuments: 0, retriedDeliveries: 0 }
     const { status, matchedDocuments, retriedDocuments, retriedDeliveries } = bulkRetry
     return { status, matchedDocuments, retriedDocuments, retriedDeliveries }
   },
 
-  recordBulkRetryCancellation: ({ bulkRetryId }) => bulkRetries.cancel(bulkRetryId),
+  recordBulkRetryCancellation: async ({ bulkRetryId }) => {
+    await bulkRetries.cancel(bulkRetryId, { type: 'system', userId: null })
+  },
 })

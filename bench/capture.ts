@@ -1,6 +1,7 @@
-// What capture costs: the same receiver on the same database, capturing and not, taking turns because a machine's speed drifts. The ratio
-// is what counts. Then how long GET /requests takes while a hundred requests a second are captured. DATABASE_URL names a server on
-// which a database can be made.
+// Measures the cost of capture: the same receiver on the same database, with and without capture. The two are measured
+// alternately, because the speed of a machine drifts; the ratio is the result to compare. Then measures the duration of
+// GET /requests while a hundred requests per second are captured. DATABASE_URL names a server on which the benchmark
+// may create a database.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -12,26 +13,41 @@ import { Agent, request } from 'undici'
 import { createCaptureQueue, type CaptureQueue } from '../src/capture/queue.ts'
 import { readConfig } from '../src/config.ts'
 import { createPostgresStore } from '../src/content/postgres.ts'
-import { createCapturedRequests } from '../src/db/captured-requests.ts'
-import { upsertCaptures } from '../src/db/captures.ts'
+import { createCapturedRequests } from '../src/capture/captured-requests.ts'
+import { createCaptureStore } from '../src/capture/capture-store.ts'
+import { createSealedQueries } from '../src/capture/sealed-query.ts'
+import { createKeyRing } from '../src/security/seal.ts'
 import { openDatabase, type Database } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrations.ts'
-import { createReceipts, type Receipts } from '../src/db/receipts.ts'
-import { createSources } from '../src/db/sources.ts'
 import { newId } from '../src/ids.ts'
 import { createLog } from '../src/log.ts'
 import { createReceiver } from '../src/receiver/app.ts'
-import { createWiring } from '../test/support/factories.ts'
+import { createThreads } from '../src/threads.ts'
+import { createUseCases } from '../src/use-cases.ts'
+import { createRoutes } from '../test/support/factories.ts'
 
 const { values: options } = parseArgs({ options: { requests: { type: 'string', default: '1000' } } })
 const requests = Number(options.requests)
 const config = readConfig()
 const log = createLog('warn')
+// No thread starts, because nothing is searched.
+const threads = createThreads(config)
 
-const startReceiver = async (db: Database, receipts: Receipts, captures: CaptureQueue) => {
+const startReceiver = async (db: Database, isCaptured: boolean, captures: CaptureQueue) => {
   const store = createPostgresStore(db)
-  const contents = { stores: { postgres: store, s3: undefined }, writeTo: store }
-  const { middleware } = createReceiver({ db, sources: createSources(db), receipts, captures, contents, launch: () => {}, config, log })
+  const { receive, update, ...useCases } = createUseCases(db, config)
+  const { middleware } = createReceiver({
+    ...useCases,
+    receive: (document) => receive(isCaptured ? document : { ...document, capture: undefined }),
+    update: (document) => update(isCaptured ? document : { ...document, capture: undefined }),
+    captures,
+    runOnThread: threads.run,
+    sealedQueries: createSealedQueries(createKeyRing([`bench:${randomBytes(32).toString('base64')}`])),
+    contents: { stores: { postgres: store, s3: undefined }, writeTo: store },
+    launch: () => {},
+    config,
+    log,
+  })
   const app = new Koa()
   app.use(middleware)
   const handle = app.callback()
@@ -41,7 +57,7 @@ const startReceiver = async (db: Database, receipts: Receipts, captures: Capture
 }
 
 const median = (values: number[]) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!
-const show = (ms: number) => `${ms.toFixed(2)} ms`
+const format = (ms: number) => `${ms.toFixed(2)} ms`
 
 const admin = openDatabase(config, 'bench admin')
 const name = `bench_${newId().toLowerCase()}`
@@ -49,40 +65,36 @@ await admin.raw('create database ??', [name])
 const url = new URL(config.DATABASE_URL!)
 url.pathname = `/${name}`
 const db = openDatabase({ ...config, DATABASE_URL: url.href }, 'bench')
-// one after the other they use one connection, a hundred a second as many as it takes
+// Sequential requests use one connection. A hundred per second use as many as they need.
 const agent = new Agent({ connections: 50 })
 try {
   await migrate(db)
-  const { workspaceId, workspaceSlug } = await createWiring(db, [{ name: 'target' }])
+  const { workspaceId, workspaceSlug } = await createRoutes(db, [{ name: 'target' }])
   const path = `/receiver/acme/${workspaceSlug}`
-  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
-  const receipts = createReceipts(db, config)
-  const none: CaptureQueue = {
+  const captures = createCaptureQueue(createCaptureStore(db), config, log)
+  const withoutCapture: CaptureQueue = {
     ...captures,
     add: () => {},
-    passingBody: () => ({ ...captures.passingBody(), add: () => {}, whole: () => null }),
+    complete: () => {},
+    streamingBody: (sourceIp) => ({ ...captures.streamingBody(sourceIp), add: () => {}, whole: () => null }),
   }
-  const uncaptured: Receipts = {
-    receive: (receipt) => receipts.receive({ ...receipt, captured: undefined }),
-    update: (update) => receipts.update({ ...update, captured: undefined }),
-  }
-  const receivers = { with: await startReceiver(db, receipts, captures), without: await startReceiver(db, uncaptured, none) }
+  const receivers = { with: await startReceiver(db, true, captures), without: await startReceiver(db, false, withoutCapture) }
 
   const send = async (base: string, query: string, body?: Buffer) => {
-    const began = performance.now()
+    const startedAt = performance.now()
     const answer = await request(`${base}${path}?${query}`, { method: body ? 'PUT' : 'GET', body: body ?? null, dispatcher: agent })
     await answer.body.dump()
-    if (answer.statusCode >= 300) throw new Error(`answered ${answer.statusCode}`)
-    return performance.now() - began
+    if (answer.statusCode >= 300) throw new Error(`The receiver answered ${answer.statusCode}`)
+    return performance.now() - startedAt
   }
   const create = (base: string, body: Buffer) => send(base, `create&pVersion=0045&contRep=Z1&docId=${newId()}&compId=data`, body)
-  const compare = async (what: string, work: (base: string) => Promise<number>) => {
+  const compare = async (title: string, work: (base: string) => Promise<number>) => {
     const times = { with: [] as number[], without: [] as number[] }
     for (let sent = 0; sent < requests; sent += 1) {
       for (const kind of ['with', 'without'] as const) times[kind].push(await work(receivers[kind].url))
     }
     const [captured, plain] = [median(times.with), median(times.without)]
-    console.log(`${what}: ${show(plain)} without, ${show(captured)} with capture: ${(100 * (captured / plain - 1)).toFixed(1)} % more`)
+    console.log(`${title}: ${format(plain)} without, ${format(captured)} with capture: ${(100 * (captured / plain - 1)).toFixed(1)} % more`)
   }
   for (const sizeBytes of [10, 30, 100, 1_000].map((kilobytes) => kilobytes * 1_000)) {
     const body = randomBytes(sizeBytes)
@@ -99,22 +111,22 @@ try {
       sent.push(create(receivers.with.url, randomBytes(10_000)))
     }
   })()
-  const began = performance.now()
+  const startedAt = performance.now()
   const list = createCapturedRequests(db)
   const times: number[] = []
-  while (performance.now() - began < 20_000) {
-    const asked = performance.now()
+  while (performance.now() - startedAt < 20_000) {
+    const listStartedAt = performance.now()
     await list.list(workspaceId, { perPage: 100, statusClass: 2 })
-    times.push(performance.now() - asked)
+    times.push(performance.now() - listStartedAt)
     await delay(50)
   }
   stop.abort()
   await sending
   await Promise.all(sent)
   const sorted = times.toSorted((one, other) => one - other)
-  const perSecond = (sent.length * 1_000) / (performance.now() - began)
+  const perSecond = (sent.length * 1_000) / (performance.now() - startedAt)
   console.log(
-    `a page of 100 while ${perSecond.toFixed(0)} requests a second are captured: ${show(median(times))}, 99 % within ${show(sorted[Math.floor(sorted.length * 0.99)]!)}`,
+    `a page of 100 while ${perSecond.toFixed(0)} requests a second are captured: ${format(median(times))}, 99 % within ${format(sorted[Math.floor(sorted.length * 0.99)]!)}`,
   )
   await captures.close()
   for (const { server } of Object.values(receivers)) server.closeAllConnections()

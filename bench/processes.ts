@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-// USER_HZ, the unit of /proc: 100 on every Linux that Node runs on
+// Unit of times in /proc: 1/USER_HZ second. USER_HZ is 100 on every Linux that Node runs on.
 const tickMs = 10
 
 interface Stat {
-  /** As the kernel calls it: node, temporal, postgres. */
+  /** Name of the program in the kernel: node, temporal or postgres. */
   program: string
   pid: number
   parent: number
@@ -14,9 +14,9 @@ interface Stat {
 const readStat = (pid: number): Stat | undefined => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // the name may hold blanks and parentheses: fields are counted from the last one
+    // The name may contain spaces and parentheses. Count fields from the last parenthesis.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    // ended children count too (cutime, cstime): PostgreSQL's backends come and go
+    // Include exited children (cutime, cstime), because PostgreSQL starts and ends backends.
     const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0)
     const program = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'))
     return { program: program === 'MainThread' ? 'node' : program, pid, parent: Number(fields[1]), cpuMs: ticks * tickMs }
@@ -25,7 +25,10 @@ const readStat = (pid: number): Stat | undefined => {
   }
 }
 
-/** CPU time of these processes and all below them, by program, in milliseconds; undefined where there is no /proc. */
+/**
+ * Returns the CPU time of the processes and their descendants in milliseconds, by program.
+ * @returns `undefined` on a system without /proc
+ */
 export const cpuByProgramMs = (roots: number[]): Record<string, number> | undefined => {
   let pids: number[]
   try {
@@ -37,10 +40,10 @@ export const cpuByProgramMs = (roots: number[]): Record<string, number> | undefi
   }
   const stats = pids.map(readStat).filter((stat) => stat !== undefined)
   const tree = new Set(roots)
-  for (let grown = true; grown;) {
+  for (let hasGrown = true; hasGrown;) {
     const { size } = tree
     for (const { pid, parent } of stats) if (tree.has(parent)) tree.add(pid)
-    grown = tree.size > size
+    hasGrown = tree.size > size
   }
   const byProgram: Record<string, number> = {}
   for (const { pid, program, cpuMs } of stats) if (tree.has(pid)) byProgram[program] = (byProgram[program] ?? 0) + cpuMs

@@ -1,5 +1,6 @@
-// How fast the main job is, against what Temporal alone costs: documents received by HTTP and delivered to a webhook, beside the
-// bare workflow shape on the same server, in the same run, taking turns, because a machine's speed drifts. The ratio is what counts.
+// Measures the throughput of the relay: documents received over HTTP and delivered to a webhook. The baseline is the
+// throughput of equally shaped workflows without work on the same Temporal server. Both are measured alternately,
+// because the speed of a machine drifts. The ratio of the two is the result to compare.
 import { execFileSync, fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -9,14 +10,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
 import { Agent, request } from 'undici'
-import { createKey } from '../src/commands/key.ts'
+import { createKey } from '../src/commands/api-key.ts'
 import { createWorkspace } from '../src/commands/workspace.ts'
 import { readConfig } from '../src/config.ts'
 import { openDatabase, type Database } from '../src/db/database.ts'
 import { startWebhookSink } from '../src/demo/webhook-sink.ts'
-import { readReady, type Ready } from '../src/embedded/ready.ts'
+import { readReady, type Ready } from '../src/embedded/data-dir.ts'
 import { newId } from '../src/ids.ts'
-import { documentWorkflowId } from '../workflows/messages.ts'
+import { documentWorkflowId } from '../workflows/ids.ts'
 import { cpuByProgramMs } from './processes.ts'
 
 const { values: options } = parseArgs({
@@ -32,11 +33,11 @@ const inFlight = 50
 const documentBytes = Buffer.alloc(10 * 1024, 'x')
 const destinationCounts = [1, 3]
 
-interface Measured {
+interface Measurement {
   documents_per_second: number
-  /** Relay, Temporal and PostgreSQL together; the sender and the target are not counted. */
+  /** CPU time of the relay, Temporal and PostgreSQL together, without the sender and the target. */
   cpu_ms_per_document: number | null
-  /** The same by program: `node` is the relay, or the worker of the floor. */
+  /** CPU time by program. `node` is the relay or the baseline worker. */
   cpu_ms_by_program: Record<string, number>
 }
 
@@ -46,12 +47,12 @@ const waitUntilReady = async (dataDir: string, server: ChildProcess): Promise<Re
   for (;;) {
     const ready = readReady(dataDir)
     if (ready) return ready
-    if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`)
+    if (server.exitCode !== null) throw new Error(`The server exited with ${server.exitCode}`)
     await delay(100)
   }
 }
 
-/** Runs the work for every item, so many at a time. */
+/** Runs the work for every item, at most `inFlight` at a time. */
 const forEach = async <T>(items: T[], work: (item: T) => Promise<unknown>) => {
   const queue = [...items]
   await Promise.all(
@@ -61,7 +62,7 @@ const forEach = async <T>(items: T[], work: (item: T) => Promise<unknown>) => {
   )
 }
 
-const measure = async (roots: number[], work: () => Promise<void>): Promise<Measured> => {
+const measure = async (roots: number[], work: () => Promise<void>): Promise<Measurement> => {
   const before = cpuByProgramMs(roots)
   const startedAt = performance.now()
   await work()
@@ -75,8 +76,8 @@ const measure = async (roots: number[], work: () => Promise<void>): Promise<Meas
   }
 }
 
-/** A workspace of its own for each case, its repository wired to so many webhooks. */
-const wire = async (db: Database, baseUrl: string, targetUrl: string, destinations: number): Promise<string> => {
+/** Creates a workspace whose repository is connected to a number of webhooks. @returns its name */
+const createConnectedWorkspace = async (db: Database, baseUrl: string, targetUrl: string, destinations: number): Promise<string> => {
   const slugs = `bench/to-${destinations}`
   await createWorkspace(db, slugs)
   const { key } = await createKey(db, { workspace: slugs, level: 'admin' })
@@ -91,16 +92,16 @@ const wire = async (db: Database, baseUrl: string, targetUrl: string, destinatio
   }
   const repository = await post('/repositories', { repo_id: 'Z1', name: 'Bench' })
   const ids: string[] = []
-  for (let made = 0; made < destinations; made += 1) {
+  for (let index = 0; index < destinations; index += 1) {
     ids.push(
-      await post('/destinations', { name: `target ${made}`, connector_type: 'webhook', config: { url: targetUrl }, credentials: {} }),
+      await post('/destinations', { name: `target ${index}`, connector_type: 'webhook', config: { url: targetUrl }, credentials: {} }),
     )
   }
   await post('/connections', { name: 'all', repository_ids: [repository], destination_ids: ids })
   return slugs
 }
 
-const runOurs = async (client: Client, db: Database, baseUrl: string, slugs: string, agent: Agent) => {
+const runRelay = async (client: Client, db: Database, baseUrl: string, slugs: string, agent: Agent) => {
   const docIds = Array.from({ length: documents }, () => newId())
   await forEach(docIds, async (docId) => {
     const response = await request(`${baseUrl}/receiver/${slugs}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
@@ -110,26 +111,33 @@ const runOurs = async (client: Client, db: Database, baseUrl: string, slugs: str
       dispatcher: agent,
     })
     await response.body.dump()
-    if (response.statusCode !== 201) throw new Error(`create answered ${response.statusCode}`)
+    if (response.statusCode !== 201) throw new Error(`create was answered ${response.statusCode}`)
   })
-  // every workflow is started: only then there is one whose end can be waited for
+  // Wait until the outbox is empty. Only then all workflows are started and their results can be awaited.
   while ((await db('outbox').limit(1).select('key')).length > 0) await delay(20)
-  const received = await db('documents').whereIn('doc_id', docIds).select<{ id: string }[]>('id')
-  await Promise.all(received.map(({ id }) => client.workflow.getHandle(documentWorkflowId(id)).result()))
+  const received = await db('documents')
+    .whereIn('doc_id', docIds)
+    .select<{ documentId: string; docId: string }[]>('id as documentId', 'doc_id as docId')
+  await Promise.all(
+    received.map((document) => {
+      const workflowId = documentWorkflowId({ ...document, workspace: slugs, repoId: 'Z1', compId: 'data' })
+      return client.workflow.getHandle(workflowId).result()
+    }),
+  )
   const delivered = await db('documents').whereIn('doc_id', docIds).where({ status: 'delivered' }).count({ total: '*' })
-  if (Number(delivered[0]?.['total']) !== documents) throw new Error('not every document was delivered')
+  if (Number(delivered[0]?.['total']) !== documents) throw new Error('Not every document was delivered')
 }
 
-const runFloor = async (client: Client, destinations: number) => {
-  const ids = Array.from({ length: documents }, () => `floor/${newId()}`)
-  await forEach(ids, (workflowId) => client.workflow.start('bareDocument', { workflowId, taskQueue: 'floor', args: [destinations] }))
+const runBaseline = async (client: Client, destinations: number) => {
+  const ids = Array.from({ length: documents }, () => `baseline/${newId()}`)
+  await forEach(ids, (workflowId) => client.workflow.start('bareDocument', { workflowId, taskQueue: 'baseline', args: [destinations] }))
   await Promise.all(ids.map((workflowId) => client.workflow.getHandle(workflowId).result()))
 }
 
 const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
 
-const summarise = (name: string, pairs: { ours: Measured; floor: Measured }[]) => {
-  const middle = (measured: Measured[]): Measured => ({
+const summarize = (name: string, pairs: { ours: Measurement; floor: Measurement }[]) => {
+  const medianOf = (measured: Measurement[]): Measurement => ({
     documents_per_second: median(measured.map((one) => one.documents_per_second)),
     cpu_ms_per_document: measured.some((one) => one.cpu_ms_per_document === null)
       ? null
@@ -144,8 +152,8 @@ const summarise = (name: string, pairs: { ours: Measured; floor: Measured }[]) =
   const ratios = pairs.map(({ ours, floor }) => ours.documents_per_second / floor.documents_per_second)
   return {
     case: name,
-    ours: middle(pairs.map((pair) => pair.ours)),
-    floor: middle(pairs.map((pair) => pair.floor)),
+    ours: medianOf(pairs.map((pair) => pair.ours)),
+    floor: medianOf(pairs.map((pair) => pair.floor)),
     ratio: { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) },
   }
 }
@@ -159,35 +167,35 @@ const main = async () => {
   })
   try {
     const ready = await waitUntilReady(dataDir, server)
-    const floorWorker = fork(new URL('./floor/worker.ts', import.meta.url), {
+    const baselineWorker = fork(new URL('./baseline/worker.ts', import.meta.url), {
       env: { ...process.env, TEMPORAL_ADDRESS: ready.temporal_address },
     })
-    await once(floorWorker, 'message')
+    await once(baselineWorker, 'message')
     const db = openDatabase({ ...readConfig(), DATABASE_URL: ready.database_url }, 'bench')
     const connection = await Connection.connect({ address: ready.temporal_address })
     const client = new Client({ connection })
     const agent = new Agent({ connections: inFlight })
     const sink = await startWebhookSink()
-    // the worker of the other side idles meanwhile, and costs next to nothing
-    const roots = [server.pid!, floorWorker.pid!]
+    // Both workers are counted in each measurement. The idle one uses almost no CPU time.
+    const roots = [server.pid!, baselineWorker.pid!]
 
-    const pairs = new Map(destinationCounts.map((count) => [count, [] as { ours: Measured; floor: Measured }[]]))
-    const wired = new Map<number, string>()
-    for (const count of destinationCounts) wired.set(count, await wire(db, ready.base_url, sink.url, count))
-    // round 0 warms both up and is not counted
+    const pairs = new Map(destinationCounts.map((count) => [count, [] as { ours: Measurement; floor: Measurement }[]]))
+    const workspaces = new Map<number, string>()
+    for (const count of destinationCounts) workspaces.set(count, await createConnectedWorkspace(db, ready.base_url, sink.url, count))
+    // Round 0 is a warm-up and not counted.
     for (let round = 0; round <= rounds; round += 1) {
       for (const count of destinationCounts) {
-        const floor = await measure(roots, () => runFloor(client, count))
-        const ours = await measure(roots, () => runOurs(client, db, ready.base_url, wired.get(count)!, agent))
+        const floor = await measure(roots, () => runBaseline(client, count))
+        const ours = await measure(roots, () => runRelay(client, db, ready.base_url, workspaces.get(count)!, agent))
         say(
-          `${round === 0 ? 'warm-up' : `round ${round}`}, ${count} destination(s): ours ${ours.documents_per_second.toFixed(1)}/s, ` +
-            `floor ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}`,
+          `${round === 0 ? 'warm-up' : `round ${round}`}, ${count} destination(s): relay ${ours.documents_per_second.toFixed(1)}/s, ` +
+            `baseline ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}`,
         )
         if (round > 0) pairs.get(count)!.push({ ours, floor })
       }
     }
 
-    const rows = [...pairs].map(([count, measured]) => summarise(`${count} destination${count === 1 ? '' : 's'}`, measured))
+    const rows = [...pairs].map(([count, measured]) => summarize(`${count} destination${count === 1 ? '' : 's'}`, measured))
     const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
     const hardware = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`
     if (options.json) console.log(JSON.stringify({ name: 'relay', hardware, commit, rows }, null, 2))
@@ -195,15 +203,15 @@ const main = async () => {
       console.log(`${hardware}, commit ${commit}, ${rounds} rounds of ${documents} documents of ${documentBytes.length} bytes`)
       for (const { case: name, ours, floor, ratio } of rows) {
         console.log(
-          `${name}: ${ours.documents_per_second.toFixed(1)} documents/s against ${floor.documents_per_second.toFixed(1)}, ` +
+          `${name}: ${ours.documents_per_second.toFixed(1)} documents/s, baseline ${floor.documents_per_second.toFixed(1)}, ` +
             `ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}); ` +
-            `CPU ${ours.cpu_ms_per_document?.toFixed(0) ?? '?'} ms/document against ${floor.cpu_ms_per_document?.toFixed(0) ?? '?'}`,
+            `CPU ${ours.cpu_ms_per_document?.toFixed(0) ?? '?'} ms/document, baseline ${floor.cpu_ms_per_document?.toFixed(0) ?? '?'}`,
         )
       }
     }
 
-    floorWorker.disconnect()
-    await Promise.all([once(floorWorker, 'exit'), agent.close(), sink.stop(), connection.close(), db.destroy()])
+    baselineWorker.disconnect()
+    await Promise.all([once(baselineWorker, 'exit'), agent.close(), sink.stop(), connection.close(), db.destroy()])
   } finally {
     server.kill('SIGTERM')
     if (server.exitCode === null) await once(server, 'exit')

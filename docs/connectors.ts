@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Connector } from '../src/connectors/connector.ts'
+import { markdownTable, withGenerated } from './generated-table.ts'
 
 interface Field {
   description?: string
@@ -8,63 +9,83 @@ interface Field {
   enum?: unknown[]
   const?: unknown
   secret?: boolean
+  masked?: boolean
   properties?: Record<string, Field>
   required?: string[]
 }
 
-const rowsOf = ({ properties = {}, required = [] }: Field, above = ''): string[] =>
+const rowsOf = ({ properties = {}, required = [] }: Field, boundKeys: readonly string[], above = ''): string[][] =>
   Object.entries(properties).flatMap(([key, field]) => {
     const path = above + key
-    const preset = required.includes(key) ? 'required' : field.default === undefined ? 'none' : shown(field.default)
-    return [`| \`${path}\` | ${preset} | ${meaningOf(path, field)} |`, ...rowsOf(field, `${path}.`)]
+    const preset = required.includes(key) ? 'required' : field.default === undefined ? 'none' : displayed(field.default)
+    const meaning = meaningOf(path, field, boundKeys.includes(path))
+    return [[`\`${path}\``, preset, meaning], ...rowsOf(field, boundKeys, `${path}.`)]
   })
 
-const shown = (value: unknown) => {
+const displayed = (value: unknown) => {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return text === '' || text === '{}' ? 'none' : `\`${text}\``
 }
 
-const meaningOf = (path: string, { description, enum: choices, const: only, properties, secret }: Field) => {
+const meaningOf = (path: string, { description, enum: choices, const: only, properties, secret, masked }: Field, isBound: boolean) => {
   if (description === undefined) throw new Error(`${path} has no description in its schema`)
   const values = choices ?? (only === undefined ? [] : [only])
-  const said = [
+  const sentences = [
     description,
-    values.length > 0 && values.map(shown).join(', '),
+    values.length > 0 && values.map(displayed).join(', '),
     secret && properties === undefined && 'Secret: never shown again',
+    masked && 'Masked for viewers',
+    isBound && 'A change needs the credentials again',
   ]
-  return said
+  return sentences
     .filter((part) => typeof part === 'string')
     .map((part) => part.replaceAll('|', '\\|'))
     .join('. ')
 }
 
-const tableOf = (schema: z.ZodType) =>
-  [
-    '| key | default | meaning |',
-    '|---|---|---|',
-    ...rowsOf(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Field),
-    '',
-  ].join('\n')
-
-const folder = new URL('connectors/', import.meta.url)
-
-/** The page of each connector, its tables of config and credentials made anew from the schemas. */
-export const connectorPages = (connectors: readonly Connector[]): Record<string, string> => {
-  const pages = readdirSync(folder).filter((name) => name !== 'README.md')
-  const missing = pages.find((page) => !connectors.some(({ kind }) => page === `${kind}.md`))
-  if (missing !== undefined) throw new Error(`docs/connectors/${missing} is about no connector`)
-  return Object.fromEntries(
-    connectors.map(({ kind, config, credentials }) => {
-      const page = readFileSync(new URL(`${kind}.md`, folder), 'utf8')
-      return [`docs/connectors/${kind}.md`, withTable(withTable(page, 'config', tableOf(config)), 'credentials', tableOf(credentials))]
-    }),
-  )
+const tableOf = (schema: z.ZodType, boundKeys: readonly string[] = []) => {
+  const rows = rowsOf(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Field, boundKeys)
+  return `\n${rows.length > 0 ? markdownTable(['key', 'default', 'meaning'], rows) : 'None: send an empty object, `{}`.\n'}`
 }
 
-const withTable = (page: string, name: string, table: string) => {
-  const begin = `<!-- ${name}: made by npm run docs -->\n`
-  const from = page.indexOf(begin) + begin.length
-  const to = page.indexOf('<!-- end -->', from)
-  if (from < begin.length || to < 0) throw new Error(`there is no place for the table of ${name}: ${page.slice(0, 20)}`)
-  return page.slice(0, from) + table + page.slice(to)
+const exampleOf = ({ kind, example }: Connector) =>
+  `\n\`\`\`json\n${JSON.stringify({ connector_type: kind, ...example }, null, 2)}\n\`\`\`\n`
+
+const folder = new URL('connectors/', import.meta.url)
+const pageOf = (kind: string) => readFileSync(new URL(`${kind}.md`, folder), 'utf8')
+
+/** Returns a line of a connector's page, for example `**Target:** SFTP servers`, without its label. */
+const labelled = (kind: string, label: string): string => {
+  const text = new RegExp(`^\\*\\*${label}:\\*\\* (.+)$`, 'm').exec(pageOf(kind))?.[1]
+  if (text === undefined) throw new Error(`docs/connectors/${kind}.md has no line **${label}:**`)
+  return text
+}
+
+const withKinds = (page: string, kinds: string[]) => {
+  const rows = kinds.map((kind) => [`[${kind}](${kind}.md)`, labelled(kind, 'Target'), labelled(kind, 'Tested against')])
+  return withGenerated(page, 'kinds', `\n${markdownTable(['kind', 'target', 'tested against'], rows)}`)
+}
+
+/**
+ * Returns every page that lists the connectors or their settings, with its generated parts.
+ * @throws Error if a kind has no page
+ */
+export const connectorPages = (connectors: readonly Connector[]): Record<string, string> => {
+  const kinds = connectors.map(({ kind }) => kind)
+  const stray = readdirSync(folder).find((name) => name !== 'README.md' && !kinds.includes(name.replace(/\.md$/, '')))
+  if (stray !== undefined) throw new Error(`docs/connectors/${stray} describes no registered connector`)
+  const pages = markdownTable(
+    ['Page', 'Contents'],
+    kinds.map((kind) => [`[connectors/${kind}.md](connectors/${kind}.md)`, labelled(kind, 'Target')]),
+  )
+  const settings = connectors.map((connector): [string, string] => {
+    const { kind, config, credentials, boundKeys } = connector
+    const withTables = withGenerated(withGenerated(pageOf(kind), 'config', tableOf(config, boundKeys)), 'credentials', tableOf(credentials))
+    return [`docs/connectors/${kind}.md`, withGenerated(withTables, 'example', exampleOf(connector))]
+  })
+  return {
+    ...Object.fromEntries(settings),
+    'docs/connectors/README.md': withKinds(pageOf('README'), kinds),
+    'docs/README.md': withGenerated(readFileSync(new URL('README.md', import.meta.url), 'utf8'), 'connectors', `\n${pages}`),
+  }
 }

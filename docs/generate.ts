@@ -1,17 +1,26 @@
-// `npm run docs` writes what is made from the code; with --check it says what is not as the code has it.
+// `npm run docs` writes the generated files; with --check it reports those that are out of date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { schemaTypes } from '../clients/typescript/generate.ts'
-import { describeApi } from '../src/http/description.ts'
-import { allConnectors } from '../src/connectors/index.ts'
+import { describeApi } from '../src/http/open-api/document.ts'
+import { createConnectors } from '../src/connectors/index.ts'
 import { connectorPages } from './connectors.ts'
 import { configurationPage } from './configuration.ts'
+import { deliveriesPage } from './deliveries.ts'
+import { errorsPage } from './delivery-errors.ts'
+import { securityPage } from './levels.ts'
 import { openApiFile } from './openapi.ts'
+import { withMigratedDatabase } from './migrated-database.ts'
+import { schemaSql } from './schema.ts'
 
 const made: Record<string, string> = {
   'docs/configuration.md': configurationPage(),
-  ...connectorPages(allConnectors()),
+  'docs/deliveries.md': deliveriesPage(),
+  'docs/errors.md': errorsPage(),
+  'docs/security.md': securityPage(),
+  ...connectorPages(createConnectors().all),
   'openapi.json': openApiFile(),
   'clients/typescript/src/schema.ts': await schemaTypes(describeApi()),
+  'docs/schema.sql': await withMigratedDatabase(schemaSql),
 }
 
 for (const [path, text] of Object.entries(made)) {
@@ -19,7 +28,7 @@ for (const [path, text] of Object.entries(made)) {
   if (!process.argv.includes('--check')) {
     await writeFile(file, text)
   } else if ((await readFile(file, 'utf8').catch(() => '')) !== text) {
-    console.error(`${path} is not as the code has it: npm run docs writes it anew`)
+    console.error(`${path} is out of date: run npm run docs`)
     process.exitCode = 1
   }
 }

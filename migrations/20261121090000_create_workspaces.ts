@@ -1,4 +1,5 @@
-// A workspace is the tenant: every other row names one. Settings hold only what differs from the defaults in src/domain/settings.ts.
+// A workspace is a tenant: every other row belongs to one. The column settings holds only the values that differ from
+// the defaults in src/domain/settings.ts.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) =>
@@ -11,7 +12,7 @@ export const up = (knex: Knex) =>
       settings jsonb not null default '{}',
       created_at timestamptz not null default now(),
       updated_at timestamptz not null default now(),
-      -- serves: every request, "which workspace does this path name?"
+      -- serves: every request, to find the workspace that its path names
       unique (user_slug, workspace_slug)
     );
 
@@ -39,5 +40,3 @@ export const up = (knex: Knex) =>
     -- serves: the list of a workspace's keys
     create index api_keys_of_workspace on api_keys (workspace_id, id);
   `)
-
-export const down = (knex: Knex) => knex.raw('drop table api_keys, members, workspaces')

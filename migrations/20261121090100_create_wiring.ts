@@ -1,5 +1,6 @@
-// Sources, targets and what links them. Repositories and destinations are kept after deletion (deleted_at): documents already
-// received and delivered go on naming them. Connections are not: nothing that outlives one needs more than its id.
+// Repositories, destinations, and the connections between them. A deleted repository or destination keeps its row
+// (deleted_at), because documents and deliveries still refer to it. A deleted connection does not: rows that outlive a
+// connection need only its id.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) =>
@@ -15,13 +16,13 @@ export const up = (knex: Knex) =>
       updated_at timestamptz not null default now(),
       deleted_at timestamptz
     );
-    -- serves: the receiver's look-up by contRep, and refuses a second repository of that name
+    -- serves: the receiver's lookup by contRep; allows one repository per name
     create unique index repositories_by_repo_id on repositories (workspace_id, repo_id) where deleted_at is null;
     -- serves: the list of a workspace's repositories
     create index repositories_of_workspace on repositories (workspace_id, id) where deleted_at is null;
 
-    -- How many documents a repository has received. Sixteen rows share the counting, so that documents that arrive at the
-    -- same time do not queue for one row; a reader adds them up.
+    -- The number of documents that a repository has received. It is split over sixteen rows, so that documents that
+    -- arrive at the same time do not wait for one row lock. A reader adds the rows up.
     create table repository_counts (
       repository_id text collate "C" not null references repositories (id) on delete cascade,
       shard smallint not null,
@@ -36,7 +37,7 @@ export const up = (knex: Knex) =>
       connector_type text not null,
       status text not null default 'connected' check (status in ('connected', 'failing')),
       config jsonb not null,
-      -- AES-256-GCM, see src/security/seal.ts: credentials never stand here in the clear
+      -- AES-256-GCM, see src/security/seal.ts: credentials are never stored in plain text
       credentials_sealed bytea not null,
       last_error text,
       last_delivered_at timestamptz,
@@ -65,7 +66,7 @@ export const up = (knex: Knex) =>
       position smallint not null,
       primary key (connection_id, repository_id)
     );
-    -- serves: "where does a document of this repository go?", once per received document
+    -- serves: the connections of one repository, once per received document
     create index connections_of_repository on connection_repositories (repository_id);
 
     create table connection_destinations (
@@ -74,9 +75,6 @@ export const up = (knex: Knex) =>
       position smallint not null,
       primary key (connection_id, destination_id)
     );
-    -- serves: the connections of one destination, and its deletion
+    -- serves: the connections of one destination, and the deletion of a destination
     create index connections_of_destination on connection_destinations (destination_id);
   `)
-
-export const down = (knex: Knex) =>
-  knex.raw('drop table connection_destinations, connection_repositories, connections, destinations, repository_counts, repositories')

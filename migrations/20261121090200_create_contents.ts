@@ -1,4 +1,5 @@
-// The bytes. A content is written before the document that will own it: until then owned_at is null, and what stays so is swept away.
+// The bytes of documents. A content is written before the document that will own it. Until then owned_at is null, and a
+// maintenance job removes contents that stay without an owner.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) =>
@@ -12,18 +13,16 @@ export const up = (knex: Knex) =>
       created_at timestamptz not null default now(),
       owned_at timestamptz
     );
-    -- serves: the sweep of contents whose upload never ended in a document
+    -- serves: the removal of contents whose upload never became a document
     create index contents_without_owner on contents (created_at) where owned_at is null;
 
-    -- 256 KiB a row: the size that read fastest by COPY of those measured (64 KiB to 4 MiB).
+    -- 256 KiB per row: of the sizes measured (64 KiB to 4 MiB), COPY read this one fastest.
     create table content_chunks (
       content_id text collate "C" not null references contents (id) on delete cascade,
       seq integer not null,
       data bytea not null,
       primary key (content_id, seq)
     );
-    -- documents are mostly compressed already; out of line and uncompressed reads about twice as fast
+    -- Most documents are compressed already. Stored out of line and uncompressed, they read about twice as fast.
     alter table content_chunks alter column data set storage external;
   `)
-
-export const down = (knex: Knex) => knex.raw('drop table content_chunks, contents')

@@ -1,5 +1,8 @@
-// An archive document is what the source system knows by docId: a bundle of components, possibly none. A document, the thing we
-// relay and the API shows, is one component as it was received. Status is derived from deliveries here and nowhere else.
+// An archive document is what the source system identifies by a docId: a set of components, possibly empty. A document,
+// which is what the relay delivers and the API shows, is one component as it was received.
+//
+// The trigger derives a document's status from its deliveries; src/domain/delivery-states.ts states the same rule for
+// the workflow; a test compares them.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) =>
@@ -14,14 +17,14 @@ export const up = (knex: Knex) =>
       modified_at timestamptz not null default now(),
       deleted_at timestamptz
     );
-    -- serves: every protocol command, and lets exactly one of two simultaneous creates win
+    -- serves: every protocol command; allows exactly one of two simultaneous creates to succeed
     create unique index archive_documents_by_doc_id on archive_documents (repository_id, doc_id) where deleted_at is null;
 
     create table documents (
       id text collate "C" primary key,
       workspace_id text collate "C" not null references workspaces (id) on delete cascade,
       repository_id text collate "C" not null references repositories (id),
-      -- null for a discarded document: it was acknowledged, not kept
+      -- null for a discarded document, which was acknowledged but not stored
       archive_document_id text collate "C" references archive_documents (id),
       content_id text collate "C" references contents (id),
       repo_id text not null,
@@ -36,34 +39,35 @@ export const up = (knex: Knex) =>
       ar_object text,
       received_at timestamptz not null,
       modified_at timestamptz not null,
-      -- no longer what the source system reads: replaced by an update, or deleted
+      -- set when an update replaces the document or a delete ends it: the source system no longer reads it
       superseded_at timestamptz
     );
-    -- serves: info, get and docGet, and keeps one readable document a component
+    -- serves: info, get and docGet; allows one readable document per component
     create unique index documents_by_component on documents (archive_document_id, comp_id) where superseded_at is null;
-    -- serve: the list of documents, whole, by status, by repository, by date (the id is a ULID: it sorts by time of receipt)
+    -- serve: the list of documents, unfiltered, by status, by repository and by date (a ULID sorts by time of receipt)
     create index documents_of_workspace on documents (workspace_id, id);
     create index documents_by_status on documents (workspace_id, status, id);
     create index documents_by_repository on documents (workspace_id, repo_id, id);
     create index documents_by_received_at on documents (workspace_id, received_at, id);
-    -- serves: metadata that comes later than the bytes, named by docId
+    -- serves: metadata that arrives after the bytes and names the docId
     create index documents_by_doc_id on documents (workspace_id, repo_id, doc_id);
 
     create table deliveries (
       document_id text collate "C" not null references documents (id) on delete cascade,
       destination_id text collate "C" not null references destinations (id),
       workspace_id text collate "C" not null references workspaces (id) on delete cascade,
-      -- the connection that planned it; it may be gone by now
+      -- the connection that planned the delivery; it may have been deleted since
       connection_id text collate "C" not null,
       status text not null check (status in ('pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled')),
-      -- the location below the destination's own prefix, pinned at receipt; the full one once delivered
+      -- the path below the destination's prefix, planned at receipt; the full location once delivered
       path text not null,
       attempts integer not null default 0,
       delivered_at timestamptz,
       last_error text,
       primary key (document_id, destination_id)
     );
-    -- serves: what is still open for a destination (its deletion, its page), and what a connection holds
+    -- serve: the open deliveries of a destination (when it is deleted or shown), and the held deliveries of a
+    -- connection
     create index deliveries_open_of_destination on deliveries (destination_id, document_id) where status in ('pending', 'held', 'retrying', 'failed');
     create index deliveries_held_by_connection on deliveries (connection_id, document_id) where status = 'held';
 
@@ -80,8 +84,8 @@ export const up = (knex: Knex) =>
       where document_id = of_document
     $$;
 
-    -- Two deliveries of one document may end at the same moment. The row lock makes them take turns, and each statement of a
-    -- function sees what was committed before it, so the second one counts the first.
+    -- Two deliveries of one document may end at the same moment. The row lock makes the second wait for the first, and
+    -- each statement of a function sees what was committed before that statement began, so the second counts the first.
     create function settle_document() returns trigger language plpgsql as $$
     begin
       perform 1 from documents where id = new.document_id for no key update;
@@ -98,20 +102,13 @@ export const up = (knex: Knex) =>
       for each row when (old.status is distinct from new.status)
       execute function settle_document();
 
-    -- What Temporal has not been told yet. A row comes with its document, in the same transaction, and goes once the workflow is started.
+    -- Workflows that have not been started yet. A row is inserted in the transaction of its document and deleted once
+    -- the workflow has been started.
     create table outbox (
       document_id text collate "C" primary key references documents (id) on delete cascade,
       workflow_input jsonb not null,
       created_at timestamptz not null default now()
     );
-    -- serves: the sweep, oldest first
+    -- serves: the sweep, which sends the oldest rows first
     create index outbox_by_age on outbox (created_at);
-  `)
-
-export const down = (knex: Knex) =>
-  knex.raw(`
-    drop table outbox, deliveries;
-    drop function settle_document();
-    drop function derive_document_status(text);
-    drop table documents, archive_documents;
   `)

@@ -1,6 +1,7 @@
-// What happened: attempts, audit entries, captured requests and their bodies. They only grow until retention ends them, so they are
-// partitioned by id: a ULID begins with its time, hence one look-up touches one partition, a newest-first page reads the newest
-// partitions in order, and what is too old goes by dropping a table. src/db/partitions.ts makes the partitions ahead of time.
+// Records of what happened: delivery attempts, audit entries, captured requests and their bodies. These tables grow
+// until retention removes the oldest rows, so they are partitioned by id. A ULID begins with its time: a lookup by id
+// reads one partition, a page of the newest rows reads partitions in order, and retention drops whole tables.
+// src/db/partitions.ts creates the partitions ahead of time. The decision: docs/adr/0004-partitions-by-ulid.md.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) =>
@@ -16,7 +17,7 @@ export const up = (knex: Knex) =>
       outcome text not null check (outcome in ('delivered', 'retryable', 'permanent', 'interrupted')),
       error_code text,
       error_message text,
-      -- what the target said: status, headers worth keeping and the beginning of its answer, redacted and capped
+      -- the response of the target: status, selected headers and the beginning of the body, redacted and truncated
       answer jsonb,
       bytes_sent bigint
     ) partition by range (id);
@@ -35,7 +36,7 @@ export const up = (knex: Knex) =>
       actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
       created_at timestamptz not null default now()
     ) partition by range (id);
-    -- serve: the audit log newest first, whole, by event, by subject, by member
+    -- serve: the audit log, newest first: unfiltered, by event, by subject and by member
     create index audit_logs_of_workspace on audit_logs (workspace_id, id);
     create index audit_logs_by_event on audit_logs (workspace_id, event text_pattern_ops, id);
     create index audit_logs_by_subject on audit_logs (workspace_id, subject_type, subject_id, id);
@@ -66,7 +67,7 @@ export const up = (knex: Knex) =>
       replay_of text collate "C",
       created_at timestamptz not null default now()
     ) partition by range (id);
-    -- serve: the list of requests newest first, whole, by status, by repository, by docId
+    -- serve: the list of requests, newest first: unfiltered, by status, by repository and by docId
     create index captured_requests_of_workspace on captured_requests (workspace_id, id);
     create index captured_requests_by_status on captured_requests (workspace_id, status_code, id);
     create index captured_requests_by_repository on captured_requests (workspace_id, repo_id, id);
@@ -80,5 +81,3 @@ export const up = (knex: Knex) =>
       primary key (request_id, kind)
     ) partition by range (request_id);
   `)
-
-export const down = (knex: Knex) => knex.raw('drop table captured_bodies, captured_requests, audit_logs, delivery_attempts')

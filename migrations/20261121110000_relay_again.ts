@@ -1,5 +1,5 @@
-// A component that was appended to is relayed again, once it has been quiet for a while: each such relay is a revision, with an outbox
-// message of its own that lies there until it is due.
+// A component that was appended to is delivered again once no append has arrived for a while. Each such delivery is a
+// revision of the document, with its own outbox message, which is sent when it is due.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) =>
@@ -11,17 +11,6 @@ export const up = (knex: Knex) =>
     alter table outbox drop constraint outbox_pkey;
     alter table outbox add primary key (document_id, revision);
     drop index outbox_by_age;
-    -- serves: the sweep, what has been due for longest first
+    -- serves: the sweep, which sends the messages that have been due the longest first
     create index outbox_by_due_at on outbox (due_at);
-  `)
-
-export const down = (knex: Knex) =>
-  knex.raw(`
-    drop index outbox_by_due_at;
-    delete from outbox where revision > 1;
-    alter table outbox drop constraint outbox_pkey;
-    alter table outbox add primary key (document_id);
-    alter table outbox drop column due_at, drop column revision;
-    create index outbox_by_age on outbox (created_at);
-    alter table documents drop column revision;
   `)

@@ -1,5 +1,6 @@
-// The outbox keeps whatever Temporal is to be told, not only which workflows to start: each message has a key, by which it is sent once
-// and removed, and says by its kind what it is. Its columns no longer repeat what the message holds.
+// The outbox stores every kind of message for Temporal, not only the start of a document's workflow. Each message has a
+// kind, and a key by which it is stored once and removed. Columns that repeat a part of the message are dropped. The
+// decision: docs/adr/0005-transactional-outbox.md.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) =>
@@ -13,20 +14,4 @@ export const up = (knex: Knex) =>
     alter table outbox drop constraint outbox_pkey;
     alter table outbox add primary key (key);
     alter table outbox drop column document_id, drop column revision;
-  `)
-
-export const down = (knex: Knex) =>
-  knex.raw(`
-    alter table outbox add column document_id text collate "C" references documents (id) on delete cascade;
-    alter table outbox add column revision integer not null default 1;
-    delete from outbox where message ->> 'kind' <> 'document';
-    update outbox
-    set
-      document_id = message ->> 'documentId',
-      revision = coalesce((message ->> 'revision')::integer, 1),
-      message = message - 'kind';
-    alter table outbox drop constraint outbox_pkey;
-    alter table outbox add primary key (document_id, revision);
-    alter table outbox drop column key;
-    alter table outbox rename column message to workflow_input;
   `)

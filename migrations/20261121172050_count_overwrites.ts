@@ -1,7 +1,6 @@
-// Two documents of one name go to one path. Where an attempt of the older one was under way while the newer one arrived, it may have
-// taken the newer one's place: each such time is counted with the newer delivery, which is then to be made again.
+// Two documents with the same name are delivered to the same path. An attempt for the older document that is running
+// while the newer one is delivered may overwrite it. Each such case is counted on the newer delivery, which is then
+// repeated.
 import type { Knex } from 'knex'
 
 export const up = (knex: Knex) => knex.raw('alter table deliveries add column overwrites integer not null default 0')
-
-export const down = (knex: Knex) => knex.raw('alter table deliveries drop column overwrites')

@@ -1,10 +1,9 @@
-// An attempt may find that a newer document lies where it would write: it sends nothing, and says so. A partition has the constraint
-// as its own, too, from before it was attached.
+// Adds the outcome superseded: the attempt found a newer document at its path and sent nothing. Existing partitions
+// have a check constraint of their own, from the time before they were attached.
 import type { Knex } from 'knex'
 
-const allowOutcomes = (knex: Knex, outcomes: string[]) => {
-  const list = outcomes.map((outcome) => `'${outcome}'`).join(', ')
-  return knex.raw(`
+export const up = (knex: Knex) =>
+  knex.raw(`
     do $$
     declare
       partition regclass;
@@ -17,15 +16,7 @@ const allowOutcomes = (knex: Knex, outcomes: string[]) => {
       loop
         execute format('alter table %s drop constraint if exists delivery_attempts_outcome_check', partition);
       end loop;
-      alter table delivery_attempts add constraint delivery_attempts_outcome_check check (outcome in (${list}));
+      alter table delivery_attempts add constraint delivery_attempts_outcome_check check (outcome in ('delivered', 'superseded', 'retryable', 'permanent', 'interrupted'));
     end
     $$;
   `)
-}
-
-export const up = (knex: Knex) => allowOutcomes(knex, ['delivered', 'superseded', 'retryable', 'permanent', 'interrupted'])
-
-export const down = async (knex: Knex) => {
-  await knex('delivery_attempts').where({ outcome: 'superseded' }).update({ outcome: 'delivered' })
-  await allowOutcomes(knex, ['delivered', 'retryable', 'permanent', 'interrupted'])
-}

@@ -1,44 +1,63 @@
 import { Argument, Command, Option } from 'commander'
-import { createKey, listKeys, revokeKey, type KeyOptions } from './commands/key.ts'
-import { rotateKeys } from './commands/keys.ts'
-import { createWorkspace, listWorkspaces, setTier, tiers } from './commands/workspace.ts'
-import type { Running } from './compose.ts'
+import { createKey, listKeys, revokeKey, type KeyOptions } from './commands/api-key.ts'
+import { deleteWorkspace, describeContents } from './commands/delete-workspace.ts'
+import { rotateKeys } from './commands/sealing-keys.ts'
+import { withDatabase } from './commands/with-database.ts'
+import { createWorkspace, listWorkspaces, setTier } from './commands/workspace.ts'
 import { readConfig, type Config } from './config.ts'
-import { isSchemaMissing, openDatabase, type Database } from './db/database.ts'
-import { migrate } from './db/migrations.ts'
-import { readReady } from './embedded/ready.ts'
-import { readSecretKey } from './embedded/secret-key.ts'
+import { tiers, type Tier } from './domain/settings.ts'
 import { UserError } from './errors.ts'
-import { createLog, type Log } from './log.ts'
+import { readReady, readSecretKey } from './embedded/data-dir.ts'
+import { createLog } from './log.ts'
+import { createStopSignal, runUntilStopped } from './run-until-stopped.ts'
 import { keyLevels } from './security/levels.ts'
 import { createKeyRing } from './security/seal.ts'
+import { version } from './version.ts'
 
 type Variables = NodeJS.ProcessEnv
+type ReadConfig = () => Config
+
+interface OutputOptions {
+  json?: boolean
+}
+
+const jsonOption = new Option('--json', 'print JSON')
 
 /**
- * The command line. Answers go to standard output, everything else to standard error. What a verb alone needs is imported by it: the
- * whole relay takes over a second to load, and most verbs ask one question of the database.
+ * Creates the command line. Results go to standard output, logs and progress to standard error.
+ *
+ * A module that only one verb needs is imported in the verb's action: loading the whole relay takes over a second, and
+ * most verbs send one query to the database.
  */
 export const createCli = (variables: Variables): Command => {
   const program = new Command('relay')
-    .description('Takes documents from an enterprise source system and delivers each of them to every wired destination.')
+    .description('Receives documents from an enterprise source system and delivers each to every connected destination.')
+    .version(version, '--version', 'print the version')
     .showHelpAfterError()
   const config = () => readConfig(withRunningServer(variables))
-  const json = new Option('--json', 'answer in JSON')
 
+  addServiceVerbs(program, config)
+  addSetupVerbs(program, config, variables)
+  addWorkspaceVerbs(program, config)
+  addKeyVerbs(program, config)
+  addSealingKeyVerbs(program, config, variables)
+  addDevelopmentVerbs(program, variables)
+  return program
+}
+
+const addServiceVerbs = (program: Command, config: ReadConfig) => {
   program
     .command('api')
-    .description('serve the management API and the receivers')
+    .description('serve the management API, the receivers and the bridge')
     .action(async () => {
       const settings = config()
       const log = createLog(settings.RELAY_LOG_LEVEL)
-      const stopped = stopSignal()
+      const stopSignal = createStopSignal()
       const { startApi } = await import('./compose.ts')
       const api = await startApi(settings, log)
-      log.info({ base_url: api.baseUrl }, 'the api is ready')
-      await runUntil(stopped, [api], log)
+      log.info({ base_url: api.baseUrl, version }, 'the api is ready')
+      await runUntilStopped(stopSignal, [api], log)
     })
-
   program
     .command('worker')
     .description('run workflows and deliver documents')
@@ -46,180 +65,203 @@ export const createCli = (variables: Variables): Command => {
       const settings = config()
       const log = createLog(settings.RELAY_LOG_LEVEL)
       const { startWorker } = await import('./compose.ts')
-      const { installRuntime } = await import('./temporal/worker.ts')
-      installRuntime(log)
-      const stopped = stopSignal()
+      const stopSignal = createStopSignal()
       const worker = await startWorker(settings, log)
-      log.info('the worker is ready')
-      await runUntil(stopped, [worker], log, worker.ended)
+      log.info({ version }, 'the worker is ready')
+      await runUntilStopped(stopSignal, [worker], log, worker.ended)
     })
-
-  program
-    .command('migrate')
-    .description('bring the database schema up to date and register the search attributes')
-    .addOption(json)
-    .action(async (options: { json?: boolean }) => {
-      const settings = config()
-      const applied = await withDatabase(settings, migrate)
-      const { registerSearchAttributes } = await import('./temporal/search-attributes.ts')
-      const refusal = await registerSearchAttributes(settings)
-      if (options.json) {
-        answer({ applied, search_attributes: refusal === undefined })
-        return
-      }
-      say(applied.length > 0 ? `Applied: ${applied.join(', ')}` : 'The schema is up to date.')
-      say(
-        refusal === undefined
-          ? 'The search attributes are registered.'
-          : `Search attributes are not registered, the relay runs without them: ${refusal}`,
-      )
-    })
-
-  program
-    .command('doctor')
-    .description('look for what is missing or away')
-    .addOption(json)
-    .action(async (options: { json?: boolean }) => {
-      const { diagnose } = await import('./doctor.ts')
-      const findings = await diagnose(config())
-      if (options.json) answer(findings)
-      else for (const { name, ok, message } of findings) say(`${ok ? 'ok  ' : 'FAIL'}  ${name}: ${message}`)
-      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
-    })
-
-  program
-    .command('openapi')
-    .description('print the description of the management API (OpenAPI 3.1, JSON)')
-    .addOption(json)
-    .action(async () => {
-      const { describeApi } = await import('./http/description.ts')
-      answer(describeApi())
-    })
-
-  addWorkspaceCommands(program, config, json)
-  addKeyCommands(program, config, json)
-  addSealingKeyCommands(program, config, json)
-  addStackCommands(program, variables)
-  return program
 }
 
-const addWorkspaceCommands = (program: Command, config: () => Config, json: Option) => {
-  const workspace = program.command('workspace').description('workspaces')
+const findingLabels = { ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }
+
+const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variables) => {
+  program
+    .command('migrate')
+    .description('update the database schema and register the search attributes in Temporal')
+    .option('--without-search-attributes', 'succeed even if the search attributes cannot be registered')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions & { withoutSearchAttributes?: boolean }) => {
+      const { migrateAll } = await import('./commands/migrate.ts')
+      const { applied, searchAttributesError } = await migrateAll(config())
+      printResult(options, { applied, search_attributes: searchAttributesError === undefined }, [
+        applied.length > 0 ? `Applied: ${applied.join(', ')}` : 'The database schema is up to date.',
+        searchAttributesError === undefined
+          ? 'The search attributes are registered.'
+          : `The search attributes are not registered: ${searchAttributesError}`,
+      ])
+      if (searchAttributesError === undefined || options.withoutSearchAttributes) return
+      process.exitCode = 1
+      printProgress(
+        'Run relay migrate again when Temporal is available. The relay also runs without the search attributes, but the list filters of the ' +
+          'Temporal UI then find nothing: use --without-search-attributes if that is intended, or if somebody else registers them.',
+      )
+    })
+  program
+    .command('doctor')
+    .description('check everything that the relay needs and report what is missing')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions) => {
+      const { diagnose } = await import('./doctor.ts')
+      const findings = await diagnose(config(), variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server')
+      printResult(
+        options,
+        findings,
+        findings.flatMap(({ name, status, message, warnings }) => [
+          `${findingLabels[status]}  ${name}: ${message}`,
+          ...warnings.map((warning) => `warn  ${name}: ${warning}`),
+        ]),
+      )
+      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+    })
+  program
+    .command('openapi')
+    .description('print the OpenAPI 3.1 description of the management API as JSON')
+    .addOption(jsonOption)
+    .action(async () => {
+      const { describeApi } = await import('./http/open-api/document.ts')
+      printJson(describeApi())
+    })
+}
+
+const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {
+  const workspace = program.command('workspace').description('manage workspaces')
   workspace
     .command('create <user/workspace>')
-    .description('make a workspace')
-    .addOption(json)
-    .action(async (slugs: string, options: { json?: boolean }) => {
-      const created = await withDatabase(config(), (db) => createWorkspace(db, slugs))
-      if (options.json) answer(created)
-      else say(`Workspace ${slugs} is made: ${created.id}`)
+    .description('create a workspace')
+    .addOption(jsonOption)
+    .action(async (name: string, options: OutputOptions) => {
+      const created = await withDatabase(config(), 'cli', (db) => createWorkspace(db, name))
+      printResult(options, created, [`Created workspace ${name}: ${created.id}`])
     })
   workspace
     .command('tier <user/workspace>')
-    .description('put a workspace into a tier: compliance lets it keep its audit log indefinitely')
+    .description('set the tier of a workspace; the compliance tier keeps its audit log indefinitely')
     .addArgument(new Argument('<tier>').choices(tiers))
-    .addOption(json)
-    .action(async (slugs: string, tier: (typeof tiers)[number], options: { json?: boolean }) => {
-      const changed = await withDatabase(config(), (db) => setTier(db, slugs, tier))
-      if (options.json) answer(changed)
-      else say(`Workspace ${slugs} is in the ${tier} tier.`)
+    .addOption(jsonOption)
+    .action(async (name: string, tier: Tier, options: OutputOptions) => {
+      const changed = await withDatabase(config(), 'cli', (db) => setTier(db, name, tier))
+      printResult(options, changed, [`Workspace ${name} is in the ${tier} tier.`])
+    })
+  workspace
+    .command('delete <user/workspace>')
+    .description('delete a workspace and everything in it, with its audit log; without --yes, print what would be deleted')
+    .option('--yes', 'delete it; this cannot be undone')
+    .addOption(jsonOption)
+    .action(async (name: string, options: OutputOptions & { yes?: boolean }) => {
+      const confirmed = options.yes === true
+      const result = await withDatabase(config(), 'cli', (db) => deleteWorkspace(db, name, { confirmed }))
+      const contents = describeContents(result.contents)
+      printResult(options, result, [
+        confirmed ? `Deleted workspace ${name}: ${contents}, and its audit log.` : `Workspace ${name} would be deleted: ${contents}.`,
+      ])
+      if (confirmed) return
+      process.exitCode = 1
+      printProgress('Nothing was deleted. Repeat the command with --yes to delete the workspace and everything in it, with its audit log.')
     })
   workspace
     .command('list')
-    .description('every workspace')
-    .addOption(json)
-    .action(async (options: { json?: boolean }) => {
-      const workspaces = await withDatabase(config(), listWorkspaces)
-      if (options.json) answer(workspaces)
-      else for (const { id, user_slug, workspace_slug } of workspaces) say(`${id}  ${user_slug}/${workspace_slug}`)
+    .description('list all workspaces')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions) => {
+      const workspaces = await withDatabase(config(), 'cli', listWorkspaces)
+      printResult(
+        options,
+        workspaces,
+        workspaces.map(({ id, user_slug, workspace_slug }) => `${id}  ${user_slug}/${workspace_slug}`),
+      )
     })
 }
 
-const addKeyCommands = (program: Command, config: () => Config, json: Option) => {
-  const key = program.command('key').description('API keys')
+const addKeyVerbs = (program: Command, config: ReadConfig) => {
+  const key = program.command('key').description('manage API keys')
   key
     .command('create <user/workspace>')
-    .description('make a key; it is shown this once')
-    .addOption(new Option('--level <level>', 'what the key may do').choices([...keyLevels]).makeOptionMandatory())
-    .option('--name <name>', 'what it is for', 'made on the command line')
-    .option('--member <email>', 'whose it is, as the audit log shows it: a member of the workspace, made if there is none yet')
-    .option('--expires-at <time>', 'when it ends, in ISO 8601; never, if not given')
-    .addOption(json)
-    .action(async (workspace: string, { json: asJson, ...options }: Omit<KeyOptions, 'workspace'> & { json?: boolean }) => {
-      const created = await withDatabase(config(), (db) => createKey(db, { workspace, ...options }))
-      if (asJson) answer(created)
-      else say(created.key)
+    .description('create an API key and print it; the key cannot be displayed again')
+    .addOption(new Option('--level <level>', 'permissions of the key').choices([...keyLevels]).makeOptionMandatory())
+    .option('--name <name>', 'purpose of the key', 'made on the command line')
+    .option('--member <email>', 'owner of the key in the audit log: a member of the workspace, created if it does not exist')
+    .option('--expires-at <time>', 'expiry time in ISO 8601; without it the key does not expire')
+    .addOption(jsonOption)
+    .action(async (workspace: string, { json, ...options }: Omit<KeyOptions, 'workspace'> & OutputOptions) => {
+      const created = await withDatabase(config(), 'cli', (db) => createKey(db, { workspace, ...options }))
+      printResult({ json }, created, [created.key])
     })
   key
     .command('list [user/workspace]')
-    .description('the keys of a workspace, or of all')
-    .addOption(json)
-    .action(async (workspace: string | undefined, options: { json?: boolean }) => {
-      const keys = await withDatabase(config(), (db) => listKeys(db, workspace))
-      if (options.json) answer(keys)
-      else for (const { id, level } of keys) say(`${id}  ${level}`)
+    .description('list the API keys of a workspace, or of all workspaces')
+    .addOption(jsonOption)
+    .action(async (workspace: string | undefined, options: OutputOptions) => {
+      const keys = await withDatabase(config(), 'cli', (db) => listKeys(db, workspace))
+      printResult(
+        options,
+        keys,
+        keys.map(({ id, level }) => `${id}  ${level}`),
+      )
     })
   key
     .command('revoke <id>')
-    .description('end a key')
-    .addOption(json)
-    .action(async (id: string, options: { json?: boolean }) => {
-      const revoked = await withDatabase(config(), (db) => revokeKey(db, id))
-      if (options.json) answer(revoked)
-      else say(`Key ${id} is revoked.`)
+    .description('revoke an API key')
+    .addOption(jsonOption)
+    .action(async (id: string, options: OutputOptions) => {
+      const revoked = await withDatabase(config(), 'cli', (db) => revokeKey(db, id))
+      printResult(options, revoked, [`Revoked key ${id}.`])
     })
 }
 
-const addSealingKeyCommands = (program: Command, config: () => Config, json: Option) => {
+const addSealingKeyVerbs = (program: Command, config: ReadConfig, variables: Variables) => {
   program
     .command('keys')
-    .description('the keys that seal credentials, RELAY_SECRET_KEYS')
+    .description('manage the keys in RELAY_SECRET_KEYS, which seal credentials')
     .command('rotate')
-    .description('seal under the first key what another one has sealed, while the relay runs')
-    .addOption(json)
-    .action(async (options: { json?: boolean }) => {
+    .description('seal all credentials with the first key of RELAY_SECRET_KEYS; safe while the relay runs')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions) => {
+      // The key of a running script/server would do for other commands. Here it would report success without having changed anything.
+      if (!variables['RELAY_SECRET_KEYS']) {
+        throw new UserError('Set RELAY_SECRET_KEYS to the new key, followed by the keys that sealed the credentials until now.')
+      }
       const settings = config()
       const keyRing = createKeyRing(settings.RELAY_SECRET_KEYS)
-      const { resealed, unreadable } = await withDatabase(settings, (db) => rotateKeys(db, keyRing))
-      if (options.json) answer({ resealed, unreadable })
-      else say(`Sealed anew under key ${keyRing.sealingId}: ${resealed}.`)
+      const { resealed, unreadable } = await withDatabase(settings, 'cli', (db) => rotateKeys(db, keyRing))
+      printResult(options, { resealed, unreadable }, [`Credentials re-sealed with key ${keyRing.sealingId}: ${resealed}`])
       if (unreadable.length === 0) return
       process.exitCode = 1
-      tell(`No key of RELAY_SECRET_KEYS opens the credentials of these destinations, save them again: ${unreadable.join(', ')}`)
+      const ids = unreadable.join(', ')
+      printProgress(`No key in RELAY_SECRET_KEYS opens the credentials of these destinations or workspaces. Enter them again: ${ids}`)
     })
 }
 
-const addStackCommands = (program: Command, variables: Variables) => {
+const addDevelopmentVerbs = (program: Command, variables: Variables) => {
   program
     .command('server')
-    .description('everything in one: PostgreSQL, Temporal with its UI, API, receivers and worker, for development')
+    .description('start everything for development: PostgreSQL, Temporal with its UI, the API, the receivers and a worker')
     .action(async () => {
-      const { startServer } = await import('./server.ts')
+      const { startDevServer } = await import('./dev-server.ts')
       const log = createLog(readConfig(variables).RELAY_LOG_LEVEL)
-      const stopped = stopSignal()
-      const server = await startServer(variables, { log, say: tell, signal: stopped })
-      tell(
-        `The relay is ready at ${server.baseUrl}${server.temporalUiUrl ? `, the Temporal UI at ${server.temporalUiUrl}` : ''}. Stop it with Ctrl-C.`,
-      )
-      await runUntil(stopped, [server], log, server.ended)
+      const stopSignal = createStopSignal()
+      const server = await startDevServer(variables, { log, say: printProgress, signal: stopSignal })
+      printProgress(`The relay is ready at ${server.baseUrl}`)
+      if (server.temporalUiUrl) printProgress(`The Temporal UI is at ${server.temporalUiUrl}`)
+      printProgress('Press Ctrl-C to stop.')
+      await runUntilStopped(stopSignal, [server], log, server.ended)
     })
   program
     .command('demo')
-    .description('the same with a demo workspace, two local targets and a document that goes all the way')
-    .option('--once', 'end after the delivery, with 0 if it arrived')
+    .description('start everything and deliver a PDF from a demo source system to two local destinations')
+    .option('--once', 'exit after the delivery, with status 0 if the document arrived')
     .action(async (options: { once?: boolean }) => {
       const { runDemo } = await import('./demo/demo.ts')
       const log = createLog(variables['RELAY_LOG_LEVEL'] ?? 'warn')
-      const stopped = stopSignal()
-      const demo = await runDemo(variables, { log, say, signal: stopped })
+      const stopSignal = createStopSignal()
+      const demo = await runDemo(variables, { log, say: print, signal: stopSignal })
       if (!demo.delivered) process.exitCode = 1
       if (options.once) return demo.stop()
-      say('\nEverything stays up until Ctrl-C.')
-      return runUntil(stopped, [demo], log)
+      print('\nEverything keeps running. Press Ctrl-C to stop.')
+      return runUntilStopped(stopSignal, [demo], log)
     })
 }
 
-/** Where DATABASE_URL is not set, what the script/server that runs on RELAY_DATA_DIR works with. */
+/** Adds the addresses and the sealing key of the server running on RELAY_DATA_DIR, unless DATABASE_URL is set. */
 const withRunningServer = (variables: Variables): Variables => {
   if (variables['DATABASE_URL']) return variables
   const dataDir = readConfig(variables).RELAY_DATA_DIR
@@ -233,47 +275,18 @@ const withRunningServer = (variables: Variables): Variables => {
   }
 }
 
-const withDatabase = async <T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> => {
-  const db = openDatabase(config, 'cli')
-  try {
-    return await work(db)
-  } catch (thrown) {
-    if (isSchemaMissing(thrown)) throw new UserError('the database has no schema of ours yet: run relay migrate', { cause: thrown })
-    throw thrown
-  } finally {
-    await db.destroy()
-  }
+const printResult = ({ json }: OutputOptions, result: unknown, lines: string[]): void => {
+  if (json) printJson(result)
+  else for (const line of lines) print(line)
 }
 
-/** Aborted by SIGTERM or Ctrl-C. Listens from now on; a second signal ends the process the hard way. */
-const stopSignal = (): AbortSignal => {
-  const controller = new AbortController()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => controller.abort(new UserError(`stopped by ${signal}`)))
-  }
-  return controller.signal
-}
+const printJson = (value: unknown): void => print(JSON.stringify(value, null, 2))
 
-/** Runs until it is told to stop, or until a part ends by itself; then stops every part, the last started first. */
-const runUntil = async (stopped: AbortSignal, parts: Running[], log: Log, ended?: Promise<void>): Promise<void> => {
-  try {
-    await Promise.race([new Promise<void>((resolve) => onAbort(stopped, resolve)), ...(ended ? [ended] : [])])
-    log.info('stopping')
-  } finally {
-    for (const part of parts.toReversed()) await part.stop()
-  }
-}
-
-const onAbort = (signal: AbortSignal, act: () => void) => {
-  if (signal.aborted) act()
-  else signal.addEventListener('abort', act, { once: true })
-}
-
-const say = (line: string): void => {
+const print = (line: string): void => {
   process.stdout.write(`${line}\n`)
 }
-// what goes on while a command runs, apart from its answer
-const tell = (line: string): void => {
+
+/** Prints to standard error, which is apart from the result of the command. */
+const printProgress = (line: string): void => {
   process.stderr.write(`${line}\n`)
 }
-const answer = (value: unknown) => say(JSON.stringify(value, null, 2))

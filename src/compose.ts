@@ -1,176 +1,244 @@
 import { createBatchActivities } from '../activities/batches.ts'
 import { createBulkRetryActivities } from '../activities/bulk-retry.ts'
-import { createChoreActivities } from '../activities/chores.ts'
-import { createActivities } from '../activities/delivery.ts'
+import { createDeliveryActivities } from '../activities/delivery.ts'
+import { createMaintenanceActivities } from '../activities/maintenance.ts'
 import { createBridge } from './bridge/app.ts'
+import { createCaptureStore } from './capture/capture-store.ts'
 import { createCaptureQueue } from './capture/queue.ts'
 import { createReplay } from './capture/replay.ts'
-import { allChores, runChoresHere, type ChoreDeps } from './chores.ts'
+import { createSealedQueries } from './capture/sealed-query.ts'
 import type { Config } from './config.ts'
-import { findConnector } from './connectors/index.ts'
+import { createConnectionLimit } from './connection-limit.ts'
+import { credentialsOwner } from './connectors/bound-config.ts'
+import { createConnectors } from './connectors/index.ts'
 import { createPostgresStore } from './content/postgres.ts'
 import { createS3Store } from './content/s3.ts'
-import { createBulkRetries } from './db/bulk-retries.ts'
-import { createCapturedRequests } from './db/captured-requests.ts'
-import { upsertCaptures } from './db/captures.ts'
-import { openDatabase, type Database } from './db/database.ts'
-import { createDeliveries } from './db/deliveries.ts'
-import { createHeld } from './db/held.ts'
+import { createSegmentedStores } from './content/segments.ts'
+import { isOutage, openDatabase } from './db/database.ts'
+import { requireSchema } from './db/migrations.ts'
 import { createOutbox } from './db/outbox.ts'
-import { createReceipts } from './db/receipts.ts'
-import { createSources } from './db/sources.ts'
+import { createLoadJob } from './delivery/delivery-job.ts'
+import { createRecordAttempt } from './delivery/record-attempt.ts'
+import { createRedeliverNewer } from './delivery/redeliver.ts'
+import { createSlots } from './delivery/slots.ts'
 import { messageOf } from './errors.ts'
 import { createApi } from './http/app.ts'
 import { openAuthenticator } from './http/authenticator.ts'
-import { refuseUnknown } from './http/errors.ts'
-import { createReference } from './http/reference.ts'
 import { createDownloads } from './http/download.ts'
+import { refuseUnknown } from './http/errors.ts'
+import { createReference } from './http/open-api/reference.ts'
+import { startHttpServer, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
+import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from './maintenance.ts'
+import { warnAboutOpenReceivers } from './open-receivers.ts'
+import { createPinConfig } from './routing/pin-config.ts'
 import { createProbes } from './probes.ts'
 import { createReceiver } from './receiver/app.ts'
 import { createDownloadLinks, createDownloadUrl } from './security/download-link.ts'
 import { createOutboundGuard } from './security/outbound.ts'
-import { createKeyRing, credentialsOf } from './security/seal.ts'
-import { serve, type Listening } from './serve.ts'
-import { openTemporal, type OpenTemporal } from './temporal/client.ts'
+import { createKeyRing } from './security/seal.ts'
+import { createRepositoryMetrics } from './repository-metrics.ts'
+import { createStorageMetrics } from './storage-metrics.ts'
+import { openTemporal } from './temporal/client.ts'
 import { createLauncher } from './temporal/launcher.ts'
 import { createSchedules } from './temporal/schedules.ts'
-import { createWorker } from './temporal/worker.ts'
+import { createWorker, installRuntime } from './temporal/worker.ts'
+import { createThreads } from './threads.ts'
+import { createUseCases } from './use-cases.ts'
 
 /** A part of the relay that runs until it is stopped. */
 export interface Running {
   stop(): Promise<void>
 }
 
-const storesOf = (db: Database, config: Config) => {
-  const postgres = createPostgresStore(db)
-  const s3 = config.CONTENT_S3_BUCKET ? createS3Store(db, { ...config, CONTENT_S3_BUCKET: config.CONTENT_S3_BUCKET }) : undefined
-  return { stores: { postgres, s3 }, writeTo: s3 ?? postgres }
-}
+/** Opens everything that the API and the worker have in common. `close` closes it in the reverse order, after what `onClose` has added. */
+const openRuntime = (config: Config, name: 'api' | 'worker', log: Log) => {
+  const closers: (() => Promise<unknown>)[] = []
+  const onClose = (close: () => Promise<unknown>) => void closers.unshift(close)
 
-/** API, receivers and probes on one port; starts the workflows of what it receives. */
-export const startApi = async (config: Config, log: Log): Promise<Running & Listening> => {
-  const db = openDatabase(config, 'api', log)
+  const db = openDatabase(config, name, log)
+  onClose(() => db.destroy())
   const temporal = openTemporal(config)
+  onClose(temporal.close)
+  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  onClose(outbound.close)
   const outbox = createOutbox(db)
   const launcher = createLauncher(temporal, outbox, config, log)
-  const { stores, writeTo } = storesOf(db, config)
-  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
-  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
-  const authenticator = openAuthenticator(db, config)
+  onClose(launcher.close)
 
-  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
-  const receiver = createReceiver({
-    db,
-    sources: createSources(db),
-    receipts: createReceipts(db, config),
-    contents: { stores, writeTo },
-    captures,
-    launch: launcher.launch,
-    config,
-    log,
-  })
-  const replay = createReplay({ find: createCapturedRequests(db).findRepeatable, process: receiver.replay })
-
-  const listening = await serve(
-    [
-      createProbes(
-        [
-          { name: 'database', check: () => db.raw('select 1') },
-          { name: 'temporal', check: temporal.ping },
-        ],
-        outbox.count,
-        captures.metrics,
-      ),
-      receiver.middleware,
-      createBridge({ db, config, log, keyRing, outbound, authenticator, captures }),
-      createReference(config),
-      createDownloads({ db, contents: stores, links: createDownloadLinks(config.RELAY_SECRET_KEYS), log }),
-      createApi({
-        db,
-        config,
-        log,
-        keyRing,
-        outbound,
-        authenticator,
-        findConnector,
-        contents: stores,
-        launch: launcher.launch,
-        isUnderWay: temporal.isUnderWay,
-        replay,
-      }),
-      refuseUnknown(log),
-    ],
-    config,
-    log,
-  )
+  const postgres = createPostgresStore(db)
+  const s3 = config.CONTENT_S3_BUCKET ? createS3Store(db, { ...config, CONTENT_S3_BUCKET: config.CONTENT_S3_BUCKET }) : undefined
   return {
-    ...listening,
-    stop: async () => {
-      await listening.close()
-      await captures.close()
-      await launcher.close()
-      await outbound.close()
-      await temporal.close()
-      await db.destroy()
+    config,
+    log,
+    db,
+    temporal,
+    outbound,
+    outbox,
+    launcher,
+    findConnector: createConnectors({ directoryRoots: config.RELAY_DIRECTORY_ROOTS }).find,
+    stores: createSegmentedStores(db, { postgres, s3 }),
+    writeTo: s3 ?? postgres,
+    keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+    downloadLinks: createDownloadLinks(config.RELAY_SECRET_KEYS),
+    useCases: createUseCases(db, config),
+    onClose,
+    close: async () => {
+      for (const close of closers.splice(0)) await close()
     },
   }
 }
 
-/** Runs workflows, attempts and chores. */
-export const startWorker = async (config: Config, log: Log): Promise<Running & { ended: Promise<void> }> => {
-  const db = openDatabase(config, 'worker', log)
-  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
-  const { stores } = storesOf(db, config)
-  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
-  const temporal = openTemporal(config)
-  const launcher = createLauncher(temporal, createOutbox(db), config, log)
-  const held = createHeld(db, config)
-  const choreDeps = { db, stores, held, launcher, config }
-  const activities = {
-    ...createActivities({
-      deliveries: createDeliveries(db),
-      contents: stores,
-      findConnector,
-      openCredentials: ({ workspaceId, destination }) =>
-        keyRing.open(destination.credentialsSealed, credentialsOf(workspaceId, destination.id)),
-      downloadUrl: createDownloadUrl(createDownloadLinks(config.RELAY_SECRET_KEYS), {
-        baseUrl: config.RELAY_BASE_URL,
-        ttlMs: config.DOWNLOAD_LINK_TTL_MS,
-      }),
+type Runtime = ReturnType<typeof openRuntime>
+
+/**
+ * Refuses to start with an empty or older database: every request would fail. Without a database the relay starts, and `/readyz` repeats
+ * the check.
+ */
+const checkSchema = async ({ db, log }: Runtime): Promise<void> => {
+  try {
+    await requireSchema(db)
+  } catch (thrown) {
+    if (!isOutage(thrown)) throw thrown
+    log.warn({ reason: messageOf(thrown) }, 'the database is unavailable, so its schema could not be checked')
+  }
+}
+
+/** Opens a runtime and starts a part of the relay with it. The runtime is closed if the start fails. */
+const startWith = async <Part extends object>(runtime: Runtime, start: (runtime: Runtime) => Promise<Part>): Promise<Part & Running> => {
+  try {
+    await checkSchema(runtime)
+    return { ...(await start(runtime)), stop: runtime.close }
+  } catch (thrown) {
+    await runtime.close()
+    throw thrown
+  }
+}
+
+/** Starts the management API, the receivers, the bridge and the probes on one port. */
+export const startApi = (config: Config, log: Log): Promise<Running & HttpServer> =>
+  startWith(openRuntime(config, 'api', log), async (runtime) => {
+    const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, useCases, onClose } = runtime
+    const authenticator = openAuthenticator(useCases.apiKeys, config)
+    const captures = createCaptureQueue(createCaptureStore(db), config, log)
+    onClose(captures.close)
+    const threads = createThreads(config)
+    onClose(threads.close)
+    const { launch } = launcher
+    const sealedQueries = createSealedQueries(keyRing)
+    const contents = { stores, writeTo }
+    const receiver = createReceiver({ ...useCases, contents, captures, sealedQueries, runOnThread: threads.run, launch, config, log })
+    const replay = createReplay({
+      db,
+      find: useCases.capturedRequests.findForReplay,
+      openQuery: sealedQueries.open,
+      execute: receiver.replay,
+    })
+    const { isDeliveryRunning } = temporal
+
+    const connections = createConnectionLimit(config)
+    const probes = createProbes(
+      [
+        { name: 'database', check: () => db.raw('select 1') },
+        { name: 'schema', check: () => requireSchema(db) },
+        { name: 'temporal', check: temporal.ping },
+      ],
+      outbox.count,
+      [
+        ...captures.metrics,
+        ...connections.metrics,
+        ...receiver.metrics,
+        ...createStorageMetrics(db, config),
+        ...createRepositoryMetrics(db),
+      ],
+      log,
+    )
+    const bridge = createBridge({ ...useCases, db, config, log, keyRing, outbound, authenticator, captures, runOnThread: threads.run })
+    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log })
+    const api = createApi({
+      ...useCases,
+      config,
+      log,
       keyRing,
       outbound,
-      config,
-    }),
-    ...createBatchActivities({ db, held, sendAll: launcher.sendAll, config }),
-    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config), sendAll: launcher.sendAll }),
-    ...createChoreActivities(choreDeps),
-  }
-  const { worker, close } = await createWorker(config, activities)
-  const stopChores = await startChores(temporal, choreDeps, config, log)
-  const ended = worker.run()
-  return {
-    ended,
-    stop: async () => {
+      authenticator,
+      findConnector,
+      pinConfig: createPinConfig(db, { keyRing, findConnector }),
+      contents: stores,
+      launch,
+      isDeliveryRunning,
+      replay,
+    })
+    const middlewares = [probes, receiver.middleware, bridge, createReference(config), downloads, api, refuseUnknown(log)]
+    const listening = await startHttpServer(middlewares, config, log, connections)
+    onClose(listening.close)
+    const warned = warnAboutOpenReceivers(db, log)
+    onClose(() => warned)
+    return listening
+  })
+
+/** Starts the only worker of this process, which runs workflows, delivery attempts and maintenance jobs. */
+export const startWorker = (config: Config, log: Log): Promise<Running & { ended: Promise<void> }> =>
+  startWith(openRuntime(config, 'worker', log), async (runtime) => {
+    // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
+    installRuntime(log)
+    const { db, outbound, launcher, findConnector, stores, keyRing, downloadLinks, useCases, onClose } = runtime
+    const { sendAll } = launcher
+    const maintenance: MaintenanceDeps = { ...useCases, db, stores, launcher, config }
+    const slots = createSlots(
+      {
+        total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
+        limits: {
+          maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+          maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+        },
+        maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
+      },
+      Date.now,
+      Math.random,
+    )
+    const { worker, close } = await createWorker(config, {
+      ...createDeliveryActivities({
+        db,
+        loadJob: createLoadJob(db),
+        recordAttempt: createRecordAttempt(db),
+        redeliverNewer: createRedeliverNewer(db, config),
+        slots,
+        contents: stores,
+        findConnector,
+        openCredentials: ({ workspaceId, destination, credentialsSealed }, connector) =>
+          keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
+        pinConfig: createPinConfig(db, { keyRing, findConnector }),
+        downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
+        keyRing,
+        installation: useCases.installation,
+        outbound,
+        config,
+      }),
+      ...createBatchActivities({ ...useCases, db, sendAll, config }),
+      ...createBulkRetryActivities({ ...useCases, sendAll }),
+      ...createMaintenanceActivities(maintenance),
+    })
+    onClose(close)
+    onClose(await startMaintenance(runtime, maintenance))
+    const ended = worker.run()
+    onClose(async () => {
       if (worker.getState() === 'RUNNING') worker.shutdown()
       await ended
-      await stopChores()
-      await launcher.close()
-      await temporal.close()
-      await outbound.close()
-      await close()
-      await db.destroy()
-    },
-  }
-}
+    })
+    return { ended }
+  })
 
-/** By schedules in Temporal, where operators see them. A server that takes none has them run by each worker, unseen. @returns what ends that */
-const startChores = async (temporal: OpenTemporal, deps: ChoreDeps, config: Config, log: Log): Promise<() => Promise<void>> => {
+/**
+ * Runs the maintenance jobs by schedules in Temporal, where operators see them, or on timers of this worker if Temporal does not accept
+ * schedules. @returns a function that stops the timers
+ */
+const startMaintenance = async ({ temporal, config, log }: Runtime, deps: MaintenanceDeps): Promise<() => Promise<void>> => {
   try {
-    await createSchedules(temporal.client, temporal.connection, config).ensure(allChores())
+    await createSchedules(temporal.client, temporal.connection, config).ensure(maintenanceJobs(config))
     return async () => {}
   } catch (thrown) {
-    log.warn({ reason: messageOf(thrown) }, 'Temporal takes no schedules of ours: this worker runs the chores by itself')
-    return runChoresHere(deps, config, log)
+    log.warn({ reason: messageOf(thrown) }, 'Temporal does not accept schedules; this worker runs maintenance jobs on its own timer')
+    return runJobsLocally(deps, config, log)
   }
 }

@@ -1,64 +1,69 @@
-import { allChores } from './chores.ts'
+import { countFailedDocuments, listFailingDestinations } from './commands/workspace-checks.ts'
+import { findUnreadableCredentials } from './commands/sealing-keys.ts'
 import type { Config } from './config.ts'
-import { openDatabase } from './db/database.ts'
-import { pendingMigrations } from './db/migrations.ts'
-import { messageOf } from './errors.ts'
+import { isOutage, openDatabase, type Database } from './db/database.ts'
+import { requireSchema } from './db/migrations.ts'
+import { messageOf, UserError } from './errors.ts'
+import { maintenanceJobs } from './maintenance.ts'
+import { findRepositoryWarnings, repositoryWarningCodes, type RepositoryWarning } from './routing/repository-warnings.ts'
 import { createKeyRing } from './security/seal.ts'
 import { openTemporal } from './temporal/client.ts'
+import { describeTemporalError } from './temporal/errors.ts'
+import { listPollers } from './temporal/pollers.ts'
 import { createSchedules } from './temporal/schedules.ts'
+import { version } from './version.ts'
 
 export interface Finding {
   name: string
+  /** False if the relay cannot work, or if nobody knows. */
   ok: boolean
+  status: 'ok' | 'failed' | 'not_checked'
   message: string
+  /** Conditions that stop nothing, but that an operator should know. */
+  warnings: string[]
 }
+
+type Report = Pick<Finding, 'message' | 'warnings'>
 
 const oldestNode = [22, 18] as const
 const oldestPostgres = 14
 
-/** Looks at everything the relay needs, each by itself, and says what to do about what is not right. */
-export const diagnose = async (config: Config): Promise<Finding[]> => {
+/**
+ * Checks everything that the relay needs, and what in its workspaces needs an operator. A finding that is not `ok` says what to do. What
+ * needs a dependency that is unavailable is not checked.
+ * @param source where the configuration comes from, for the finding that names the environment
+ */
+export const diagnose = async (config: Config, source = 'environment variables'): Promise<Finding[]> => {
   const db = openDatabase(config, 'doctor')
-  const temporal = openTemporal(config)
+  // Without the retries of the client: a retry that is still waiting when the connection is closed would end the process.
+  const connectionOptions = { ...config.temporal.connectionOptions, interceptors: [] }
+  const temporal = openTemporal({ ...config, temporal: { ...config.temporal, connectionOptions } })
+  const describe = describeErrors(config)
+  const check = createCheck(describe)
   try {
+    const environment = check('environment', async () => describeEnvironment(config, source))
+    const node = check('node', async () => checkNode())
+    const keys = check('secret keys', async () => {
+      createKeyRing(config.RELAY_SECRET_KEYS)
+      return config.RELAY_SECRET_KEYS.map((entry) => entry.split(':')[0]).join(', ')
+    })
+    const database = check('database', () => checkDatabase(db))
+    const schema = check('schema', async () => (await requireSchema(db), 'up to date'), [database])
+    const server = check('temporal', async () => (await temporal.ping(), describeTemporal(config)))
     return await Promise.all([
-      find('node', async () => {
-        const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-        const fits = major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])
-        if (!fits) throw new Error(`${process.version} is too old: install ${oldestNode.join('.')} or newer`)
-        return process.version
-      }),
-      find('database', async () => {
-        const { rows } = await db.raw<{ rows: { version: number; name: string }[] }>(
-          `select current_setting('server_version_num')::integer / 10000 as version, current_setting('server_version') as name`,
-        )
-        const { version = 0, name = '' } = rows[0] ?? {}
-        if (version < oldestPostgres) throw new Error(`PostgreSQL ${name} is too old: ${oldestPostgres} or newer is needed`)
-        return `PostgreSQL ${name}`
-      }),
-      find('schema', async () => {
-        const pending = await pendingMigrations(db)
-        if (pending.length > 0) throw new Error(`${pending.length} migrations are pending: run relay migrate`)
-        return 'up to date'
-      }),
-      find('secret keys', async () => {
-        createKeyRing(config.RELAY_SECRET_KEYS)
-        return `${config.RELAY_SECRET_KEYS.length} configured`
-      }),
-      find('temporal', async () => {
-        await temporal.ping()
-        return config.temporal.connectionOptions.address ?? 'reached'
-      }),
-      find('search attributes', async () => {
-        if (!(await temporal.hasSearchAttributes()))
-          throw new Error('not registered: run relay migrate, or ask who runs the Temporal cluster')
-        return 'registered'
-      }),
-      find('schedules', async () => {
-        const missing = await createSchedules(temporal.client, temporal.connection, config).findMissing(allChores())
-        if (missing.length > 0) throw new Error(`${missing.join(', ')} missing: start a relay worker, it makes them`)
-        return `${allChores().length} there`
-      }),
+      environment,
+      node,
+      database,
+      schema,
+      keys,
+      check('credentials', () => checkCredentials(db, config), [schema, keys]),
+      check('destinations', () => checkDestinations(db), [schema]),
+      check('documents', () => checkDocuments(db), [schema]),
+      check('repositories', async () => describeWarnings(await findRepositoryWarnings(db)), [schema]),
+      server,
+      check('search attributes', () => checkSearchAttributes(temporal), [server]),
+      check('workers', () => checkWorkers(temporal, config), [server]),
+      check('schedules', () => checkSchedules(temporal, config), [server]),
     ])
   } finally {
     await temporal.close()
@@ -66,10 +71,130 @@ export const diagnose = async (config: Config): Promise<Finding[]> => {
   }
 }
 
-const find = async (name: string, look: () => Promise<string>): Promise<Finding> => {
-  try {
-    return { name, ok: true, message: await look() }
-  } catch (thrown) {
-    return { name, ok: false, message: messageOf(thrown) }
+type Temporal = ReturnType<typeof openTemporal>
+
+/** Returns a function that runs a check after the checks that it depends on. */
+const createCheck =
+  (describe: (thrown: unknown) => string) =>
+  async (name: string, run: () => Promise<string | Report>, needs: Promise<Finding>[] = []): Promise<Finding> => {
+    const missing = (await Promise.all(needs)).find(({ ok }) => !ok)
+    if (missing) return { name, ok: false, status: 'not_checked', message: `needs: ${missing.name}`, warnings: [] }
+    try {
+      const result = await run()
+      return { name, ok: true, status: 'ok', ...(typeof result === 'string' ? { message: result, warnings: [] } : result) }
+    } catch (thrown) {
+      return { name, ok: false, status: 'failed', message: describe(thrown), warnings: [] }
+    }
   }
+
+/** Describes errors in the words of the relay, with addresses and without passwords. */
+const describeErrors = (config: Config) => (thrown: unknown) => {
+  if (thrown instanceof UserError) return thrown.message
+  if (isOutage(thrown))
+    return `PostgreSQL does not answer at ${databaseOf(config)}. Check that it runs, and DATABASE_URL (${messageOf(thrown)}).`
+  if (isTemporalError(thrown)) return describeTemporalError(thrown, config.temporal)
+  return messageOf(thrown)
+}
+
+const isTemporalError = (thrown: unknown): boolean =>
+  thrown instanceof Error && (typeof (thrown as { code?: unknown }).code === 'number' || isTemporalError(thrown.cause))
+
+const databaseOf = ({ DATABASE_URL }: Config) => {
+  if (DATABASE_URL === undefined || !URL.canParse(DATABASE_URL)) return 'the address in DATABASE_URL'
+  const { host, pathname } = new URL(DATABASE_URL)
+  return `${host}${pathname}`
+}
+
+const describeTemporal = ({ temporal: { connectionOptions, namespace }, TEMPORAL_TASK_QUEUE }: Config) =>
+  `${connectionOptions.address ?? '127.0.0.1:7233'}, namespace ${namespace ?? 'default'}, task queue ${TEMPORAL_TASK_QUEUE}`
+
+const describeEnvironment = (config: Config, source: string) => `relay ${version}, configured by ${source}: database ${databaseOf(config)}`
+
+const checkNode = () => {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const isSupported = major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])
+  if (!isSupported) throw new UserError(`Node.js ${process.version} is too old. Install ${oldestNode.join('.')} or newer.`)
+  return process.version
+}
+
+const checkDatabase = async (db: Database): Promise<string | Report> => {
+  const { rows } = await db.raw<{ rows: { version: number; name: string; superuser: boolean }[] }>(
+    `
+    select
+      current_setting('server_version_num')::integer / 10000 as version,
+      current_setting('server_version') as name,
+      (select rolsuper from pg_roles where rolname = current_user) as superuser
+    `,
+  )
+  const { version: major = 0, name = '', superuser = false } = rows[0] ?? {}
+  if (major < oldestPostgres) throw new UserError(`PostgreSQL ${name} is too old. Use version ${oldestPostgres} or newer.`)
+  const warnings = superuser ? ['The role in DATABASE_URL is a superuser. Use one that owns only this database.'] : []
+  return { message: `PostgreSQL ${name}`, warnings }
+}
+
+const listed = (names: string[], total = names.length) => `${names.slice(0, 5).join(', ')}${total > 5 ? ` and ${total - 5} more` : ''}`
+
+const checkCredentials = async (db: Database, config: Config): Promise<string | Report> => {
+  const unreadable = await findUnreadableCredentials(db, createKeyRing(config.RELAY_SECRET_KEYS))
+  if (unreadable.length === 0) return 'every sealed credential opens'
+  throw new UserError(
+    `No key in RELAY_SECRET_KEYS opens the credentials of ${unreadable.length} destinations or workspaces: ${listed(unreadable)}. ` +
+      'Add the key that sealed them, or enter the credentials again.',
+  )
+}
+
+const checkDestinations = async (db: Database): Promise<string | Report> => {
+  const failing = await listFailingDestinations(db)
+  if (failing.length === 0) return 'none is failing'
+  const names = failing.map(({ workspace, name, id }) => `${workspace} ${name} (${id})`)
+  return {
+    message: 'checked',
+    warnings: [`${failing.length} are failing: ${listed(names)}. See last_error of GET /destinations, and test them.`],
+  }
+}
+
+const checkDocuments = async (db: Database): Promise<string | Report> => {
+  const failed = await countFailedDocuments(db)
+  if (failed.length === 0) return 'none is failed'
+  const counts = failed.map(({ workspace, count, more }) => `${workspace} ${more ? 'more than ' : ''}${count}`)
+  const remedy = 'List them with GET /documents?status=failed, and retry them when their cause is gone.'
+  return { message: 'checked', warnings: [`failed: ${listed(counts)}. ${remedy}`] }
+}
+
+const checkSearchAttributes = async (temporal: Temporal) => {
+  if (await temporal.hasSearchAttributes()) return 'registered'
+  throw new UserError('Not registered. Run relay migrate, or ask the operator of the Temporal cluster to register them.')
+}
+
+const checkWorkers = async ({ connection, client }: Temporal, config: Config): Promise<string | Report> => {
+  const pollers = await listPollers(connection, client.options.namespace, config)
+  if (pollers.length > 0) return `${pollers.length} poll the task queue ${config.TEMPORAL_TASK_QUEUE}: ${listed(pollers)}`
+  throw new UserError(`No worker polls the task queue ${config.TEMPORAL_TASK_QUEUE}, so nothing is delivered. Start: relay worker`)
+}
+
+const checkSchedules = async ({ client, connection }: Temporal, config: Config): Promise<string | Report> => {
+  const jobs = maintenanceJobs(config)
+  const missing = await createSchedules(client, connection, config).findMissing(jobs)
+  if (missing.length > 0) throw new UserError(`Missing: ${missing.join(', ')}. A relay worker creates them when it starts.`)
+  return `${jobs.length} created`
+}
+
+const namesMax = 10
+
+const repositoryConditions: Record<RepositoryWarning['code'], string> = {
+  open_to_all:
+    'Everybody who can reach these receivers can store, read and delete documents, because neither signatures nor addresses are checked',
+  not_connected: 'These repositories discard what they receive, because no connection leads to a destination',
+  similar_name: 'These repositories share a signer with another repository whose name begins alike',
+}
+
+const describeWarnings = (found: Record<RepositoryWarning['code'], string[]>): Report => {
+  const warnings = repositoryWarningCodes
+    .filter((code) => found[code].length > 0)
+    .map((code) => {
+      const names = found[code]
+      const more = names.length > namesMax ? ` and ${names.length - namesMax} more` : ''
+      return `${repositoryConditions[code]}: ${names.slice(0, namesMax).join(', ')}${more}.`
+    })
+  return { message: warnings.length > 0 ? 'see the warnings' : 'no warnings', warnings }
 }

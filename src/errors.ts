@@ -1,4 +1,4 @@
-/** Every refusal the HTTP surfaces know, with its status. docs/errors.md says what a caller does about each. */
+/** Error codes of the HTTP APIs with their status. docs/errors.md says how a client handles each code. */
 export const errorStatus = {
   invalid_request: 400,
   unauthorized: 401,
@@ -6,15 +6,19 @@ export const errorStatus = {
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
+  nothing_to_retry: 409,
   gone: 410,
+  precondition_failed: 412,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  range_not_satisfiable: 416,
   validation_failed: 422,
   abap_exception: 422,
   rate_limited: 429,
   rfc_failed: 502,
   unavailable: 503,
   rfc_timeout: 504,
+  loop_detected: 508,
 } as const
 
 export type ErrorCode = keyof typeof errorStatus
@@ -24,7 +28,9 @@ export interface ErrorDetail {
   message: string
 }
 
-/** A refusal meant for the caller: its message is shown. Anything else thrown is a bug, and shown as 500 without detail. */
+/**
+ * Error that is reported to the API client with its message. Any other error is a bug, reported as 500 without detail.
+ */
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetail[] | undefined
@@ -43,7 +49,7 @@ export class AppError extends Error {
   }
 }
 
-/** What ends a command of ours with one plain sentence instead of a stack trace: something the person at the keyboard can mend. */
+/** Problem that the user of the command line can fix. The command prints its message instead of a stack trace. */
 export class UserError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super(message, options)
@@ -51,7 +57,7 @@ export class UserError extends Error {
   }
 }
 
-/** The text of anything thrown. */
+/** Returns the message of anything thrown. */
 export const messageOf = (thrown: unknown): string => {
   if (thrown instanceof AggregateError && !thrown.message) return thrown.errors.map(messageOf).join('; ')
   return thrown instanceof Error ? thrown.message : String(thrown)

@@ -2,17 +2,21 @@ import { randomInt } from 'node:crypto'
 import { decodeTime, encodeTime, monotonicFactory } from 'ulid'
 
 /**
- * A new ULID: 26 characters, sorted by time, and within one process strictly rising. By itself the library asks the system for each
- * character, which takes 60 us an id; Node's own asks for many at once, and takes 2.
+ * Creates a ULID: 26 characters, sortable by time and strictly increasing within a process. Randomness comes from
+ * Node's `randomInt`, which requests it from the system in bulk and takes 2 us per id. The library's default requests
+ * it for each character and takes 60 us.
  */
 export const newId = monotonicFactory(() => randomInt(32) / 32)
 
-const ulidPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+export const idPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
-export const isId = (text: string) => ulidPattern.test(text)
+export const isId = (text: string) => idPattern.test(text)
 
-/** The first ten characters of every ULID made in this millisecond: the lower bound of that moment in an ordered column of ids. */
+/**
+ * Returns the first ten characters of the ULIDs created in a millisecond, the lower bound of that time in a column of
+ * ids.
+ */
 export const idPrefixAt = (time: Date) => encodeTime(Math.max(0, time.getTime()), 10)
 
-/** The millisecond in which an id was made. */
+/** Returns the time, in milliseconds, at which an id was created. */
 export const timeOfId = (id: string) => new Date(decodeTime(id))

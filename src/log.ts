@@ -2,7 +2,7 @@ import { pino, type Logger } from 'pino'
 
 export type Log = Logger
 
-/** Structured log lines on standard error: standard output belongs to the answers of commands. */
+/** Creates a logger of JSON lines on standard error. Standard output is for the results of commands. */
 export const createLog = (level: string): Log =>
   pino(
     {
@@ -10,7 +10,7 @@ export const createLog = (level: string): Log =>
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // what PostgreSQL adds to an error may quote the row
+      // `detail` and `where` of a PostgreSQL error may quote values of the row.
       redact: {
         paths: ['*.authorization', '*.credentials', '*.secret', '*.password', 'err.detail', 'err.where'],
         censor: '[REDACTED]',

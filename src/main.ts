@@ -5,7 +5,8 @@ import { UserError } from './errors.ts'
 try {
   await createCli(process.env).parseAsync(process.argv)
 } catch (thrown) {
-  // what the person at the keyboard can mend is told in a sentence; the rest is a bug, and shows where
+  // A UserError describes a problem that the user can fix, so its message is enough. Anything else is a bug and is
+  // printed with its stack trace.
   console.error(thrown instanceof UserError ? `relay: ${thrown.message}` : thrown)
   process.exitCode = 1
 }

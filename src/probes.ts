@@ -1,11 +1,13 @@
 import type { Context, Middleware } from 'koa'
 import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client'
-import { messageOf } from './errors.ts'
+import { messageOf, UserError } from './errors.ts'
 import { newId } from './ids.ts'
+import type { Log } from './log.ts'
+import { version } from './version.ts'
 
 export interface Dependency {
   name: string
-  /** Throws where the dependency is away. Bounded in time by itself. */
+  /** Rejects if the dependency is unavailable. Must have its own timeout. */
   check(): Promise<unknown>
 }
 
@@ -15,16 +17,22 @@ interface Health {
   error?: string
 }
 
-/** `/healthz`, `/readyz` and `/metrics`: what load balancers, operators and Prometheus ask for. */
-export const createProbes = (dependencies: Dependency[], countOutbox: () => Promise<number>, metrics: Metric[]): Middleware => {
+/** Serves `/healthz`, `/readyz` and `/metrics` to load balancers, operators and Prometheus. */
+export const createProbes = (
+  dependencies: Dependency[],
+  countOutbox: () => Promise<number>,
+  metrics: Metric[],
+  log: Pick<Log, 'info' | 'warn'>,
+): Middleware => {
   const lastSuccess = new Map<string, Date>()
+  const failing = new Set<string>()
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   for (const metric of metrics) registry.registerMetric(metric)
   registry.registerMetric(
     new Gauge({
       name: 'relay_outbox_messages',
-      help: 'Messages that Temporal has not been sent yet',
+      help: 'Messages not yet sent to Temporal',
       registers: [],
       async collect() {
         this.set(await countOutbox().catch(() => Number.NaN))
@@ -32,25 +40,45 @@ export const createProbes = (dependencies: Dependency[], countOutbox: () => Prom
     }),
   )
 
-  const examine = async ({ name, check }: Dependency): Promise<[string, Health]> => {
+  const build = new Gauge({
+    name: 'relay_build_info',
+    help: 'Version of the relay; the value is 1',
+    labelNames: ['version'],
+    registers: [],
+  })
+  build.set({ version }, 1)
+  registry.registerMetric(build)
+
+  /**
+   * Logs that a dependency has become unavailable. Anybody may ask `/readyz`, so its answer has only messages of the relay itself: those of
+   * a driver contain addresses.
+   */
+  const report = (name: string, thrown: unknown): string => {
+    if (!failing.has(name)) log.warn({ dependency: name, reason: messageOf(thrown) }, 'not ready: a dependency is unavailable')
+    failing.add(name)
+    return thrown instanceof UserError ? thrown.message : 'unavailable; the log says why'
+  }
+
+  const checkHealth = async ({ name, check }: Dependency): Promise<[string, Health]> => {
     try {
       await check()
       lastSuccess.set(name, new Date())
+      if (failing.delete(name)) log.info({ dependency: name }, 'a dependency is available again')
       return [name, { ok: true, last_success_at: lastSuccess.get(name)!.toISOString() }]
     } catch (thrown) {
-      return [name, { ok: false, last_success_at: lastSuccess.get(name)?.toISOString() ?? null, error: messageOf(thrown) }]
+      return [name, { ok: false, last_success_at: lastSuccess.get(name)?.toISOString() ?? null, error: report(name, thrown) }]
     }
   }
 
-  const answers: Record<string, (context: Context) => Promise<void>> = {
+  const handlers: Record<string, (context: Context) => Promise<void>> = {
     '/healthz': async (context) => {
       context.body = { status: 'alive' }
     },
     '/readyz': async (context) => {
-      const health = Object.fromEntries(await Promise.all(dependencies.map(examine)))
+      const health = Object.fromEntries(await Promise.all(dependencies.map(checkHealth)))
       const ready = Object.values(health).every(({ ok }) => ok)
       context.status = ready ? 200 : 503
-      context.body = { status: ready ? 'ready' : 'not ready', dependencies: health }
+      context.body = { status: ready ? 'ready' : 'not ready', version, dependencies: health }
     },
     '/metrics': async (context) => {
       context.type = registry.contentType
@@ -59,9 +87,9 @@ export const createProbes = (dependencies: Dependency[], countOutbox: () => Prom
   }
 
   return async (context, next) => {
-    const answer = Object.hasOwn(answers, context.path) ? answers[context.path] : undefined
-    if (!answer || !['GET', 'HEAD'].includes(context.method)) return next()
+    const handler = Object.hasOwn(handlers, context.path) ? handlers[context.path] : undefined
+    if (!handler || !['GET', 'HEAD'].includes(context.method)) return next()
     context.set('x-relay-request-id', newId())
-    return answer(context)
+    return handler(context)
   }
 }

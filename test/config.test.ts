@@ -4,32 +4,32 @@ import { readConfig } from '../src/config.ts'
 import { UserError } from '../src/errors.ts'
 
 describe('the configuration', () => {
-  it('has a default for everything', () => {
+  test('has a default for every variable', () => {
     expect(readConfig({})).toMatchObject({ RELAY_PORT: 8080, RELAY_SECRET_KEYS: [], RELAY_TRUST_PROXY: false })
   })
 
-  it('takes an empty variable for an absent one', () => {
+  test('treats an empty variable as not set', () => {
     const config = readConfig({ RELAY_PORT: '', DATABASE_URL: '' })
     expect(config.RELAY_PORT).toBe(8080)
     expect(config.DATABASE_URL).toBeUndefined()
   })
 
-  it.each([
+  test.each([
     [{ RELAY_PORT: 'http' }, 'RELAY_PORT'],
     [{ RELAY_PORT: '-1' }, 'RELAY_PORT'],
     [{ RELAY_TRUST_PROXY: 'yes' }, 'RELAY_TRUST_PROXY'],
     [{ DELIVERY_CONNECT_TIMEOUT_MS: '1' }, 'DELIVERY_CONNECT_TIMEOUT_MS'],
-  ])('names the variable that does not fit: %j', (variables, name) => {
+  ])('names the invalid variable in %j', (variables, name) => {
     expect(() => readConfig(variables)).toThrow(UserError)
     expect(() => readConfig(variables)).toThrow(name)
   })
 
-  it('reads Temporal from the standard variables', () => {
+  test('reads the Temporal connection from the standard variables', () => {
     const { temporal } = readConfig({ TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_NAMESPACE: 'documents' })
     expect(temporal).toMatchObject({ namespace: 'documents', connectionOptions: { address: 'temporal.example:7233' } })
   })
 
-  it('is documented as it is: run `npm run docs` where this fails', async () => {
+  test('matches docs/configuration.md, which `npm run docs` generates', async () => {
     expect(await readFile(new URL('../docs/configuration.md', import.meta.url), 'utf8')).toBe(configurationPage())
   })
 })

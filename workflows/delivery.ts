@@ -3,8 +3,6 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
-  defineQuery,
-  defineSignal,
   getExternalWorkflowHandle,
   isCancellation,
   log,
@@ -16,167 +14,133 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow'
-import { adviceOn } from '../src/domain/advice.ts'
-import { isRetryPolicy } from '../src/domain/retry.ts'
+import { applyOutcome, attemptBudget, newRun, nextAttempt, requestRetry, startRound, type DeliveryRun } from '../src/domain/delivery-run.ts'
+import { documentWorkflowId } from './ids.ts'
 import {
-  documentWorkflowId,
-  nameOf,
-  queries,
-  searchAttributes,
-  signals,
-  type Activities,
+  deliveryChangedSignal,
+  deliveryStatusQuery,
+  releaseSignal,
+  retrySignal,
+  type DeliveryActivities,
   type DeliveryInput,
   type DeliveryState,
-  type DeliveryStatus,
-  type RetryRequest,
-  type Round,
 } from './messages.ts'
+import { documentName, searchAttributes } from './options.ts'
 
-// what an operator types in the UI may be anything, or nothing
-const retrySignal = defineSignal<[unknown?]>(signals.retry)
-const settledSignal = defineSignal<[DeliveryState]>(signals.settled)
-const statusQuery = defineQuery<DeliveryState>(queries.status)
+const { recordCancellation } = proxyActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
 
-const { recordCancellation } = proxyActivities<Activities>({ startToCloseTimeout: '30s' })
-
-// the activity ends an attempt itself when its time is up; the server waits a little longer, for the record to be written
-const recordingSlackMs = 60_000
+// The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded.
+const recordingTimeMs = 60_000
 
 /**
- * One document to one destination: attempt, back off, and after the last attempt wait to be asked for another round.
- * An attempt's outcome is a value; what the activity throws (our database is away, a worker died) is retried by the server
- * and costs the delivery nothing.
+ * Delivers one document to one destination: attempts and backs off until the delivery succeeds or its retry budget is used up, and
+ * then waits for a manual retry. Temporal retries the activity only for failures of the relay itself, which cost no retry budget.
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
-  const { carried } = input
-  const state: DeliveryState = carried?.state ?? { destinationId: input.destination.id, status: 'pending' }
-  let round = carried?.round ?? roundUnder(input.policy)
-  let request = carried?.request
-  const answered = new Set(carried?.answered)
-  const startAnew = () =>
-    continueAsNew<typeof delivery>({ ...input, carried: { round, state, answered: [...answered], ...(request && { request }) } })
-
-  setHandler(statusQuery, () => state)
-  setHandler(retrySignal, (asked) => {
-    const { requestId = uuid4(), policy: fresh } = (asked ?? {}) as RetryRequest
-    if (answered.has(requestId)) return
-    answered.add(requestId)
-    // Kept in any case: the API says "failed" as soon as the attempt is recorded, so the request may come before the attempt's end does.
-    request = { requestId, policy: isRetryPolicy(fresh) ? fresh : input.policy }
+  const { documentId, destination, policy, attemptTimeoutMs } = input
+  let run = input.run ?? newRun()
+  setHandler(deliveryStatusQuery, () => stateOf(input, run))
+  setHandler(retrySignal, (payload) => {
+    run = requestRetry(run, payload, { requestId: uuid4(), policy })
   })
+  setHandler(releaseSignal, (released) => {
+    run = { ...run, released }
+  })
+  const { attemptDelivery } = proxyActivities<DeliveryActivities>({
+    startToCloseTimeout: attemptTimeoutMs + recordingTimeMs,
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+    summary: `to ${destination.name}`,
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+  })
+  /** Takes the next state, shows it to operators, and reports it to the workflow of the document. */
+  const advance = async (next: DeliveryRun, details: string) => {
+    const previous = run
+    run = next
+    show(input, previous, run, details)
+    if (run.status !== previous.status && ['retrying', 'failed', 'held'].includes(run.status)) await notifyDocument(input, run)
+  }
 
   try {
-    for (let goesOn = carried !== undefined; ; goesOn = false) {
-      // where a retry has started this run, it is here already; one that came in mid-round waits for its end
-      if (request !== undefined && !goesOn) {
-        round = roundUnder(request.policy)
-        request = undefined
-        show(input, state, { status: 'retrying', details: 'asked to retry by hand' })
-        await tellDocument(input, state)
-      }
-      await deliverOrGiveUp(input, round, state, startAnew)
-      if (state.status !== 'failed') break
-      await tellDocument(input, state)
+    for (;;) {
+      if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof delivery>({ ...input, run })
+      if (!run.round) await advance(startRound(run, policy), run.requested ? 'manual retry requested' : 'released')
 
-      await condition(() => request !== undefined, input.retryWindowMs, { summary: 'waiting for a retry by hand' })
-      if (request === undefined) throw ApplicationFailure.nonRetryable(`${state.error}. ${round.advice}`, 'DeliveryFailed')
+      const startedAt = Date.now()
+      const outcome = await attemptDelivery({
+        documentId,
+        destinationId: destination.id,
+        attemptTimeoutMs,
+        ...attemptBudget(run, startedAt),
+      })
+      const next = applyOutcome(run, outcome, startedAt)
+
+      if (outcome.status === 'waiting') {
+        await advance(next, `waiting for a slot: ${destination.name} is at its limit of deliveries. No action is needed.`)
+        await sleep(outcome.delayMs, { summary: `waiting for a slot at ${destination.name}` })
+      } else if (outcome.status === 'retrying') {
+        await advance(next, `${outcome.error}. Retries automatically: ${nextAttempt(next)}.`)
+        await sleep(outcome.delayMs, { summary: nextAttempt(next) })
+      } else if (outcome.status === 'failed') {
+        await advance(next, failureOf(next))
+        await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: 'waiting for a manual retry' })
+        if (run.requested === undefined) throw ApplicationFailure.nonRetryable(failureOf(run), 'DeliveryFailed')
+      } else if (outcome.status === 'held') {
+        await advance(next, 'the connection is inactive. Activate it to continue.')
+        // A held delivery has no workflow: the release starts it again. A release that came during the attempt has signalled this run.
+        if (!run.released && !run.requested) return stateOf(input, run)
+      } else {
+        await advance(next, outcome.status === 'cancelled' ? 'the destination was deleted' : '')
+        break
+      }
     }
-    // a document whose child this is hears of it by its end
-    if (!workflowInfo().parent) await tellDocument(input, state)
-    return state
+    // A parent learns the result of its child from Temporal.
+    if (!workflowInfo().parent) await notifyDocument(input, run)
+    return stateOf(input, run)
   } catch (thrown) {
     if (isCancellation(thrown)) {
       await CancellationScope.nonCancellable(async () => {
-        await recordCancellation({ documentId: input.documentId, destinationId: input.destination.id })
-        show(input, state, { status: 'cancelled', details: 'the delivery was cancelled, or its destination deleted' })
+        await recordCancellation({ documentId, destinationId: destination.id })
+        show(input, run, { ...run, status: 'cancelled' }, 'the delivery was cancelled, or its destination was deleted')
       })
     }
     throw thrown
   }
 }
 
-const roundUnder = (policy: Round['policy']): Round => ({ policy, failures: 0, waits: 0 })
+const stateOf = ({ destination }: DeliveryInput, { status, error }: DeliveryRun): DeliveryState => ({
+  destinationId: destination.id,
+  status,
+  ...(error !== undefined && { error }),
+})
 
-/**
- * One round of attempts, under one retry budget. Leaves the outcome in `state`; the database knows it already.
- * @param startAnew continues with the round as it is in a run with an empty history
- */
-async function deliverOrGiveUp(input: DeliveryInput, round: Round, state: DeliveryState, startAnew: () => Promise<never>): Promise<void> {
-  const { destination, documentId, attemptTimeoutMs } = input
-  const { policy } = round
-  const { attemptDelivery } = proxyActivities<Activities>({
-    startToCloseTimeout: attemptTimeoutMs + recordingSlackMs,
-    heartbeatTimeout: input.heartbeatTimeoutMs,
-    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-    summary: `to ${destination.name}`,
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
-  })
-  for (;;) {
-    if (workflowInfo().continueAsNewSuggested) await startAnew()
-    const { failures, waits } = round
-    const askedAt = Date.now()
-    const remainingMs = policy.ttlMs - (askedAt - (round.firstTryAt ?? askedAt))
-    const outcome = await attemptDelivery({
-      documentId,
-      destinationId: destination.id,
-      policy,
-      failures,
-      remainingMs,
-      attemptTimeoutMs,
-      ...(waits > 0 && { waits }),
-    })
-    if (outcome.status === 'waiting') {
-      round.waits += 1
-      const busy = `waiting for its turn at ${destination.name}, which has as many deliveries at work as it may. There is nothing to do`
-      show(input, state, { status: state.status, error: state.error, details: busy })
-      await sleep(outcome.inMs, { summary: `waiting for its turn at ${destination.name}` })
-      continue
-    }
-    round.waits = 0
-    round.firstTryAt ??= askedAt
-    if (outcome.status === 'delivered') {
-      // the straight path sets no search attribute: "completed" says it already
-      if (state.status !== 'pending') show(input, state, { status: 'delivered' })
-      state.status = 'delivered'
-      return
-    }
-    if (outcome.status === 'cancelled') return show(input, state, { status: 'cancelled', details: 'its destination was deleted' })
-    const { error } = outcome
-    const isFirstFailure = state.status === 'pending'
-    if (outcome.status === 'failed') {
-      round.advice = adviceOn(outcome.code, destination.name)
-      return show(input, state, { status: 'failed', error, details: `${error}. ${round.advice}` })
-    }
-    round.failures = outcome.failures
-    const next = `attempt ${round.failures + 1} of ${policy.maxRetries + 1}`
-    show(input, state, { status: 'retrying', error, details: `${error}. It tries again by itself: ${next}` })
-    if (isFirstFailure) await tellDocument(input, state)
-    await sleep(outcome.inMs, { summary: next })
-  }
+const failureOf = ({ error, remedy }: DeliveryRun) => (remedy === undefined ? `${error}.` : `${error}. ${remedy}`)
+
+/** Shows the state to operators: as details in the UI, and as search attributes once the delivery has left the straight path. */
+const show = (input: DeliveryInput, previous: DeliveryRun, run: DeliveryRun, details: string): void => {
+  // On the straight path, "completed" says everything, and each upsert would cost an event.
+  if (run.status === 'pending' && !(run.round && run.round.waits > 0)) return
+  if (previous.status === 'pending' && run.status === 'delivered') return
+  // Temporal does not copy the static summary into a run that continues as new.
+  const prefix = input.run ? `${documentName(input)} to ${input.destination.name}: ` : ''
+  setCurrentDetails(`${prefix}**${run.status}**${details ? `: ${details}` : ''}`)
+
+  const changed = previous.status !== run.status || previous.errorCode !== run.errorCode
+  if (!changed || !workflowInfo().typedSearchAttributes.get(searchAttributes.workspace)) return
+  upsertSearchAttributes([
+    { key: searchAttributes.status, value: run.status },
+    { key: searchAttributes.errorCode, value: run.errorCode ?? null },
+    ...(run.businessObject === undefined ? [] : [{ key: searchAttributes.businessObject, value: run.businessObject }]),
+  ])
 }
 
-/** What operators see in the UI: a filterable status, and in words what happened and what to do. */
-function show(
-  input: DeliveryInput,
-  state: DeliveryState,
-  { status, error, details }: { status: DeliveryStatus; error?: string | undefined; details?: string },
-): void {
-  const changed = status !== state.status
-  state.status = status
-  state.error = error
-  // the summary does not come along into a run that continues another
-  const name = input.carried ? `${nameOf(input)} to ${input.destination.name}: ` : ''
-  setCurrentDetails(`${name}**${status}**${details ? `: ${details}` : ''}`)
-  if (changed && input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value: status }])
-}
-
-async function tellDocument(input: DeliveryInput, state: DeliveryState): Promise<void> {
-  // gone already where a retry started this run after everything had closed
-  const workflowId = documentWorkflowId(input.documentId, input.revision)
+const notifyDocument = async (input: DeliveryInput, run: DeliveryRun): Promise<void> => {
+  const workflowId = documentWorkflowId(input, input.revision)
   try {
-    await getExternalWorkflowHandle(workflowId).signal(settledSignal, state)
+    await getExternalWorkflowHandle(workflowId).signal(deliveryChangedSignal, stateOf(input, run))
   } catch (thrown) {
     if (isCancellation(thrown)) throw thrown
+    // The document workflow may already be closed: a retry can start a delivery on its own.
     log.info('the document workflow has closed', { workflowId })
   }
 }

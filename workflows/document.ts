@@ -2,87 +2,73 @@ import {
   ApplicationFailure,
   CancellationScope,
   ChildWorkflowFailure,
-  defineQuery,
-  defineSignal,
   executeChild,
   isCancellation,
   proxyActivities,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
+  workflowInfo,
 } from '@temporalio/workflow'
+import { documentStatus, type DocumentStatus } from '../src/domain/delivery-states.ts'
 import { delivery } from './delivery.ts'
 import {
-  deliveryOptions,
-  queries,
-  searchAttributes,
-  signals,
-  type Activities,
+  deliveryChangedSignal,
+  documentStatusQuery,
+  type DeliveryActivities,
   type DeliveryState,
-  type DeliveryStatus,
+  type DestinationRef,
   type DocumentInput,
 } from './messages.ts'
+import { deliveryOptions, searchAttributes } from './options.ts'
 
-const settledSignal = defineSignal<[DeliveryState]>(signals.settled)
-const statusQuery = defineQuery<DeliveryState[]>(queries.status)
+const { recordTermination } = proxyActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
 
-const { recordTermination } = proxyActivities<Activities>({ startToCloseTimeout: '30s' })
-
-// the first of these that any delivery shows is the document's, as the database derives it too
-const precedence: DeliveryStatus[] = ['failed', 'retrying', 'pending', 'delivered', 'cancelled']
-
-/** One document: a child per destination. Open while one of them runs or may be retried. */
+/** Delivers one document with one child workflow per destination. It stays open while any child runs or waits for a manual retry. */
 export async function document(input: DocumentInput): Promise<DeliveryState[]> {
-  const states = new Map<string, DeliveryState>(input.destinations.map(({ id }) => [id, { destinationId: id, status: 'pending' }]))
-  const overall = () => precedence.find((status) => [...states.values()].some((state) => state.status === status)) ?? 'pending'
-  let published: DeliveryStatus = 'pending'
-  const settle = (state: DeliveryState) => {
-    // of a destination that another revision of this document goes to
+  const { destinations, ...terms } = input
+  const registered = workflowInfo().typedSearchAttributes.get(searchAttributes.workspace) !== undefined
+  const states = new Map<string, DeliveryState>(destinations.map(({ id }) => [id, { destinationId: id, status: 'pending' }]))
+  const overall = () => documentStatus([...states.values()].map(({ status }) => status))
+  let published: DocumentStatus = 'pending'
+
+  const applyDeliveryState = (state: DeliveryState) => {
+    // The state may belong to a destination of another revision of this document.
     if (!states.has(state.destinationId)) return
     states.set(state.destinationId, state)
-    setCurrentDetails(
-      input.destinations
-        .map(({ id, name }) => {
-          const { status, error } = states.get(id)!
-          return `- ${name}: **${status}**${error ? `: ${error}` : ''}`
-        })
-        .join('\n'),
-    )
-    // straight from pending to delivered is said by "completed": an event less for every document
-    if (overall() === published || (published === 'pending' && overall() !== 'failed' && overall() !== 'retrying')) return
-    published = overall()
-    // the API calls it failed where nothing was delivered, and nothing ever will be
-    const value = published === 'cancelled' ? 'failed' : published
-    if (input.searchAttributes) upsertSearchAttributes([{ key: searchAttributes.status, value }])
+    setCurrentDetails(destinations.map(({ id, name }) => `- ${name}: ${describe(states.get(id)!, '**')}`).join('\n'))
+    const status = overall()
+    // On the straight path from pending to delivered, "completed" says everything, and an upsert would cost an event.
+    if (status === published || (published === 'pending' && status === 'delivered')) return
+    published = status
+    if (registered) upsertSearchAttributes([{ key: searchAttributes.status, value: status }])
   }
-  setHandler(statusQuery, () => [...states.values()])
-  setHandler(settledSignal, settle)
+  setHandler(documentStatusQuery, () => [...states.values()])
+  setHandler(deliveryChangedSignal, applyDeliveryState)
 
-  await Promise.all(
-    input.destinations.map(async (destination) => {
-      const { destinations: _, ...shared } = input
-      try {
-        settle(await executeChild(delivery, { ...deliveryOptions({ ...shared, destination }), parentClosePolicy: 'REQUEST_CANCEL' }))
-      } catch (thrown) {
-        if (CancellationScope.current().consideredCancelled) throw thrown
-        const known = states.get(destination.id)!
-        if (isCancellation(thrown)) settle({ destinationId: destination.id, status: 'cancelled' })
-        // else its window has closed, and it has told us before
-        else if (known.status !== 'failed') {
-          const error = 'its workflow was ended by hand'
-          if (thrown instanceof ChildWorkflowFailure) {
-            await recordTermination({ documentId: input.documentId, destinationId: destination.id, error })
-          }
-          settle({ ...known, status: 'failed', error })
-        }
+  const deliverTo = async (destination: DestinationRef) => {
+    try {
+      const options = deliveryOptions({ ...terms, destination }, { registered })
+      applyDeliveryState(await executeChild(delivery, { ...options, parentClosePolicy: 'REQUEST_CANCEL' }))
+    } catch (thrown) {
+      if (CancellationScope.current().consideredCancelled) throw thrown
+      if (isCancellation(thrown)) return applyDeliveryState({ destinationId: destination.id, status: 'cancelled' })
+      // A delivery whose retry window has closed has reported its failure before.
+      if (states.get(destination.id)!.status === 'failed') return
+      const error = 'the delivery workflow was terminated'
+      if (thrown instanceof ChildWorkflowFailure) {
+        await recordTermination({ documentId: input.documentId, destinationId: destination.id, error })
       }
-    }),
-  )
+      applyDeliveryState({ destinationId: destination.id, status: 'failed', error })
+    }
+  }
+  await Promise.all(destinations.map(deliverTo))
 
-  if (overall() === 'delivered') return [...states.values()]
-  const missing = input.destinations.flatMap(({ id, name }) => {
-    const { status, error } = states.get(id)!
-    return status === 'delivered' ? [] : [`${name} (${status}${error ? `: ${error}` : ''})`]
-  })
-  throw ApplicationFailure.nonRetryable(`not delivered to ${missing.join(', ')}`, 'DocumentNotDelivered', [...states.values()])
+  // A held delivery has not failed. Its release starts a workflow of its own.
+  const undelivered = destinations.filter(({ id }) => !['delivered', 'held'].includes(states.get(id)!.status))
+  if (undelivered.length === 0 || overall() === 'delivered') return [...states.values()]
+  const summary = undelivered.map(({ id, name }) => `${name} (${describe(states.get(id)!)})`).join(', ')
+  throw ApplicationFailure.nonRetryable(`not delivered to ${summary}`, 'DocumentNotDelivered', [...states.values()])
 }
+
+const describe = ({ status, error }: DeliveryState, mark = '') => `${mark}${status}${mark}${error === undefined ? '' : `: ${error}`}`

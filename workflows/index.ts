@@ -1,6 +1,6 @@
-// The one file the worker bundles: what it exports is what the server may start.
-export { workOff as cancel, workOff as release } from './batches.ts'
+// The worker bundles this file: its exports are the workflow types.
+export { cancelDeliveries, releaseDeliveries } from './batches.ts'
 export { bulkRetry } from './bulk-retry.ts'
-export { chore } from './chore.ts'
 export { delivery } from './delivery.ts'
 export { document } from './document.ts'
+export { maintenance } from './maintenance.ts'

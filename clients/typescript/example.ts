@@ -9,7 +9,7 @@ const destination = await unwrap(
       name: 'Inbox',
       connector_type: 'webhook',
       config: { url: 'https://target.example/documents' },
-      credentials: { bearer_token: 'a token of yours' },
+      credentials: { bearer_token: 'your-token' },
     },
   }),
 )

@@ -1,32 +1,41 @@
 import type { Context, Middleware } from 'koa'
-import { z } from 'zod'
 import type { CaptureQueue } from '../capture/queue.ts'
+import { createConcurrencyLimit } from '../concurrency-limit.ts'
 import type { Config } from '../config.ts'
 import { record } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { createWorkspaces } from '../db/workspaces.ts'
+import type { Documents } from '../db/documents.ts'
+import type { Installation } from '../db/installation.ts'
+import type { Workspaces } from '../db/workspaces.ts'
+import { hasPassed, hopsHeader } from '../domain/hops.ts'
 import { functionName, rfcCredentials } from '../domain/rfc-settings.ts'
 import { workspaceSettings } from '../domain/settings.ts'
 import { AppError } from '../errors.ts'
-import { checkIsJson, parseJson, readBytes } from '../http/body.ts'
+import { actorOf } from '../http/actor.ts'
+import { checkIsJson, checkValues, readBytes } from '../http/body.ts'
 import { answerErrors } from '../http/errors.ts'
-import { bodyRefusal, methodNotAllowed, nothingHere } from '../http/faults.ts'
+import { methodNotAllowed, nothingHere } from '../http/refusals.ts'
 import type { Log } from '../log.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
+import type { RunOnThread } from '../threads.ts'
 import { createExchange } from './exchange.ts'
-import { followLink } from './object-link.ts'
+import { applyObjectLink } from './object-link.ts'
 import { callFunction, type RfcClientDeps, type RfcTarget } from './rfc-client.ts'
-import type { RfcCall, RfcValue } from './soap.ts'
 
 export interface BridgeDeps {
   db: Database
+  documents: Pick<Documents, 'setMetadata'>
+  workspaces: Pick<Workspaces, 'findSettings' | 'findRfcCredentials'>
+  installation: Installation
   authenticator: Authenticator
   keyRing: KeyRing
-  captures: Pick<CaptureQueue, 'passingBody' | 'add'>
+  captures: Pick<CaptureQueue, 'streamingBody' | 'add'>
   outbound: RfcClientDeps['outbound']
-  config: RfcClientDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
+  runOnThread: RunOnThread
+  config: RfcClientDeps['config'] &
+    Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RFC_CALL_MAX_VALUES' | 'RFC_MAX_CONCURRENT_CALLS' | 'RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE'>
   log: Log
 }
 
@@ -34,95 +43,129 @@ const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/(.*))?$/
 const functionPath = /^rfc\/([^/]+)$/
 const level = 'member'
 
-// in whatever case: ABAP knows none
-const parameterName = z.string().regex(/^(\/\w{1,10}\/)?[A-Za-z]\w{0,29}$/, 'must be the name of a parameter or field')
-// what has come through JSON.parse and holds no control character that XML cannot
-const text = z.string().regex(/^[^\p{Cc}]*(?:[\t\n\r][^\p{Cc}]*)*$/u, 'holds control characters')
-const value: z.ZodType<RfcValue> = z.lazy(() =>
-  z.union([text, z.number(), z.boolean(), z.null(), z.array(value), z.record(parameterName, value)]),
-)
-const callBody = z.strictObject({
-  imports: z.record(parameterName, value).default({}),
-  tables: z.record(parameterName, z.array(value)).default({}),
-})
-
-/** Remote function calls over SOAP. Every request is captured, refused ones too. Passes on whatever is not below /bridge/{userSlug}/{workspaceSlug}. */
+/**
+ * Creates the middleware for remote function calls, which it sends over SOAP. Every request is captured, including
+ * refused ones. Requests outside /bridge/{userSlug}/{workspaceSlug} go to the next middleware.
+ */
 export const createBridge = (deps: BridgeDeps): Middleware => {
   const errors = answerErrors(deps.log)
+  const calls = createConcurrencyLimit(() => ({
+    total: deps.config.RFC_MAX_CONCURRENT_CALLS,
+    perWorkspace: deps.config.RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE,
+  }))
   return async (context, next) => {
-    const [, userSlug, workspaceSlug, below = ''] = ownPath.exec(context.path) ?? []
+    const [, userSlug, workspaceSlug, subPath = ''] = ownPath.exec(context.path) ?? []
     if (userSlug === undefined || workspaceSlug === undefined) return next()
     const exchange = createExchange(context, { userSlug, workspaceSlug }, deps.captures)
     await errors(context, async () => {
-      // before anything is refused: what was refused is captured with its body
-      const bytes = await readBytes(context, deps.config.RELAY_API_BODY_MAX_BYTES)
-      exchange.received(bytes)
-      const named = functionPath.exec(below)?.[1]
-      if (named === undefined) throw nothingHere()
+      const hops = context.get(hopsHeader)
+      if (hops !== '' && hasPassed(hops, await deps.installation.id())) {
+        throw new AppError('loop_detected', 'This relay has sent the request itself. A destination leads back to it: correct its url.')
+      }
+      const encodedName = functionPath.exec(subPath)?.[1]
+      if (encodedName === undefined) throw nothingHere()
       if (context.method !== 'POST') throw methodNotAllowed(context, ['POST'])
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })
       demandLevel(actor.level, level)
+      // Read the body only now, so that without a key nobody can fill the memory and the table of captured requests.
+      const bytes = await readBytes(context, deps.config.RELAY_API_BODY_MAX_BYTES)
+      exchange.received(bytes)
       checkIsJson(context)
-      const body = callBody.safeParse(parseJson(bytes), { reportInput: true })
-      if (!body.success) throw bodyRefusal(body.error)
-      context.set('cache-control', 'no-store')
-      context.body = await carryOut(context, actor, { functionName: readFunctionName(named), ...body.data }, deps)
+      checkValues(bytes, deps.config.RFC_CALL_MAX_VALUES)
+      const calledFunction = readFunctionName(encodedName)
+      const end = calls.begin(actor.workspace.id)
+      if (!end) throw tooManyCalls()
+      try {
+        context.set('cache-control', 'no-store')
+        context.body = await executeCall(context, actor, { calledFunction, bytes }, deps)
+        context.type = 'json'
+      } finally {
+        end()
+      }
     })
     return exchange.end()
   }
 }
 
-const carryOut = async (context: Context, actor: Actor, call: RfcCall, deps: BridgeDeps) => {
-  const { db, log } = deps
-  const workspaceId = actor.workspace.id
-  const target = await findTarget(workspaceId, call.functionName, deps)
-  // before the call: one that is cut off may have done something
-  await recordCall(db, actor, call, context.response.get('x-relay-request-id'))
+const busyRetryAfterSeconds = 5
 
-  const hangUp = new AbortController()
-  context.res.once('close', () => hangUp.abort())
-  const answer = await callFunction(target, call, hangUp.signal, deps)
+const tooManyCalls = () =>
+  new AppError('unavailable', 'Too many remote function calls are running. Try again shortly.', {
+    retryAfterSeconds: busyRetryAfterSeconds,
+  })
+
+/** Makes a call. @returns the body of the response */
+const executeCall = async (
+  context: Context,
+  actor: Actor,
+  { calledFunction, bytes }: { calledFunction: string; bytes: Buffer },
+  deps: BridgeDeps,
+): Promise<Buffer> => {
+  const { db, documents, runOnThread, log } = deps
+  const workspaceId = actor.workspace.id
+  const callerGone = new AbortController()
+  context.res.once('close', () => callerGone.abort())
+
+  const call = await runOnThread('prepareCall', workspaceId, { functionName: calledFunction, bytes: new Uint8Array(bytes) })
+  if (call.kind === 'refused') throw new AppError(call.code, call.message, call.details && { details: call.details })
+  const target = await findTarget(workspaceId, calledFunction, deps)
+  // Record the call before it is sent, because an aborted call may still have had an effect.
+  await recordCall(db, actor, calledFunction, context.response.get('x-relay-request-id'))
+
+  const answer = await callFunction(
+    target,
+    { ...call, readAnswer: (input) => runOnThread('readAnswer', workspaceId, input) },
+    callerGone.signal,
+    deps,
+  )
   if (answer.kind === 'exception') {
     throw new AppError('abap_exception', answer.message ? `${answer.name}: ${answer.message}` : answer.name, {
       details: [{ path: 'exception', message: answer.name }],
     })
   }
-  // the function has done its work: that it was heard of here as well cannot change its answer
-  await followLink(db, workspaceId, call).catch((thrown: unknown) =>
-    log.error({ err: thrown }, 'the metadata of a linked document was not set'),
-  )
-  return { exports: answer.exports, tables: answer.tables }
+  // The function has completed. A failure to update the metadata must not change the answer.
+  if (call.link) {
+    await applyObjectLink(documents, workspaceId, call.link, actorOf(actor)).catch((thrown: unknown) =>
+      log.error({ err: thrown }, 'could not set the metadata of a linked document'),
+    )
+  }
+  return Buffer.from(answer.body)
 }
 
-const recordCall = (db: Database, actor: Actor, call: RfcCall, requestId: string) =>
+const recordCall = (db: Database, actor: Actor, calledFunction: string, requestId: string) =>
   db.transaction((trx) =>
     record(trx, {
       workspaceId: actor.workspace.id,
       event: 'rfc.call',
       subjectId: requestId,
-      description: `The function ${call.functionName} was called.`,
-      metadata: { function: call.functionName, request_id: requestId },
-      actor: { type: 'api_key', userId: actor.userId },
+      description: `Function ${calledFunction} was called.`,
+      metadata: { function: calledFunction, request_id: requestId },
+      actor: actorOf(actor),
     }),
   )
 
-const readFunctionName = (named: string): string => {
+const readFunctionName = (encodedName: string): string => {
   try {
-    return functionName.parse(decodeURIComponent(named).toUpperCase())
+    return functionName.parse(decodeURIComponent(encodedName).toUpperCase())
   } catch (thrown) {
-    throw new AppError('not_found', 'The address does not end in the name of a function.', { cause: thrown })
+    throw new AppError('not_found', 'The path does not end with a valid function name.', { cause: thrown })
   }
 }
 
-/** @throws AppError where the workspace names no system, or does not let this function be called */
-const findTarget = async (workspaceId: string, called: string, { db, keyRing }: BridgeDeps): Promise<RfcTarget> => {
-  const workspaces = createWorkspaces(db)
+/**
+ * Loads the system to call.
+ * @throws `AppError` if the workspace has no system configured or does not allow the function
+ */
+const findTarget = async (workspaceId: string, calledFunction: string, { workspaces, keyRing }: BridgeDeps): Promise<RfcTarget> => {
   const { rfc } = workspaceSettings((await workspaces.findSettings(workspaceId)).settings)
-  if (!rfc) throw new AppError('conflict', 'This workspace names no system to call: set rfc in its settings.')
-  if (!rfc.allowedFunctions.includes(called)) {
-    throw new AppError('forbidden', `The settings do not allow ${called}: add it to rfc.allowed_functions.`)
+  if (!rfc) throw new AppError('conflict', 'This workspace has no system to call. Set rfc in the workspace settings.')
+  if (!rfc.allowedFunctions.includes(calledFunction)) {
+    throw new AppError(
+      'forbidden',
+      `The function ${calledFunction} is not allowed. Add it to rfc.allowed_functions in the workspace settings.`,
+    )
   }
   const sealed = await workspaces.findRfcCredentials(workspaceId)
-  if (!sealed) throw new AppError('conflict', 'There are no credentials for the system: set rfc.credentials in the settings.')
+  if (!sealed) throw new AppError('conflict', 'The credentials for the system are missing. Set rfc.credentials in the workspace settings.')
   return { ...rfc, credentials: rfcCredentials.parse(keyRing.open(sealed, rfcCredentialsOf(workspaceId))) }
 }

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { noAnswer, type ResponseFacts } from '../capture/capture.ts'
+import { noResponse, type ResponseFacts } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { timeOfId } from '../ids.ts'
 
@@ -8,19 +8,22 @@ interface CallPath {
   workspaceSlug: string
 }
 
-/** A request to the bridge, with what is captured of it as it goes by. */
+const announcesBody = ({ request }: Context) => (request.length ?? 0) > 0 || request.headers['transfer-encoding'] !== undefined
+
+/** Creates the exchange of one request: its body and answer, which are captured at the end. */
 export const createExchange = (
   context: Context,
   { userSlug, workspaceSlug }: CallPath,
-  captures: Pick<CaptureQueue, 'passingBody' | 'add'>,
+  captures: Pick<CaptureQueue, 'streamingBody' | 'add'>,
 ) => {
-  const asked = captures.passingBody()
+  const requestBody = captures.streamingBody(context.ip)
+  let isReceived = false
 
-  const answered = (): ResponseFacts => {
-    const body = captures.passingBody()
-    if (!context.writable) return noAnswer(body)
-    // the very bytes that go out: Koa would put the answer into JSON once more
-    const bytes = Buffer.from(JSON.stringify(context.body))
+  const responseFacts = (): ResponseFacts => {
+    const body = captures.streamingBody(context.ip)
+    if (!context.writable) return noResponse(body)
+    // Serialize an error here. Koa would do it again, and the captured bytes might differ from those sent.
+    const bytes = Buffer.isBuffer(context.body) ? context.body : Buffer.from(JSON.stringify(context.body))
     context.body = bytes
     body.add(bytes)
     body.end()
@@ -28,15 +31,22 @@ export const createExchange = (
   }
 
   return {
-    /** The request's body, once all of it is there. */
+    /** Records the complete request body. */
     received: (bytes: Buffer): void => {
-      asked.add(bytes)
-      asked.end()
+      isReceived = true
+      requestBody.add(bytes)
+      requestBody.end()
     },
 
-    /** Captures the request with the answer that stands in the context now, if anybody is there to take it. Never waits. */
+    /**
+     * Queues the request for capture, with the answer now in the context or, if the client has disconnected, without
+     * one. Does not wait.
+     */
     end: (): void => {
       const id = context.response.get('x-relay-request-id')
+      const response = responseFacts()
+      if (!announcesBody(context)) requestBody.end()
+      else if (!isReceived && context.writable) requestBody.discard('refused')
       captures.add(
         {
           id,
@@ -46,15 +56,17 @@ export const createExchange = (
           method: context.method,
           uri: context.path,
           queryString: context.querystring,
+          // A call through the bridge is never replayed.
+          querySealed: null,
           repoId: null,
           docId: null,
           headers: context.headers,
-          body: asked,
+          body: requestBody,
           sourceIp: context.ip,
           requestAt: timeOfId(id),
           replayOf: null,
         },
-        answered(),
+        response,
       )
     },
   }

@@ -1,12 +1,21 @@
-import type { Database } from '../db/database.ts'
-import { createDocuments } from '../db/documents.ts'
+import type { AuditActor } from '../db/audit.ts'
+import type { Documents } from '../db/documents.ts'
+import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { RfcCall } from './soap.ts'
 
+/** The business object of the documents with a docId. */
+export interface ObjectLink {
+  repoId: string
+  docId: string
+  metadata: { [Name in keyof BusinessMetadata]: string | undefined }
+}
+
 /**
- * What a call that links a document to a business object tells about the document: such a link is made after the bytes have come, and
- * may pass here. Undefined for every other call.
+ * Reads the document metadata from a call that links a document to a business object. The source system makes this call
+ * after it has sent the document.
+ * @returns `undefined` for any other call
  */
-const linkOf = ({ functionName, imports }: RfcCall) => {
+export const readLink = ({ functionName, imports }: RfcCall): ObjectLink | undefined => {
   if (functionName !== 'ARCHIV_CONNECTION_INSERT') return undefined
   const values = new Map(Object.entries(imports).map(([name, value]) => [name.toUpperCase(), value]))
   const text = (name: string) => {
@@ -18,10 +27,13 @@ const linkOf = ({ functionName, imports }: RfcCall) => {
   return { repoId, docId, metadata: { erpObjectType: text('SAP_OBJECT'), erpObjectId: text('OBJECT_ID'), arObject: text('AR_OBJECT') } }
 }
 
-/** Sets the metadata of the documents that a call, which has succeeded, was about. Doing it twice changes nothing. */
-export const followLink = async (db: Database, workspaceId: string, call: RfcCall): Promise<void> => {
-  const link = linkOf(call)
-  if (link && Object.values(link.metadata).some((value) => value !== undefined)) {
-    await createDocuments(db).setMetadata(workspaceId, link, link.metadata)
-  }
+/** Sets the metadata of the documents that a successful call linked to a business object. Safe to repeat. */
+export const applyObjectLink = async (
+  documents: Pick<Documents, 'setMetadata'>,
+  workspaceId: string,
+  { repoId, docId, metadata }: ObjectLink,
+  actor: AuditActor,
+): Promise<void> => {
+  if (Object.values(metadata).every((value) => value === undefined)) return
+  await documents.setMetadata(workspaceId, { repoId, docId }, metadata, actor)
 }

@@ -1,18 +1,19 @@
 import { request } from 'undici'
 import type { Config } from '../config.ts'
-import { readAnswer, withoutSecrets } from '../connectors/http-answer.ts'
-import { toDeliveryError } from '../connectors/network-error.ts'
+import { readResponse } from '../connectors/shared/http.ts'
+import { withoutSecrets } from '../connectors/shared/secrets.ts'
+import { toDeliveryError } from '../connectors/shared/errors.ts'
 import { AppError } from '../errors.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
-import { readRfcAnswer, rfcEnvelope, type RfcAnswer, type RfcCall } from './soap.ts'
+import type { PreparedCall, ReadAnswer } from './call.ts'
 
-/** The system whose functions are called, as a workspace's settings name it. */
+/** System whose functions are called, as configured in the workspace settings. */
 export interface RfcTarget {
   /** Scheme, host and port. */
   url: string
   client: string
   language?: string | undefined
-  /** PEM. Trusted in place of the public authorities. */
+  /** PEM. The only trusted authority: it replaces the public ones. */
   caCertificate?: string | undefined
   credentials: { user: string; password: string }
 }
@@ -22,45 +23,50 @@ export interface RfcClientDeps {
   config: Pick<Config, 'RFC_TIMEOUT_MS' | 'RFC_ANSWER_MAX_BYTES' | 'DELIVERY_CONNECT_TIMEOUT_MS'>
 }
 
+interface Call extends Pick<PreparedCall, 'envelope' | 'tables'> {
+  /** Reads the answer, as a rule on a thread of its own. */
+  readAnswer(input: { text: string; tables: string[] }): Promise<ReadAnswer>
+}
+
 /**
- * Calls a function once: whether it did anything is not known after a failure, so nobody tries again.
- * @returns what the function said, its exceptions included
- * @throws AppError `rfc_timeout`, or `rfc_failed` where no answer of the function came
+ * Calls a function once. A failed call is not repeated, because it may have had an effect.
+ * @returns the result or the exception of the function
+ * @throws `AppError` `rfc_timeout`, or `rfc_failed` if there is no answer from the function
  */
 export const callFunction = async (
   target: RfcTarget,
-  call: RfcCall,
+  call: Call,
   signal: AbortSignal,
   { outbound, config }: RfcClientDeps,
-): Promise<Exclude<RfcAnswer, { kind: 'fault' }>> => {
-  const timeUp = AbortSignal.timeout(config.RFC_TIMEOUT_MS)
-  const { status, text } = await post(target, call, AbortSignal.any([signal, timeUp]), { outbound, config }).catch((thrown: unknown) => {
+): Promise<Exclude<ReadAnswer, { kind: 'fault' }>> => {
+  const timeout = AbortSignal.timeout(config.RFC_TIMEOUT_MS)
+  const { status, text } = await post(target, call, AbortSignal.any([signal, timeout]), { outbound, config }).catch((thrown: unknown) => {
     if (thrown instanceof AppError) throw thrown
-    if (timeUp.aborted) throw new AppError('rfc_timeout', `The system did not answer within ${config.RFC_TIMEOUT_MS} ms.`)
-    if (signal.aborted) throw new AppError('rfc_failed', 'The caller hung up before the system had answered.')
+    if (timeout.aborted) throw new AppError('rfc_timeout', `The system did not answer within ${config.RFC_TIMEOUT_MS} ms.`)
+    if (signal.aborted) throw new AppError('rfc_failed', 'The client disconnected before the system answered.')
     const { code, message } = toDeliveryError(thrown, 'unexpected')
     if (code === 'timeout') throw new AppError('rfc_timeout', `The system did not answer in time: ${message}.`, { cause: thrown })
     throw new AppError('rfc_failed', `The system cannot be reached: ${message}.`, { cause: thrown })
   })
-  const refused = refusals[status]
-  if (refused) throw new AppError('rfc_failed', refused)
-  const answer = readRfcAnswer(text, call)
+  const problem = problemByStatus[status]
+  if (problem) throw new AppError('rfc_failed', problem)
+  const answer = await call.readAnswer({ text, tables: call.tables })
   if (answer.kind === 'fault')
     throw new AppError(
       'rfc_failed',
-      `The system answered with status ${status}: ${withoutSecrets(clipped(answer.message), Object.values(target.credentials))}.`,
+      `The system answered with status ${status}: ${withoutSecrets(truncated(answer.message), Object.values(target.credentials))}.`,
     )
   return answer
 }
 
-// by experience of what stands in the way
-const refusals: Record<number, string> = {
-  401: 'The system refuses user and password: change rfc.credentials in the settings.',
-  403: 'The system does not let this user call functions: check its service /sap/bc/soap/rfc and the authorisation S_RFC.',
-  404: 'The system has no service /sap/bc/soap/rfc: activate it there (SICF).',
+// Usual causes of a status that the system answers before the function is called.
+const problemByStatus: Record<number, string> = {
+  401: 'The system rejected the user name or password. Correct rfc.credentials in the workspace settings.',
+  403: 'The system does not allow this user to call functions. Check the service /sap/bc/soap/rfc and the authorization S_RFC there.',
+  404: 'The service /sap/bc/soap/rfc is not active in the system. Activate it there (transaction SICF).',
 }
 
-const post = async (target: RfcTarget, call: RfcCall, signal: AbortSignal, { outbound, config }: RfcClientDeps) => {
+const post = async (target: RfcTarget, { envelope }: Call, signal: AbortSignal, { outbound, config }: RfcClientDeps) => {
   const url = new URL('/sap/bc/soap/rfc', target.url)
   url.searchParams.set('sap-client', target.client)
   if (target.language !== undefined) url.searchParams.set('sap-language', target.language)
@@ -74,19 +80,18 @@ const post = async (target: RfcTarget, call: RfcCall, signal: AbortSignal, { out
       soapaction: '"urn:sap-com:document:sap:rfc:functions"',
       authorization: `Basic ${basic}`,
     },
-    body: rfcEnvelope(call),
+    body: envelope,
     signal,
     dispatcher: outbound.dispatcher({ connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS, caCertificate: target.caCertificate }),
     headersTimeout: config.RFC_TIMEOUT_MS,
     bodyTimeout: config.RFC_TIMEOUT_MS,
   })
   const limit = config.RFC_ANSWER_MAX_BYTES
-  const text = await readAnswer(response.body, { maxBytes: limit + 1, timeoutMs: config.RFC_TIMEOUT_MS, secrets: [] })
+  const text = await readResponse(response.body, { maxBytes: limit + 1, timeoutMs: config.RFC_TIMEOUT_MS, secrets: [] })
   signal.throwIfAborted()
-  if (Buffer.byteLength(text) > limit)
-    throw new AppError('rfc_failed', `The answer has more than the ${limit} bytes of RFC_ANSWER_MAX_BYTES.`)
+  if (Buffer.byteLength(text) > limit) throw new AppError('rfc_failed', `The answer exceeds RFC_ANSWER_MAX_BYTES (${limit} bytes).`)
   return { status: response.statusCode, text }
 }
 
 const messageMaxCharacters = 500
-const clipped = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)
+const truncated = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)

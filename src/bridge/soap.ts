@@ -1,17 +1,19 @@
 import { XMLBuilder, XMLParser } from 'fast-xml-parser'
 
-/** A value as JSON brings it: a scalar, a structure, or the rows of a table. */
+/** JSON value of a parameter: a scalar, a structure, or the rows of a table. */
 export type RfcValue = string | number | boolean | null | RfcValue[] | { [field: string]: RfcValue }
 
 export interface RfcCall {
   functionName: string
   /** Importing and changing parameters. */
   imports: Record<string, RfcValue>
-  /** By name; the system answers with no table that the call does not name, be it empty. */
+  /**
+   * Rows by table name. The system returns only tables that the call names, so a table to be returned is passed empty.
+   */
   tables: Record<string, RfcValue[]>
 }
 
-/** What the system answered. `exception` is the function's own no, `fault` means that it could not be called. */
+/** Answer of the system. `exception`: the function raised an exception. `fault`: the function was not called. */
 export type RfcAnswer =
   | { kind: 'result'; exports: Record<string, RfcValue>; tables: Record<string, RfcValue[]> }
   | { kind: 'exception'; name: string; message: string }
@@ -19,16 +21,16 @@ export type RfcAnswer =
 
 const functionsNamespace = 'urn:sap-com:document:sap:rfc:functions'
 
-/** `/NSP/NAME` cannot stand in XML. */
+/** Encodes a name as an XML element name: `/NSP/NAME`, which XML does not allow, becomes `_-NSP_-NAME`. */
 const elementName = (name: string) => name.toUpperCase().replace(/^\/(\w+)\//, '_-$1_-')
-const ownName = (element: string) => element.replace(/^_-(\w+?)_-/, '/$1/')
+const parameterName = (element: string) => element.replace(/^_-(\w+?)_-/, '/$1/')
 
 const builder = new XMLBuilder({ suppressEmptyNode: true })
 
 const toXml = (value: RfcValue): unknown => {
   if (Array.isArray(value)) return value.length > 0 ? { item: value.map(toXml) } : ''
   if (value !== null && typeof value === 'object') return fieldsToXml(value)
-  // ABAP's own truth
+  // ABAP has no boolean type and uses these characters.
   if (typeof value === 'boolean') return value ? 'X' : ''
   return value === null ? '' : String(value)
 }
@@ -36,7 +38,10 @@ const toXml = (value: RfcValue): unknown => {
 const fieldsToXml = (fields: Record<string, RfcValue>) =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [elementName(name), toXml(value)]))
 
-/** The SOAP envelope of a call. Parameters bear no namespace; a boolean is `X` or empty, null is empty: the initial value. */
+/**
+ * Builds the SOAP envelope of a call. Parameters have no namespace. `true` becomes `X`; `false` and `null` become the
+ * initial value.
+ */
 export const rfcEnvelope = ({ functionName, imports, tables }: RfcCall): string => {
   const call = builder.build({ [`urn:${elementName(functionName)}`]: { ...fieldsToXml(imports), ...fieldsToXml(tables) } })
   return (
@@ -49,11 +54,11 @@ export const rfcEnvelope = ({ functionName, imports, tables }: RfcCall): string 
 type Element = string | Element[] | { [name: string]: Element }
 
 const parser = new XMLParser({
-  // the prefix is the system's choice
+  // Systems use different prefixes.
   removeNSPrefix: true,
   parseTagValue: false,
   trimValues: false,
-  // among them the parser counts the references that every XML has: &#13; for the end of a line
+  // Needed for numeric references such as &#13;, which the parser decodes only with this option.
   htmlEntities: true,
   isArray: (name) => name === 'item',
 })
@@ -61,7 +66,7 @@ const parser = new XMLParser({
 const isParent = (element: Element | undefined): element is { [name: string]: Element } =>
   typeof element === 'object' && !Array.isArray(element)
 
-/** White space between elements is nobody's value. */
+/** Returns the child elements. White space between them is not a value. */
 const childrenOf = (element: { [name: string]: Element }) => Object.entries(element).filter(([name]) => name !== '#text')
 
 const fromXml = (element: Element): RfcValue => {
@@ -69,23 +74,27 @@ const fromXml = (element: Element): RfcValue => {
   const children = childrenOf(element)
   const [first] = children
   if (first && children.length === 1 && first[0] === 'item') return fromXml(first[1])
-  return Object.fromEntries(children.map(([name, child]) => [ownName(name), fromXml(child)]))
+  return Object.fromEntries(children.map(([name, child]) => [parameterName(name), fromXml(child)]))
 }
 
-/** @param text the body of any answer, as it came */
-export const readRfcAnswer = (text: string, call: Pick<RfcCall, 'tables'>): RfcAnswer => {
+/**
+ * Reads an answer of the system.
+ * @param text the body of the HTTP response, which may not be SOAP
+ * @param tables names of the tables that the call named
+ */
+export const readRfcAnswer = (text: string, tables: string[]): RfcAnswer => {
   const body = bodyOf(text)
   if (!body) return { kind: 'fault', message: 'the system did not answer in SOAP' }
   for (const [name, element] of childrenOf(body)) {
     if (name === 'Fault') return readFault(element)
     if (name.endsWith('.Exception')) return readException(element) ?? { kind: 'fault', message: textOf(element) }
-    if (name.endsWith('.Response')) return readResult(element, call)
+    if (name.endsWith('.Response')) return readResult(element, tables)
   }
-  return { kind: 'fault', message: 'the answer holds neither a result nor a fault' }
+  return { kind: 'fault', message: 'the answer contains neither a result nor a fault' }
 }
 
 const bodyOf = (text: string): { [name: string]: Element } | undefined => {
-  // no system of ours declares entities: whoever does wants them expanded
+  // SOAP does not allow a document type declaration. It could define entities that expand to huge texts.
   if (text.includes('<!DOCTYPE')) return undefined
   try {
     const { Envelope } = parser.parse(text) as { Envelope?: Element }
@@ -96,13 +105,13 @@ const bodyOf = (text: string): { [name: string]: Element } | undefined => {
   }
 }
 
-const readResult = (element: Element, { tables: declared }: Pick<RfcCall, 'tables'>): RfcAnswer => {
-  const names = new Set(Object.keys(declared).map((name) => name.toUpperCase()))
+const readResult = (element: Element, declared: string[]): RfcAnswer => {
+  const names = new Set(declared.map((name) => name.toUpperCase()))
   const exports: Record<string, RfcValue> = {}
   const tables: Record<string, RfcValue[]> = {}
-  for (const [element_, child] of isParent(element) ? childrenOf(element) : []) {
-    const [name, value] = [ownName(element_), fromXml(child)]
-    // an empty table has no rows to tell it by
+  for (const [childName, child] of isParent(element) ? childrenOf(element) : []) {
+    const [name, value] = [parameterName(childName), fromXml(child)]
+    // An empty table has no rows and is parsed as an empty text.
     const rows = value === '' ? [] : value
     if (names.has(name) && Array.isArray(rows)) tables[name] = rows
     else exports[name] = value
@@ -110,7 +119,7 @@ const readResult = (element: Element, { tables: declared }: Pick<RfcCall, 'table
   return bapiError(tables['RETURN'] ?? exports['RETURN']) ?? { kind: 'result', exports, tables }
 }
 
-/** A BAPI says no by a message of type E or A, in an answer that is otherwise one. */
+/** Finds the error of a BAPI, which reports it as a message of type E or A in an otherwise normal result. */
 const bapiError = (messages: RfcValue | undefined): RfcAnswer | undefined => {
   for (const row of Array.isArray(messages) ? messages : [messages ?? null]) {
     if (row === null || typeof row !== 'object' || Array.isArray(row)) continue
@@ -122,15 +131,18 @@ const bapiError = (messages: RfcValue | undefined): RfcAnswer | undefined => {
   return undefined
 }
 
-// what ABAP calls an exception
+// Form of the name of an ABAP exception.
 const exceptionName = /^[A-Z][A-Z0-9_]{2,}$/
 
 const readFault = (element: Element): RfcAnswer => {
   const message = textOf(element)
   if (!isParent(element)) return { kind: 'fault', message }
   const name = [...textsOf(element['detail'] ?? ''), ...textsOf(element['faultstring'] ?? '')].find((text) => exceptionName.test(text))
-  const said = [element['detail'], element['faultstring']].map((part) => textOf(part ?? '')).filter(Boolean)
-  return name === undefined ? { kind: 'fault', message: said.join(': ') || message } : { kind: 'exception', name, message: said.join(': ') }
+  const description = [element['detail'], element['faultstring']]
+    .map((child) => textOf(child ?? ''))
+    .filter(Boolean)
+    .join(': ')
+  return name === undefined ? { kind: 'fault', message: description || message } : { kind: 'exception', name, message: description }
 }
 
 const readException = (element: Element): RfcAnswer | undefined => {

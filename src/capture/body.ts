@@ -1,66 +1,73 @@
-/** What all bodies and waiting captures of this process may hold together. */
-export const createMemory = (maxBytes: number) => {
-  let usedBytes = 0
-  return {
-    /** False, and nothing is taken, where there is not that much left. */
-    take: (bytes: number): boolean => {
-      if (usedBytes + bytes > maxBytes) return false
-      usedBytes += bytes
-      return true
-    },
-    give: (bytes: number): void => {
-      usedBytes -= bytes
-    },
-  }
-}
+import type { Memory } from './memory.ts'
 
-export type Memory = ReturnType<typeof createMemory>
+/** Reasons why a body is not stored. docs/captured-requests.md explains them. */
+export const truncationReasons = ['too_large', 'incomplete', 'not_json', 'memory', 'refused', 'unread'] as const
 
-/** The body of a request or an answer, as far as it went by and may be kept. */
-export interface PassingBody {
-  add(piece: Uint8Array): void
-  /** The last piece has gone by. Without this the body counts as broken off. */
+export type TruncationReason = (typeof truncationReasons)[number]
+
+/** The body of a request or response, recorded while it streams through the process. */
+export interface StreamingBody {
+  add(chunk: Uint8Array): void
+  /** Marks the body as complete. Without this call it counts as aborted. */
   end(): void
-  /** Null where not all of it went by, or where it was too much to keep. */
+  /** Keeps nothing of the body but its size. */
+  discard(reason: TruncationReason): void
+  /** Returns the complete body, or null if it is truncated. */
   whole(): Buffer | null
-  /** How much went by, kept or not. */
+  /** Returns why the body is not kept. An empty body is never truncated. */
+  truncation(): TruncationReason | null
+  /** Returns the number of bytes so far, kept or not. */
   sizeBytes(): number
-  /** How much of it is in memory. */
+  /** Returns the number of bytes in memory. */
   heldBytes(): number
-  /** Forgets it; whoever asked for it must come here in the end. */
+  /** Frees the memory. The owner of the body must call this in the end. */
   release(): void
 }
 
-/** Holds on to a body while it goes by: whole, or not at all. */
-export const createPassingBody = (maxBytes: number, memory: Memory): PassingBody => {
-  let pieces: Uint8Array[] = []
+/** Creates a recorder that keeps a body completely or not at all. @param maxBytes largest body that is kept */
+export const createStreamingBody = (maxBytes: number, memory: Memory): StreamingBody => {
+  let chunks: Uint8Array[] = []
   let [sizeBytes, heldBytes] = [0, 0]
   let [isKept, hasEnded] = [true, false]
+  let discardReason: TruncationReason | undefined
 
   const release = () => {
-    memory.give(heldBytes)
-    pieces = []
+    memory.release(heldBytes)
+    chunks = []
     heldBytes = 0
     isKept = false
   }
 
+  const truncation = (): TruncationReason | null => {
+    if (hasEnded && sizeBytes === 0) return null
+    if (discardReason) return discardReason
+    if (sizeBytes > maxBytes) return 'too_large'
+    if (!hasEnded) return 'incomplete'
+    return isKept ? null : 'memory'
+  }
+
   return {
-    add: (piece) => {
-      sizeBytes += piece.length
+    add: (chunk) => {
+      sizeBytes += chunk.length
       if (!isKept) return
-      if (sizeBytes > maxBytes || !memory.take(piece.length)) return release()
-      heldBytes += piece.length
-      pieces.push(piece)
+      if (sizeBytes > maxBytes || !memory.reserve(chunk.length)) return release()
+      heldBytes += chunk.length
+      chunks.push(chunk)
     },
     end: () => {
       hasEnded = true
     },
-    whole: () => {
-      if (!isKept || !hasEnded) return null
-      if (pieces.length !== 1) pieces = [Buffer.concat(pieces)]
-      const [piece] = pieces
-      return Buffer.from(piece!.buffer, piece!.byteOffset, piece!.byteLength)
+    discard: (reason) => {
+      discardReason = reason
+      release()
     },
+    whole: () => {
+      if (truncation()) return null
+      if (chunks.length !== 1) chunks = [Buffer.concat(chunks)]
+      const [chunk] = chunks
+      return Buffer.from(chunk!.buffer, chunk!.byteOffset, chunk!.byteLength)
+    },
+    truncation,
     sizeBytes: () => sizeBytes,
     heldBytes: () => heldBytes,
     release,

@@ -1,49 +1,100 @@
 import type { OutgoingHttpHeaders } from 'node:http'
-import type { Capture, CapturedBody } from '../db/captures.ts'
-import { storable } from '../db/storable.ts'
-import type { PassingBody } from './body.ts'
-import { redactBody, redactHeaders } from './redact.ts'
+import { storable } from '../db/database.ts'
+import type { StreamingBody, TruncationReason } from './body.ts'
+import { redactBody, redactHeaders, redactQuery } from './redact.ts'
+import { runInSlices } from './steps.ts'
 
-/** A request as it came in, on whichever channel. */
+/** A request and its response as they are stored: redacted, with the bodies that may be stored. */
+export interface Capture {
+  id: string
+  channel: 'receiver' | 'bridge'
+  userSlug: string
+  workspaceSlug: string
+  httpMethod: string
+  uri: string
+  queryString: string
+  /** The query string with its secKey, which only a replay can open. Null if it has none. */
+  querySealed: Buffer | null
+  repoId: string | null
+  docId: string | null
+  requestHeaders: Record<string, string>
+  requestContentType: string | null
+  requestContentLength: number
+  requestBodyTruncated: boolean
+  /** Null if the body is not truncated. */
+  requestBodyTruncationReason: TruncationReason | null
+  /** Null if the body was empty or is not stored. */
+  requestBody: CapturedBody | null
+  sourceIp: string
+  requestAt: Date
+  statusCode: number
+  responseHeaders: Record<string, string>
+  responseContentType: string | null
+  responseContentLength: number
+  responseBodyTruncated: boolean
+  responseBodyTruncationReason: TruncationReason | null
+  responseBody: CapturedBody | null
+  durationMs: number
+  responseAt: Date
+  replayOf: string | null
+}
+
+interface CapturedBody {
+  data: Buffer
+  /** True if redaction has replaced values. */
+  redacted: boolean
+}
+
+/** A request on any channel, as it was received. */
 export interface RequestFacts {
-  /** The id that the caller is told, too. The request came in at its moment. */
+  /** Request id, also sent to the client. It contains the time of arrival. */
   id: string
   channel: Capture['channel']
   userSlug: string
   workspaceSlug: string
   method: string
-  /** Path and query string as they stood on the wire. */
+  /** Path and query string, not decoded. */
   uri: string
   queryString: string
+  querySealed: Buffer | null
   repoId: string | null
   docId: string | null
   headers: OutgoingHttpHeaders
-  body: PassingBody
+  body: StreamingBody
   sourceIp: string
   requestAt: Date
   replayOf: string | null
 }
 
-/** What it was answered. */
+/** The response to a request. */
 export interface ResponseFacts {
   status: number
   headers: OutgoingHttpHeaders
-  body: PassingBody
+  body: StreamingBody
   at: Date
 }
 
-// as web servers have it in their logs
-const clientGoneStatus = 499
+// The status that nginx logs for a client that closed the connection.
+export const clientGoneStatus = 499
 
-/** What stands for the answer where the client hung up before there was one. @param body which nothing has gone by, nor will */
-export const noAnswer = (body: PassingBody): ResponseFacts => {
+/** Returns the facts for a client that closed the connection before there was a response. @param body an unused body */
+export const noResponse = (body: StreamingBody): ResponseFacts => {
   body.end()
   return { status: clientGoneStatus, headers: {}, body, at: new Date() }
 }
 
-/** What is kept of a request and its answer. Both bodies stay the caller's, and must live until it is written. */
-export const captureOf = (request: RequestFacts, response: ResponseFacts): Capture => {
-  const [asked, answered] = [sideOf(request), sideOf(response)]
+/** Returns the time from the arrival of a request to its response. A clock may be set back in between. */
+export const durationMs = ({ requestAt }: Pick<RequestFacts, 'requestAt'>, { at }: Pick<ResponseFacts, 'at'>): number =>
+  Math.max(at.getTime() - requestAt.getTime(), 0)
+
+/**
+ * Returns a capture of a request and its response, redacted. The caller still owns both bodies, and must release them after the capture
+ * has been written.
+ * @param options.omitRequestBody treats the request body as empty; a later write adds it
+ */
+export const captureOf = async (request: RequestFacts, response: ResponseFacts, { omitRequestBody = false } = {}): Promise<Capture> => {
+  const requestSide = await captureSide(request, omitRequestBody)
+  const responseSide = await captureSide(response)
   return {
     id: request.id,
     channel: request.channel,
@@ -51,40 +102,44 @@ export const captureOf = (request: RequestFacts, response: ResponseFacts): Captu
     workspaceSlug: request.workspaceSlug,
     httpMethod: request.method,
     uri: storable(request.uri),
-    queryString: storable(request.queryString),
+    queryString: storable(redactQuery(request.queryString)),
+    querySealed: request.querySealed,
     repoId: nameOrNull(request.repoId),
     docId: nameOrNull(request.docId),
-    requestHeaders: asked.headers,
-    requestContentType: asked.contentType,
-    requestContentLength: asked.contentLength,
-    requestBodyTruncated: asked.isTruncated,
-    requestBody: asked.body,
+    requestHeaders: requestSide.headers,
+    requestContentType: requestSide.contentType,
+    requestContentLength: requestSide.contentLength,
+    requestBodyTruncated: requestSide.truncation !== null,
+    requestBodyTruncationReason: requestSide.truncation,
+    requestBody: requestSide.body,
     sourceIp: request.sourceIp,
     requestAt: request.requestAt,
     statusCode: response.status,
-    responseHeaders: answered.headers,
-    responseContentType: answered.contentType,
-    responseContentLength: answered.contentLength,
-    responseBodyTruncated: answered.isTruncated,
-    responseBody: answered.body,
-    durationMs: Math.max(response.at.getTime() - request.requestAt.getTime(), 0),
+    responseHeaders: responseSide.headers,
+    responseContentType: responseSide.contentType,
+    responseContentLength: responseSide.contentLength,
+    responseBodyTruncated: responseSide.truncation !== null,
+    responseBodyTruncationReason: responseSide.truncation,
+    responseBody: responseSide.body,
+    durationMs: durationMs(request, response),
     responseAt: response.at,
     replayOf: request.replayOf,
   }
 }
 
-const sideOf = ({ headers: given, body }: Pick<RequestFacts | ResponseFacts, 'headers' | 'body'>) => {
-  const headers = flatten(given)
+const captureSide = async ({ headers: rawHeaders, body }: Pick<RequestFacts | ResponseFacts, 'headers' | 'body'>, omitBody = false) => {
+  const headers = flatten(rawHeaders)
   const contentType = headers['content-type'] ?? null
-  const data = body.whole()
-  const safe = data && (data.length === 0 ? data : redactBody(data, contentType))
+  const data = omitBody ? Buffer.alloc(0) : body.whole()
+  const redacted = data && (data.length === 0 ? data : await runInSlices(redactBody(data, contentType)))
+  const truncation: TruncationReason | null = omitBody ? null : redacted === undefined ? 'not_json' : body.truncation()
   const announced = Number(headers['content-length'])
   return {
     headers: redactHeaders(headers),
     contentType,
     contentLength: Number.isSafeInteger(announced) && announced >= 0 ? announced : body.sizeBytes(),
-    isTruncated: !safe,
-    body: safe && safe.length > 0 ? ({ data: safe, redacted: safe !== data } satisfies CapturedBody) : null,
+    truncation,
+    body: redacted && redacted.length > 0 ? ({ data: redacted, redacted: redacted !== data } satisfies CapturedBody) : null,
   }
 }
 
@@ -93,6 +148,36 @@ const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {
   return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), storable(String(value))]))
 }
 
-// longer than any that names something here, and short enough for an index
+// Longer than any name that exists here, and short enough for an index.
 const nameMaxCharacters = 255
 const nameOrNull = (name: string | null) => (name !== null && name.length <= nameMaxCharacters ? storable(name) : null)
+
+/** Returns a capture as a row of `captured_requests`, with the slugs of its workspace. */
+export const captureRow = (capture: Capture) => ({
+  id: capture.id,
+  user_slug: capture.userSlug,
+  workspace_slug: capture.workspaceSlug,
+  channel: capture.channel,
+  http_method: capture.httpMethod,
+  uri: capture.uri,
+  query_string: capture.queryString,
+  query_sealed: capture.querySealed && `\\x${capture.querySealed.toString('hex')}`,
+  repo_id: capture.repoId,
+  doc_id: capture.docId,
+  request_headers: capture.requestHeaders,
+  request_content_type: capture.requestContentType,
+  request_content_length: capture.requestContentLength,
+  request_body_truncated: capture.requestBodyTruncated,
+  request_body_truncation_reason: capture.requestBodyTruncationReason,
+  source_ip: capture.sourceIp,
+  request_at: capture.requestAt,
+  status_code: capture.statusCode,
+  response_headers: capture.responseHeaders,
+  response_content_type: capture.responseContentType,
+  response_content_length: capture.responseContentLength,
+  response_body_truncated: capture.responseBodyTruncated,
+  response_body_truncation_reason: capture.responseBodyTruncationReason,
+  duration_ms: capture.durationMs,
+  response_at: capture.responseAt,
+  replay_of: capture.replayOf,
+})

@@ -1,38 +1,64 @@
 import { Counter, Gauge, type Metric } from 'prom-client'
 import type { Config } from '../config.ts'
-import type { Capture } from '../db/captures.ts'
 import { isOutage } from '../db/database.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { createMemory, createPassingBody, type PassingBody } from './body.ts'
-import { captureOf, type RequestFacts, type ResponseFacts } from './capture.ts'
+import { sourceOf } from '../security/source-address.ts'
+import { createStreamingBody, type StreamingBody } from './body.ts'
+import { captureOf, clientGoneStatus, type Capture, type RequestFacts, type ResponseFacts } from './capture.ts'
+import type { CaptureStore, Completion } from './capture-store.ts'
+import { createHourlyBudget } from './hourly-budget.ts'
+import { createSharedMemory } from './memory.ts'
 
 type QueueConfig = Pick<
   Config,
   | 'CAPTURE_BODY_MAX_BYTES'
   | 'CAPTURE_COMMIT_BODY_MAX_BYTES'
   | 'CAPTURE_MEMORY_MAX_BYTES'
+  | 'CAPTURE_REFUSED_MAX_BYTES_PER_HOUR'
   | 'CAPTURE_WAITING_MAX_REQUESTS'
   | 'CAPTURE_WRITE_INTERVAL_MS'
 >
 
-interface Waiting {
-  capture: Capture
+interface WaitingCapture {
+  request: RequestFacts
+  response: ResponseFacts
   headBytes: number
+  /** Set once the capture is redacted. */
+  capture?: Capture
   release(): void
 }
 
-// one statement: enough that a round trip does not count, little enough that it holds nobody up
+// Heads are small. With a quarter of the memory reserved for them, bodies cannot keep requests from being captured.
+const shareOfHeads = 1 / 4
+
+// Size of one statement: large enough to make the round trip cheap, small enough not to delay other statements.
 const batchMaxRequests = 200
 const batchMaxBytes = 8 * 1024 * 1024
 
-/**
- * Captures what no transaction of its own writes: soon, many at once, and never at the cost of an answer.
- * @param upsert writes captures; returns how many belong to a workspace
- */
-export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<number>, config: QueueConfig, log: Log) => {
-  const memory = createMemory(config.CAPTURE_MEMORY_MAX_BYTES)
-  const waiting: Waiting[] = []
+const batchMaxCompletions = 1_000
+
+/** Returns true if a request was refused, or failed. A client that disconnected was not refused. */
+const isRefused = ({ status }: ResponseFacts) => status >= 400 && status !== clientGoneStatus
+
+const nameOf = ({ userSlug, workspaceSlug }: Pick<RequestFacts, 'userSlug' | 'workspaceSlug'>) => `${userSlug}/${workspaceSlug}`
+
+const headBytesOf = ({ uri, queryString, headers }: RequestFacts, response: ResponseFacts): number =>
+  fixedHeadBytes + JSON.stringify([uri, queryString, headers, response.headers]).length
+
+// Ids, times and other short values of a capture.
+const fixedHeadBytes = 500
+
+/** Writes captures that no transaction writes: shortly after the response, many at once, and without delaying a response. */
+export const createCaptureQueue = (store: CaptureStore, config: QueueConfig, log: Log) => {
+  const headMemoryBytes = Math.floor(config.CAPTURE_MEMORY_MAX_BYTES * shareOfHeads)
+  const headMemory = createSharedMemory(headMemoryBytes)
+  const bodyMemory = createSharedMemory(config.CAPTURE_MEMORY_MAX_BYTES - headMemoryBytes)
+  // A head counts as at least this long, so that the memory for heads is used up at the maximum number of requests.
+  const headMinBytes = headMemoryBytes / config.CAPTURE_WAITING_MAX_REQUESTS
+  const refusedBudget = createHourlyBudget(config.CAPTURE_REFUSED_MAX_BYTES_PER_HOUR)
+  const waiting: WaitingCapture[] = []
+  const completions: Completion[] = []
   let isFull = false
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
@@ -40,71 +66,96 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
 
   const lost = new Counter({
     name: 'relay_captures_lost_total',
-    help: 'Requests that were not captured: full (too many waited), no_workspace, refused (by the database), unwritten (at the end)',
+    help: 'Requests that were not captured, by reason: full (too many were waiting), budget (of refused requests), no_workspace, refused (by the database), unwritten (at shutdown)',
     labelNames: ['reason'],
     registers: [],
   })
   const length = new Gauge({
     name: 'relay_captures_waiting',
-    help: 'Captured requests that have not been written yet',
+    help: 'Captured requests waiting to be written',
     registers: [],
     collect() {
       this.set(waiting.length)
     },
   })
 
-  const lose = (reason: 'full' | 'refused' | 'unwritten', captures: Capture[]) => {
-    lost.inc({ reason }, captures.length)
-    log.warn({ reason, count: captures.length, requestId: captures[0]?.id }, 'requests were not captured')
+  const lose = (reason: 'full' | 'refused' | 'unwritten', ids: string[]) => {
+    lost.inc({ reason }, ids.length)
+    log.warn({ reason, count: ids.length, requestId: ids[0] }, 'requests were not captured')
   }
 
-  const write = async (captures: Capture[]): Promise<void> => {
-    const written = await upsert(captures)
-    if (written < captures.length) lost.inc({ reason: 'no_workspace' }, captures.length - written)
+  const write = async (captures: Capture[]): Promise<Set<string>> => {
+    const written = new Set(await store.upsert(captures))
+    if (written.size < captures.length) lost.inc({ reason: 'no_workspace' }, captures.length - written.size)
+    return written
   }
 
-  /** One that the database refuses must not take the others along. */
-  const writeEach = async (captures: Capture[]): Promise<void> => {
+  /** Writes captures one by one, so that a capture that the database refuses does not affect the others. */
+  const writeEach = async (captures: Capture[]): Promise<Set<string>> => {
+    const written = new Set<string>()
     for (const capture of captures) {
       try {
-        await write([capture])
+        for (const id of await write([capture])) written.add(id)
       } catch (thrown) {
         if (isOutage(thrown)) throw thrown
-        log.error({ requestId: capture.id, err: thrown }, 'the database refuses a capture')
-        lose('refused', [capture])
+        log.error({ requestId: capture.id, err: thrown }, 'the database refused a capture')
+        lose('refused', [capture.id])
       }
     }
+    return written
   }
 
-  const writeBatch = async (captures: Capture[]): Promise<void> => {
+  const writeBatch = async (captures: Capture[]): Promise<Set<string>> => {
     try {
-      await write(captures)
+      return await write(captures)
     } catch (thrown) {
       if (isOutage(thrown)) throw thrown
-      await writeEach(captures)
+      return writeEach(captures)
     }
   }
 
-  const nextBatch = (): Waiting[] => {
+  const bytesOf = ({ request, response, headBytes }: WaitingCapture) => headBytes + request.body.heldBytes() + response.body.heldBytes()
+
+  const nextBatch = (): WaitingCapture[] => {
     let bytes = 0
-    const end = waiting.slice(0, batchMaxRequests).findIndex(({ capture, headBytes }, index) => {
-      bytes += headBytes + (capture.requestBody?.data.length ?? 0) + (capture.responseBody?.data.length ?? 0)
+    const end = waiting.slice(0, batchMaxRequests).findIndex((item, index) => {
+      bytes += bytesOf(item)
       return bytes > batchMaxBytes && index > 0
     })
     return waiting.slice(0, end < 0 ? batchMaxRequests : end)
   }
 
+  const writeCaptures = async (): Promise<void> => {
+    const batch = nextBatch()
+    const captures: Capture[] = []
+    for (const item of batch) captures.push((item.capture ??= await captureOf(item.request, item.response)))
+    const written = await writeBatch(captures)
+    // After a failure, captures stay in the queue and are written again. A second write has no effect.
+    for (const item of waiting.splice(0, batch.length)) {
+      // Only existing workspaces have a budget, or invented names would fill the memory.
+      if (isRefused(item.response) && written.has(item.request.id)) refusedBudget.spend(nameOf(item.request), bytesOf(item))
+      item.release()
+    }
+    isFull = false
+  }
+
+  const writeCompletions = async (): Promise<void> => {
+    const batch = completions.slice(0, batchMaxCompletions)
+    try {
+      await store.complete(batch)
+    } catch (thrown) {
+      if (isOutage(thrown)) throw thrown
+      log.error({ requestId: batch[0]!.id, err: thrown }, 'the database refused the durations of captured requests')
+    }
+    completions.splice(0, batch.length)
+  }
+
   const writeAll = async (): Promise<void> => {
     try {
-      while (waiting.length > 0) {
-        const batch = nextBatch()
-        await writeBatch(batch.map(({ capture }) => capture))
-        // written twice does no harm: what fails half way stays where it is
-        for (const { release } of waiting.splice(0, batch.length)) release()
-        isFull = false
-      }
+      while (waiting.length > 0) await writeCaptures()
+      while (completions.length > 0) await writeCompletions()
     } catch (thrown) {
-      log.warn({ count: waiting.length, reason: messageOf(thrown) }, 'captures are not written yet, the next round will try again')
+      log.warn({ count: waiting.length, reason: messageOf(thrown) }, 'failed to write captures, trying again later')
     }
   }
 
@@ -119,51 +170,68 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
     if (isClosed) return
     timer ??= setTimeout(() => {
       timer = undefined
-      void writeNow().then(() => waiting.length > 0 && writeSoon())
+      void writeNow().then(() => waiting.length + completions.length > 0 && writeSoon())
     }, config.CAPTURE_WRITE_INTERVAL_MS)
   }
 
   return {
     metrics: [lost, length] as Metric[],
 
-    /** For a body that is to be captured. */
-    passingBody: (): PassingBody => createPassingBody(config.CAPTURE_BODY_MAX_BYTES, memory),
+    /** Creates the recorder of a body to capture. @param sourceIp address of the client, which has a share of the memory */
+    streamingBody: (sourceIp: string): StreamingBody =>
+      createStreamingBody(config.CAPTURE_BODY_MAX_BYTES, bodyMemory.of(sourceOf(sourceIp))),
 
     bodyMaxBytes: config.CAPTURE_BODY_MAX_BYTES,
     commitBodyMaxBytes: config.CAPTURE_COMMIT_BODY_MAX_BYTES,
 
-    /** Takes over both bodies, and the capture is there when this ends. @throws what the database throws */
+    /** Writes one capture at once. Takes ownership of both bodies. @throws errors of the database */
     write: async (request: RequestFacts, response: ResponseFacts): Promise<void> => {
       try {
-        await write([captureOf(request, response)])
+        await write([await captureOf(request, response)])
       } finally {
         request.body.release()
         response.body.release()
       }
     },
 
-    /** Takes over both bodies, and never waits. */
+    /** Adds a capture to the queue without waiting. Takes ownership of both bodies. */
     add: (request: RequestFacts, response: ResponseFacts): void => {
-      const capture = captureOf(request, response)
-      const headBytes = JSON.stringify({ ...capture, requestBody: null, responseBody: null }).length
-      const hasRoom = !isClosed && waiting.length < config.CAPTURE_WAITING_MAX_REQUESTS && memory.take(headBytes)
-      const release = () => {
+      const releaseBodies = () => {
         request.body.release()
         response.body.release()
-        if (hasRoom) memory.give(headBytes)
       }
-      if (!hasRoom) {
-        release()
-        if (isClosed) return lose('unwritten', [capture])
+      if (isClosed) {
+        releaseBodies()
+        return lose('unwritten', [request.id])
+      }
+      if (isRefused(response) && refusedBudget.isSpent(nameOf(request))) {
+        releaseBodies()
+        return lost.inc({ reason: 'budget' })
+      }
+      const headBytes = Math.max(headBytesOf(request, response), headMinBytes)
+      const memory = headMemory.of(sourceOf(request.sourceIp))
+      if (!memory.reserve(headBytes)) {
+        releaseBodies()
         if (isFull) return lost.inc({ reason: 'full' })
         isFull = true
-        return lose('full', [capture])
+        return lose('full', [request.id])
       }
-      waiting.push({ capture, headBytes, release })
+      const release = () => {
+        releaseBodies()
+        memory.release(headBytes)
+      }
+      waiting.push({ request, response, headBytes, release })
       return writeSoon()
     },
 
-    /** Writes what waits, as far as the database is there. */
+    /** Sets the final times of a capture that a transaction has written, without waiting. */
+    complete: (completion: Completion): void => {
+      if (isClosed || completions.length >= config.CAPTURE_WAITING_MAX_REQUESTS) return
+      completions.push(completion)
+      writeSoon()
+    },
+
+    /** Writes the waiting captures, if the database is available, and accepts no more. */
     close: async (): Promise<void> => {
       isClosed = true
       clearTimeout(timer)
@@ -173,7 +241,7 @@ export const createCaptureQueue = (upsert: (captures: Capture[]) => Promise<numb
       if (left.length > 0)
         lose(
           'unwritten',
-          left.map(({ capture }) => capture),
+          left.map(({ request }) => request.id),
         )
     },
   }

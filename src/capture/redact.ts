@@ -1,119 +1,77 @@
 import { isUtf8 } from 'node:buffer'
 import { mediaTypeOf } from '../domain/content-type.ts'
+import { redactJson } from './redact-json.ts'
+import { redactPairs } from './redact-pairs.ts'
+import { redactXml } from './redact-xml.ts'
+import { isSecKey, isSensitive, redacted } from './sensitive-names.ts'
+import { runAtOnce, type Steps } from './steps.ts'
 
-// What is captured is redacted before it is kept (contract, section 8.3). Everything but the values in question stays as it was, to
-// the byte: a number of twenty digits or a key that stands twice must not come out otherwise than it went in.
+// Captured data is redacted before it is stored (contract, section 8.3).
 
-const redacted = '[REDACTED]'
+/** Redacts a query string. */
+export const redactQuery = (query: string): string => runAtOnce(redactPairs(query))
 
-// the contract's names; api_key and apikey are api-key in other spellings
-const wholeNames = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie'])
-const partOfName = /token|secret|password|api[-_]?key/i
-// what a text without any such key cannot hold; an escape may spell a letter of one
-const mention = /authorization|cookie|token|secret|password|api[-_]?key|\\u/i
+/** Redacts a query string, but keeps the secKey, which a replay needs. */
+export const redactQueryForReplay = (query: string): string => runAtOnce(redactPairs(query, (name) => isSensitive(name) && !isSecKey(name)))
 
-const isSensitive = (name: string): boolean => wholeNames.has(name.toLowerCase()) || partOfName.test(name)
-
+/** Redacts headers, and the query parameters of URLs in headers such as Referer. */
 export const redactHeaders = (headers: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isSensitive(name) ? redacted : value]))
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isSensitive(name) ? redacted : redactUrl(value)]))
 
-const byteOrderMark = Buffer.from('\uFEFF')
-const blanks = new Set(Buffer.from(' \t\r\n'))
-const openings = new Set(Buffer.from('"[{'))
-
-const looksLikeJson = (data: Buffer): boolean => {
-  let at = data.subarray(0, byteOrderMark.length).equals(byteOrderMark) ? byteOrderMark.length : 0
-  while (at < data.length && blanks.has(data[at]!)) at += 1
-  return at < data.length && openings.has(data[at]!)
+const redactUrl = (value: string): string => {
+  const query = value.indexOf('?') + 1
+  return query === 0 ? value : value.slice(0, query) + redactQuery(value.slice(query))
 }
 
 /**
- * A body as it may be kept: the same buffer where there was nothing to hide.
- * @returns undefined where it must not be kept: it calls itself JSON and is none, so that nobody knows where a secret ends
+ * Redacts a body. Returns the same buffer if there is nothing to redact.
+ * @returns undefined if the body must not be stored: it is declared as JSON and is not, so a secret could not be found
  */
-export const redactBody = (data: Buffer, contentType: string | null): Buffer | undefined => {
-  const isDeclared = mediaTypeOf(contentType).includes('json')
-  // most bodies are no JSON, which their first byte tells for much less than decoding them costs
-  if (!isDeclared && !looksLikeJson(data)) return data
-  const text = isUtf8(data) ? data.toString() : undefined
-  const safe = text === undefined ? undefined : redactJson(text)
-  if (safe === undefined) return isDeclared ? undefined : data
+export function* redactBody(data: Buffer, contentType: string | null): Steps<Buffer | undefined> {
+  const mediaType = mediaTypeOf(contentType)
+  if (mediaType.includes('json')) return yield* redactUtf8(data, redactJson)
+  // Most bodies are not text. Their first bytes show it at a fraction of the cost of decoding.
+  const first = firstCharacter(data)
+  const safe = isJsonOpening(first) ? yield* redactUtf8(data, redactJson) : undefined
+  if (safe) return safe
+  if (mediaType.includes('xml') || first === '<') return yield* redactXmlBody(data)
+  if (mediaType === 'application/x-www-form-urlencoded') return (yield* redactUtf8(data, redactPairs)) ?? data
+  return data
+}
+
+const byteOrderMark = Buffer.from('\uFEFF')
+const blanks = new Set(Buffer.from(' \t\r\n'))
+
+/** Returns the first character of an ASCII text after a byte order mark and blanks. */
+const firstCharacter = (data: Buffer): string => {
+  let at = data.subarray(0, byteOrderMark.length).equals(byteOrderMark) ? byteOrderMark.length : 0
+  while (blanks.has(data[at]!)) at += 1
+  return data.toString('latin1', at, at + 1)
+}
+
+const isJsonOpening = (character: string) => character === '{' || character === '[' || character === '"'
+
+/** @returns undefined if the bytes are not UTF-8, or `redact` cannot read the text */
+function* redactUtf8(data: Buffer, redact: (text: string) => Steps<string | undefined>): Steps<Buffer | undefined> {
+  if (!isUtf8(data)) return undefined
+  const text = data.toString()
+  const safe = yield* redact(text)
+  if (safe === undefined) return undefined
   return safe === text ? data : Buffer.from(safe)
 }
 
-/** @returns undefined where the text is no JSON */
-export const redactJson = (text: string): string | undefined => {
-  const json = text.replace(/^\uFEFF/, '')
-  try {
-    JSON.parse(json)
-  } catch {
-    return undefined
-  }
-  return mention.test(text) ? redactValues(text) : text
+function* redactXmlBody(data: Buffer): Steps<Buffer> {
+  const mark = data.toString('hex', 0, 2)
+  // UTF-16 begins with a byte order mark. Any other encoding of XML contains ASCII, and is read byte for byte.
+  if ((mark !== 'fffe' && mark !== 'feff') || data.length % 2 === 1) return yield* redactXmlIn('latin1', data)
+  if (mark === 'fffe') return yield* redactXmlIn('utf16le', data)
+  const swapped = Buffer.from(data).swap16()
+  const safe = yield* redactXmlIn('utf16le', swapped)
+  return safe === swapped ? data : safe.swap16()
 }
 
-/** Of well-formed JSON only: from one string to the next, keys and values alike, without descending anywhere. */
-const redactValues = (text: string): string => {
-  const pieces: string[] = []
-  let kept = 0
-  const replace = (from: number, to: number, by: string) => {
-    pieces.push(text.slice(kept, from), by)
-    kept = to
-  }
-  for (let start = text.indexOf('"'); start >= 0;) {
-    let end = endOfString(text, start)
-    const valueAt = valueOfKey(text, end)
-    if (valueAt === undefined) {
-      const safe = redactString(text.slice(start, end))
-      if (safe !== undefined) replace(start, end, safe)
-    } else if (isSensitive(JSON.parse(text.slice(start, end)) as string)) {
-      end = endOfValue(text, valueAt)
-      replace(valueAt, end, `"${redacted}"`)
-    }
-    start = text.indexOf('"', end)
-  }
-  return pieces.join('') + text.slice(kept)
-}
-
-/** JSON may travel as a string in JSON. @returns undefined where the string stays */
-const redactString = (literal: string): string | undefined => {
-  if (!literal.includes('{') && !literal.includes('\\u007')) return undefined
-  const inner = JSON.parse(literal) as string
-  const safe = looksLikeJson(Buffer.from(inner)) ? redactJson(inner) : undefined
-  return safe === undefined || safe === inner ? undefined : JSON.stringify(safe)
-}
-
-/** Behind the closing quote of the string that begins here. */
-const endOfString = (text: string, start: number): number => {
-  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0
-    while (text[end - 1 - backslashes] === '\\') backslashes += 1
-    if (backslashes % 2 === 0) return end + 1
-  }
-}
-
-const skipWhitespace = (text: string, start: number): number => {
-  let at = start
-  while (at < text.length && ' \t\r\n'.includes(text[at]!)) at += 1
-  return at
-}
-
-/** Where the value begins, if what ends here is a key. */
-const valueOfKey = (text: string, end: number): number | undefined => {
-  const colon = skipWhitespace(text, end)
-  return text[colon] === ':' ? skipWhitespace(text, colon + 1) : undefined
-}
-
-const endOfValue = (text: string, start: number): number => {
-  if (text[start] === '"') return endOfString(text, start)
-  let depth = 0
-  for (let at = start; ; at += 1) {
-    const character = text[at]!
-    // a number or a word ends where something else begins
-    if (depth === 0 && at > start && ',]} \t\r\n'.includes(character)) return at
-    if (character === '"') at = endOfString(text, at) - 1
-    else if (character === '{' || character === '[') depth += 1
-    else if (character === '}' || character === ']') depth -= 1
-    if (depth === 0 && (character === '}' || character === ']')) return at + 1
-  }
+function* redactXmlIn(encoding: 'latin1' | 'utf16le', data: Buffer): Steps<Buffer> {
+  const text = data.toString(encoding)
+  const safe = yield* redactXml(text)
+  return safe === text ? data : Buffer.from(safe, encoding)
 }

@@ -1,34 +1,56 @@
-import type { RepeatableRequest } from '../db/captured-requests.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
 import { AppError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { ReplayableRequest } from './captured-requests.ts'
+import { hasSecKey } from './sealed-query.ts'
 
-export interface ReplayDeps {
-  find(workspaceId: string, id: string): Promise<RepeatableRequest | undefined>
-  /** Processes the request once more; returns the new one's id, once it has been answered and captured. */
-  process(request: RepeatableRequest): Promise<string>
+interface ReplayDeps {
+  find(workspaceId: string, id: string): Promise<ReplayableRequest | undefined>
+  /** Opens a sealed query string. @throws `AppError` 409 if that is not possible */
+  openQuery(requestId: string, sealed: Buffer): string
+  /** Executes the request again under a new id, and waits until it has been answered and captured. */
+  execute(request: ReplayableRequest, newRequestId: string): Promise<void>
+  db: Database
 }
 
 /**
- * Sends a captured request through the receiver again, and waits for that: its body is small, and a caller who is told of a new
- * request shall find it.
- * @returns the new request's id, or undefined where there is no such request
- * @throws AppError 409 where it cannot be repeated as it was
+ * Sends a captured request through the receiver again and waits for the answer, so that the caller can find the new request at once.
+ * @returns the id of the new request, or undefined if the captured request does not exist
+ * @throws `AppError` 409 if the request cannot be repeated as it was
  */
 export const createReplay =
-  ({ find, process }: ReplayDeps) =>
-  async (workspaceId: string, id: string): Promise<string | undefined> => {
+  ({ db, find, openQuery, execute }: ReplayDeps) =>
+  async (workspaceId: string, id: string, actor: AuditActor): Promise<string | undefined> => {
     const request = await find(workspaceId, id)
     if (!request) return undefined
     const obstacle = obstacleOf(request)
     if (obstacle) throw new AppError('conflict', `This request cannot be replayed: ${obstacle}.`)
-    return process(request)
+    const { querySealed } = request
+    const opened = querySealed ? { ...request, queryString: openQuery(id, querySealed) } : request
+    const newRequestId = newId()
+    // Record the replay before it is executed: a replay that is broken off may still have had an effect.
+    await db.transaction((trx) =>
+      record(trx, {
+        workspaceId,
+        event: 'request.replayed',
+        subjectId: id,
+        description: `Captured request ${id} was replayed as ${newRequestId}.`,
+        metadata: { new_request_id: newRequestId },
+        actor,
+      }),
+    )
+    await execute(opened, newRequestId)
+    return newRequestId
   }
 
 export type Replay = ReturnType<typeof createReplay>
 
-const obstacleOf = (request: RepeatableRequest): string | undefined => {
+const obstacleOf = (request: ReplayableRequest): string | undefined => {
   if (request.channel === 'bridge') return 'a call through the bridge is not idempotent'
-  if (request.requestBodyTruncated) return 'its body was too large to be kept, or did not come whole'
-  if (request.requestContentLength > 0 && !request.body) return 'its body is no longer kept'
+  if (request.requestBodyTruncated) return `its body was not stored (${request.requestBodyTruncationReason ?? 'for an unknown reason'})`
+  if (request.requestContentLength > 0 && !request.body) return 'its body is no longer stored'
+  if (!request.querySealed && hasSecKey(request.queryString)) return 'its secKey is not stored'
   if (request.bodyRedacted) return 'parts of its body were redacted'
   return undefined
 }

@@ -1,19 +1,19 @@
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
-import type { ConnectorType } from '../domain/connector-type.ts'
-import type { OutboundGuard } from '../security/outbound.ts'
+import type { Outbound } from '../security/outbound.ts'
+import { isPermanent, type DeliveryErrorCode, type FixedErrorCode, type OpenErrorCode } from './error-codes.ts'
 
-/** One document on its way to one destination. */
-export interface Parcel {
-  /** The same for every attempt of this delivery: what a target may use to recognise a repetition. */
+/** One document to be delivered to one destination. */
+export interface Payload {
+  /** Identical in every attempt of this delivery, so that a target can recognise a repetition. */
   deliveryId: string
   documentId: string
   repoId: string
   docId: string
   compId: string
-  /** What kind of document the source system takes it for, where it has said so by now. */
+  /** The object type (`AR_OBJECT`) that the source system has assigned, if it is known by now. */
   arObject: string | null
-  /** Relative, slash-separated, free of `..` and control characters; the same for every attempt. */
+  /** Relative, slash-separated, without `..` or control characters. Identical in every attempt. */
   path: string
   /** As the source system sent it, parameters included. */
   contentType: string
@@ -21,37 +21,50 @@ export interface Parcel {
   /** Lower-case hex. */
   sha256: string
   receivedAt: Date
-  /** The bytes, from `start` on. May be called again; each stream must be read to its end or destroyed. */
+  /** Opens the content at byte `start`. May be called again; each stream must be read to its end or destroyed. */
   open(start?: number): Readable
-  /** Where anybody can fetch the bytes for a time without a key; undefined where nobody knows how we are reached. */
+  /**
+   * Returns an address that serves the content without a key for a limited time, or `undefined` if RELAY_BASE_URL is
+   * not set.
+   */
   downloadUrl(): string | undefined
 }
 
-/** What an attempt may use, and what bounds it. */
+/** The resources and the limits of one attempt. */
 export interface AttemptContext {
-  /** Aborted when the attempt is cancelled, out of time or interrupted. Every call to the target ends with it. */
+  /** Aborted when the attempt is cancelled, times out or is interrupted. Every call to the target must end with it. */
   signal: AbortSignal
-  /** Tells that the delivery is alive, and how far it is. Cheap: call it for every chunk. */
+  /** Reports how many bytes of the document have been sent. Cheap enough to call for every chunk. */
   onProgress(bytesSent: number): void
-  /** The only way out: every socket a connector opens is judged by it. */
-  outbound: OutboundGuard
+  /** Opens every socket of the connector, after it has checked the address. */
+  outbound: Outbound
   connectTimeoutMs: number
   idleTimeoutMs: number
-  /** How much of the target's answer is worth keeping. */
+  /** The number of bytes of the target's answer that are kept with the attempt. */
   answerMaxBytes: number
-  /** What the run before this one saved, if its worker was lost or stopped in mid-delivery. */
+  /** Identifies this installation of the relay: a receiver of the same installation refuses a request that carries it. */
+  installationId: string
+  /** The state that the previous run saved, if its worker was lost or stopped during the delivery. */
   saved: unknown
   /**
-   * Keeps what the next run needs to go on with an upload: a small JSON value, sealed before it leaves the process, so it may hold
-   * an address that is itself a secret. It is on its way at once, and may be lost all the same.
+   * Saves what the next run needs to resume an upload: a small JSON value. It is sealed before it leaves the process,
+   * so it may contain an address that is itself a secret. It is sent at once and may still be lost.
    */
   save(state: unknown): void
+  /**
+   * Adds values to the destination's config if the attempt succeeds: what the relay trusts from then on, such as the host key that the
+   * server presented. Only keys that are not set.
+   */
+  pin(values: Record<string, string>): void
 }
 
-/** Why `signal` is aborted where another run will go on with the delivery: what was saved is to be left at the target. */
+/**
+ * The reason of `signal` if another run will resume the delivery: a connector must leave a resumable upload at the
+ * target.
+ */
 export class Interruption extends Error {
   constructor() {
-    super('the worker stops, another one goes on')
+    super('the worker is stopping; another worker resumes the delivery')
     this.name = 'Interruption'
   }
 }
@@ -61,63 +74,88 @@ export interface Target<Config, Credentials> {
   credentials: Credentials
 }
 
-/** What the target said, kept with the attempt. Never holds a secret. */
+/** The target's answer, kept with the attempt. Must not contain a secret. */
 export interface TargetAnswer {
   /** HTTP status or the protocol's own code. */
   status?: number | string
-  /** The beginning of its text. */
+  /** The beginning of the answer's text. */
   body?: string
-  /** What names the stored object there: an ETag, a version id, a request id. */
+  /** Identifies the stored object at the target: an ETag, a version id, a request id. */
   [evidence: string]: string | number | undefined
 }
 
-export interface Receipt {
-  /** Where the document lies now, as an operator would look for it. */
+export interface DeliveryResult {
+  /** Location of the document, in the form in which an operator would look for it. */
   path: string
   bytesSent: number
   answer?: TargetAnswer
 }
 
 export interface Connector<Config = unknown, Credentials = unknown> {
-  kind: ConnectorType
-  /** Each delivery is a message of its own (a call, a mail). Elsewhere a path holds one document, and a later one takes its place. */
+  kind: string
+  /**
+   * `true` if each delivery is a message of its own (a call, a mail). Otherwise a later document at the same path
+   * replaces an earlier one.
+   */
   isMessage?: boolean
-  /** Strict: unknown keys are refused. Defaults are filled in by parsing. */
+  /** Strict: refuses unknown keys and fills in defaults. */
   config: z.ZodType<Config>
-  /** Strict; every secret field carries `.meta({ secret: true })`. */
+  /** Strict. Every secret field carries `.meta({ secret: true })`. */
   credentials: z.ZodType<Credentials>
+  /** A plausible destination of this kind, for the API description and the documentation. Its values are fictitious. */
+  example: { config: Record<string, unknown>; credentials: Record<string, unknown> }
   /**
-   * Delivers the parcel whole or not at all; a second run of the same delivery has no second effect.
-   * @throws DeliveryError; anything else counts as a failure worth another try.
+   * The keys of `config` that decide where the credentials are sent, which server is trusted there, and in whose name they are used. The
+   * credentials are sealed together with their values, and a change of one of them needs the credentials again.
    */
-  deliver(parcel: Parcel, target: Target<Config, Credentials>, context: AttemptContext): Promise<Receipt>
+  boundKeys: readonly string[]
+  /** Returns true if the target gets the credentials, false if they only sign. If absent: any credentials are sent. */
+  sendsCredentials?(credentials: Credentials): boolean
   /**
-   * Proves that we can authenticate and write, and leaves nothing behind.
-   * @throws DeliveryError whose message tells what to mend.
+   * Delivers the payload whole or not at all. A second run of the same delivery has no second effect.
+   * @throws DeliveryError; any other error counts as a failure that is retried
    */
-  probe(target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
+  deliver(payload: Payload, target: Target<Config, Credentials>, context: AttemptContext): Promise<DeliveryResult>
+  /**
+   * Proves that the relay can authenticate and write, and leaves nothing behind.
+   * @returns a sentence that says what was tried and what it proves
+   * @throws DeliveryError whose message says what to correct
+   */
+  probe(target: Target<Config, Credentials>, context: AttemptContext): Promise<string>
 }
 
-/** A delivery that did not happen, in words for the operator. */
+interface ErrorDetails {
+  /** The time that the target asked the relay to wait. */
+  retryAfterMs?: number | undefined
+  answer?: TargetAnswer | undefined
+  cause?: unknown
+}
+
+/** A failed delivery, with a message for the operator. */
 export class DeliveryError extends Error {
-  /** Stable, for filters: `connection_refused`, `credentials_refused`, `bucket_missing`, `http_503`, ... */
-  readonly code: string
-  /** No further try can mend it: the operator must. */
+  readonly code: DeliveryErrorCode
+  /**
+   * `true` if no retry can succeed before an operator acts. Decided by the table of codes, or by the thrower if the
+   * table leaves it open.
+   */
   readonly permanent: boolean
-  /** What the target asked us to wait. */
   readonly retryAfterMs: number | undefined
   readonly answer: TargetAnswer | undefined
 
-  constructor(
-    code: string,
-    message: string,
-    options: { permanent?: boolean; retryAfterMs?: number | undefined; answer?: TargetAnswer | undefined; cause?: unknown } = {},
-  ) {
-    super(message, { cause: options.cause })
+  constructor(code: FixedErrorCode, message: string, details?: ErrorDetails)
+  constructor(code: OpenErrorCode, message: string, details: ErrorDetails & { permanent: boolean })
+  constructor(code: DeliveryErrorCode, message: string, details: ErrorDetails & { permanent?: boolean } = {}) {
+    super(message, { cause: details.cause })
     this.name = 'DeliveryError'
     this.code = code
-    this.permanent = options.permanent ?? false
-    this.retryAfterMs = options.retryAfterMs
-    this.answer = options.answer
+    this.permanent = isPermanent(code) ?? details.permanent ?? false
+    this.retryAfterMs = details.retryAfterMs
+    this.answer = details.answer
+  }
+
+  /** Returns the same error with another message and answer. */
+  withText(message: string, answer: TargetAnswer | undefined, cause: unknown): DeliveryError {
+    const { permanent, retryAfterMs } = this
+    return new DeliveryError(this.code as OpenErrorCode, message, { permanent, retryAfterMs, answer, cause })
   }
 }

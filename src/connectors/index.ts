@@ -1,54 +1,75 @@
 import type { ZodError } from 'zod'
-import { connectorTypes, type ConnectorType } from '../domain/connector-type.ts'
+import { plainMessages } from '../domain/issue-messages.ts'
+import { createBlob } from './blob/index.ts'
 import type { Connector, Target } from './connector.ts'
-import { createDrive } from './drive.ts'
-import { createBlob } from './blob.ts'
-import { email } from './email.ts'
-import { createEntraTokens } from './entra-token.ts'
-import { objstore } from './objstore.ts'
+import { createDirectory } from './directory/index.ts'
+import { createDrive } from './drive/index.ts'
+import { email } from './email/index.ts'
 import { withLimits } from './limits.ts'
-import { sftp } from './sftp.ts'
-import { createTeamsite } from './teamsite.ts'
-import { webhook } from './webhook.ts'
+import { objstore } from './objstore/index.ts'
+import { sftp } from './sftp/index.ts'
+import { createEntraTokens } from './shared/entra-tokens.ts'
+import { createTeamsite } from './teamsite/index.ts'
+import { webhook } from './webhook/index.ts'
 
-// one memory of tokens, for every kind that signs in with Microsoft
-const entraTokens = createEntraTokens()
-
-/** Every kind of target there is code for. docs/adding-a-connector.md tells how another one comes in. */
-const kinds: Record<ConnectorType, Connector> = {
-  objstore,
-  blob: createBlob(entraTokens),
-  teamsite: createTeamsite(entraTokens),
-  drive: createDrive(),
-  sftp,
-  email,
-  webhook,
+/** Settings of the installation that connectors depend on. */
+interface ConnectorSettings {
+  /** The directories below which destinations of the kind `directory` may write. */
+  directoryRoots: readonly string[]
 }
 
-const connectors: Connector[] = connectorTypes.map((kind) => ({ ...kinds[kind], config: withLimits(kinds[kind].config) }))
+export interface Connectors {
+  all: readonly Connector[]
+  /** @returns `undefined` for a kind that this version of the relay does not have */
+  find: (kind: string) => Connector | undefined
+}
 
-/** In the order in which the API names them. */
-export const allConnectors = (): Connector[] => connectors
+/**
+ * Creates a connector of every kind, in the order in which the API lists them. docs/adding-a-connector.md describes how
+ * to add one. Without settings, the connectors can be described but may refuse every destination.
+ */
+export const createConnectors = ({ directoryRoots }: ConnectorSettings = { directoryRoots: [] }): Connectors => {
+  // One token cache for all kinds that sign in with Microsoft.
+  const entraTokens = createEntraTokens()
+  const connectors: Connector[] = [
+    objstore,
+    createBlob(entraTokens),
+    createTeamsite(entraTokens),
+    createDrive(),
+    sftp,
+    email,
+    webhook,
+    createDirectory(directoryRoots),
+  ]
+  const all = connectors.map((connector) => ({ ...connector, config: withLimits(connector.config) }))
+  return { all, find: (kind) => all.find((connector) => connector.kind === kind) }
+}
 
-/** Undefined for a kind that only a later version of the relay knows. */
-export const findConnector = (kind: ConnectorType): Connector | undefined => connectors.find((connector) => connector.kind === kind)
+/**
+ * The values of `connector_type`. Everything outside this folder treats a kind as a string; this registry decides which
+ * exist.
+ */
+export const connectorTypes: readonly string[] = createConnectors().all.map(({ kind }) => kind)
 
-interface TargetFault {
-  /** Like `config.bucket` */
+interface TargetIssue {
+  /** For example `config.bucket`. */
   path: string
   message: string
 }
 
-/** Config and credentials as the connector takes them, defaults filled in, or everything that does not fit. */
+/**
+ * Parses config and credentials with the connector's schemas.
+ * @returns the target with defaults filled in, or every issue found
+ */
 export const parseTarget = (
   connector: Connector,
   input: { config: unknown; credentials: unknown },
-): { target: Target<unknown, unknown> } | { faults: TargetFault[] } => {
-  const config = connector.config.safeParse(input.config)
-  const credentials = connector.credentials.safeParse(input.credentials)
+): { target: Target<unknown, unknown> } | { issues: TargetIssue[] } => {
+  const config = connector.config.safeParse(input.config, plainMessages)
+  const credentials = connector.credentials.safeParse(input.credentials, plainMessages)
   if (config.success && credentials.success) return { target: { config: config.data, credentials: credentials.data } }
-  return { faults: [...faultsOf('config', config.error), ...faultsOf('credentials', credentials.error)] }
+  return { issues: [...issuesOf('config', config.error), ...issuesOf('credentials', credentials.error)] }
 }
 
-const faultsOf = (field: string, error: ZodError | undefined): TargetFault[] =>
+const issuesOf = (field: string, error: ZodError | undefined): TargetIssue[] =>
   (error?.issues ?? []).map(({ path, message }) => ({ path: [field, ...path].join('.'), message }))

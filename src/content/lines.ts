@@ -1,20 +1,24 @@
 const lineFeed = 0x0a
 
-/** The lines of a stream, one character a byte, without their line feeds. Of a longer line only its first `maxCharacters` come. */
-export async function* readLines(source: AsyncIterable<Buffer>, maxCharacters: number): AsyncGenerator<string, void, undefined> {
-  let begun = ''
-  const add = (piece: Buffer) => {
-    begun += piece.toString('latin1', 0, maxCharacters - begun.length)
+/**
+ * Splits bytes into lines, with one character per byte and without line feeds. Longer lines are cut to `maxCharacters`.
+ * @param line beginning of the first line, from the bytes before
+ * @returns the lines that end in these bytes, and the beginning of the line after them
+ */
+export const splitLines = (line: string, bytes: Uint8Array, maxCharacters: number): { lines: string[]; rest: string } => {
+  const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const lines: string[] = []
+  let rest = line
+  let start = 0
+  const add = (end: number) => {
+    rest += chunk.toString('latin1', start, Math.min(end, start + maxCharacters - rest.length))
   }
-  for await (const piece of source) {
-    let start = 0
-    for (let end = piece.indexOf(lineFeed); end >= 0; end = piece.indexOf(lineFeed, start)) {
-      add(piece.subarray(start, end))
-      yield begun
-      begun = ''
-      start = end + 1
-    }
-    add(piece.subarray(start))
+  for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+    add(end)
+    lines.push(rest)
+    rest = ''
+    start = end + 1
   }
-  if (begun !== '') yield begun
+  add(chunk.length)
+  return { lines, rest }
 }

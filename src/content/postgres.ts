@@ -4,56 +4,73 @@ import type { Client } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import type { Database, Transaction } from '../db/database.ts'
 import { isId, newId } from '../ids.ts'
-import { chunkBytes, cutIntoChunks, parseCopiedColumn } from './chunks.ts'
-import { measure } from './measure.ts'
-import { clampRange, type ByteRange } from './range.ts'
-import { deleteUnownedContent, insertUnownedContent, ownContent } from './rows.ts'
-import type { Content, ContentStore, UnownedContent } from './store.ts'
+import {
+  clampRange,
+  deleteUnownedContent,
+  insertUnownedContent,
+  measure,
+  ownContent,
+  type ByteRange,
+  type Content,
+  type ContentStore,
+  type UnownedContent,
+} from './store.ts'
 
-// one insert: 1 MiB. More is hardly faster, and is what an upload holds in memory twice.
+/** Of the sizes measured (64 KiB to 4 MiB), COPY reads 256 KiB fastest. Never change this value: stored contents are split by it. */
+const chunkBytes = 256 * 1024
+// One insert writes 1 MiB. A larger insert is hardly faster, and an upload holds its size in memory twice.
 const insertChunks = 4
-// one delete: 256 MiB, far from the longest a statement may take
+// One delete removes 256 MiB, far below the statement timeout.
 const deleteChunks = 1_024
-// one COPY: 2 MiB, which is what a reader holds in memory
-const windowChunks = 8
-const heldMaxBytes = 64 * 1024 * 1024
+// One COPY reads at most 2 MiB, which a reader holds in memory. Many readers share 64 MiB, down to one chunk for each.
+const windowMaxChunks = 8
+const windowsMaxChunks = 256
+// Contents that wait in memory for the transaction of their document, in total.
+const bufferMaxBytes = 64 * 1024 * 1024
 
 /**
- * Keeps bytes in content_chunks. No connection is held while a client is waited for: each insert and each window of a read
- * borrows one for itself.
- * @param limits `heldMaxBytes`: small contents wait in memory for their document's transaction, together no more than this
+ * Stores contents in the table `content_chunks`. No connection is held while the store waits for a client: each insert, and each window
+ * of a read, borrows a connection for itself.
  */
-export const createPostgresStore = (db: Database, limits = { heldMaxBytes }): ContentStore => {
-  let heldBytes = 0
+export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): ContentStore => {
+  let bufferedBytes = 0
+  let readers = 0
 
-  // what cannot be removed now, the sweep will
+  // The orphan sweep removes what cannot be removed now.
   const discard = async (id: string) => {
     await deleteUnownedContent(db, id).catch(() => {})
   }
 
-  /** A small content costs no round trip of its own: it is written by the transaction that commits its document. */
-  const hold = (workspaceId: string, content: Omit<UnownedContent, 'own' | 'discard'>, data: Buffer): UnownedContent => {
-    let held: number = data.length
-    heldBytes += held
+  type Stored = Pick<UnownedContent, 'id' | 'sizeBytes' | 'sha256'>
+
+  /** Keeps a small content in memory until the transaction of its document writes it, which saves a round trip. */
+  const buffered = (workspaceId: string, content: Stored, data: Buffer): UnownedContent => {
+    let heldBytes = data.length
+    bufferedBytes += heldBytes
     const release = () => {
-      heldBytes -= held
-      held = 0
+      bufferedBytes -= heldBytes
+      heldBytes = 0
     }
-    const bindings = { contentId: content.id, contentSizeBytes: content.sizeBytes, contentSha256: content.sha256, contentData: data }
     return {
       ...content,
       own: async (trx) => {
-        await trx
-          .raw(`with always as (select 1), ${ownedWith('always')} select 1`, { ...bindings, workspaceId })
-          .options({ name: 'own-content' })
+        await trx('contents').insert({
+          id: content.id,
+          workspace_id: workspaceId,
+          store: 'postgres',
+          size_bytes: content.sizeBytes,
+          sha256: content.sha256,
+          owned_at: trx.fn.now(),
+        })
+        if (data.length > 0) await trx('content_chunks').insert({ content_id: content.id, seq: 0, data })
         release()
       },
       discard: async () => release(),
-      held: { ownedWith, bindings, release },
+      buffer: { data, release },
     }
   }
 
-  const spill = (content: Omit<UnownedContent, 'own' | 'discard'>): UnownedContent => ({
+  const written = (content: Stored): UnownedContent => ({
     ...content,
     own: (trx) => ownContent(trx, content),
     discard: () => discard(content.id),
@@ -74,23 +91,30 @@ export const createPostgresStore = (db: Database, limits = { heldMaxBytes }): Co
         waiting = []
       }
       try {
-        for await (const chunk of cutIntoChunks(measured.source)) {
+        for await (const chunk of splitIntoChunks(measured.source)) {
           waiting.push(chunk)
           if (waiting.length === insertChunks) await insert()
         }
         const content = { id, ...measured.result() }
-        if (content.sizeBytes <= chunkBytes && heldBytes + content.sizeBytes <= limits.heldMaxBytes) {
-          return hold(workspaceId, content, waiting[0] ?? Buffer.alloc(0))
+        if (content.sizeBytes <= chunkBytes && bufferedBytes + content.sizeBytes <= limits.bufferMaxBytes) {
+          return buffered(workspaceId, content, waiting[0] ?? Buffer.alloc(0))
         }
         if (waiting.length > 0) await insert()
-        return spill(content)
+        return written(content)
       } catch (thrown) {
         await discard(id)
         throw thrown
       }
     },
 
-    read: (content, range) => Readable.from(readChunks(db, content, range), { objectMode: false, highWaterMark: chunkBytes }),
+    read: (content, range) => {
+      readers += 1
+      const windowChunks = () => Math.max(1, Math.min(windowMaxChunks, Math.floor(windowsMaxChunks / readers)))
+      const stream = Readable.from(readChunks(db, content, windowChunks, range), { objectMode: false, highWaterMark: chunkBytes })
+      return stream.once('close', () => {
+        readers -= 1
+      })
+    },
 
     remove: async (contentIds) => {
       for (const id of contentIds) await db.transaction((trx) => removeContent(trx, id))
@@ -98,25 +122,18 @@ export const createPostgresStore = (db: Database, limits = { heldMaxBytes }): Co
   }
 }
 
-const ownedWith = (onlyIf: string): string => `
-    content as (
-      insert into contents (id, workspace_id, store, size_bytes, sha256, owned_at)
-      select :contentId, :workspaceId, 'postgres', :contentSizeBytes::bigint, :contentSha256::bytea, now()
-      from ${onlyIf}
-    ), content_chunk as (
-      insert into content_chunks (content_id, seq, data)
-      select :contentId, 0, :contentData::bytea
-      from ${onlyIf}
-      where :contentSizeBytes::bigint > 0
-    )`
-
-async function* readChunks(db: Database, content: Content, byteRange?: ByteRange): AsyncGenerator<Buffer, void, undefined> {
+async function* readChunks(
+  db: Database,
+  content: Content,
+  windowChunks: () => number,
+  byteRange?: ByteRange,
+): AsyncGenerator<Buffer, void, undefined> {
   const range = clampRange(content, byteRange)
   if (!range) return
   const lastSeq = Math.floor(range.end / chunkBytes)
   let seq = Math.floor(range.start / chunkBytes)
   while (seq <= lastSeq) {
-    const until = Math.min(seq + windowChunks - 1, lastSeq)
+    const until = Math.min(seq + windowChunks() - 1, lastSeq)
     const chunks = await copyWindow(db, content.id, seq, until)
     if (chunks.length !== until - seq + 1) throw new Error(`content ${content.id} lacks chunks between ${seq} and ${until}`)
     for (const chunk of chunks) {
@@ -127,10 +144,10 @@ async function* readChunks(db: Database, content: Content, byteRange?: ByteRange
   }
 }
 
-/** Reads a few chunks in one go, so that a slow reader, or one that leaves early, never keeps a connection. */
+/** Reads a few chunks at a time, so that a slow reader, or one that stops early, holds no connection. */
 const copyWindow = async (db: Database, contentId: string, from: number, until: number): Promise<Buffer[]> => {
-  // COPY takes no parameters
-  if (!isId(contentId)) throw new TypeError('a content id is a ULID')
+  // COPY accepts no parameters.
+  if (!isId(contentId)) throw new TypeError('a content id must be a ULID')
   const connection = (await db.client.acquireConnection()) as Client
   try {
     const copy = copyTo(
@@ -142,7 +159,7 @@ const copyWindow = async (db: Database, contentId: string, from: number, until: 
   }
 }
 
-/** All or nothing: the reference of a document that owns the content refuses its row's deletion, and so keeps the chunks too. */
+/** Removes a content completely or not at all: the reference of an owning document prevents the deletion of the row. */
 const removeContent = async (trx: Transaction, id: string): Promise<void> => {
   await trx('contents').select('id').where({ id }).forUpdate()
   for (;;) {
@@ -151,4 +168,40 @@ const removeContent = async (trx: Transaction, id: string): Promise<void> => {
     if (deleted < deleteChunks) break
   }
   await trx('contents').where({ id }).delete()
+}
+
+/** Splits a stream into chunks of `chunkBytes`; the last one may be shorter. Holds one chunk in memory. */
+async function* splitIntoChunks(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
+  let chunk = Buffer.allocUnsafe(chunkBytes)
+  let filled = 0
+  for await (const input of source) {
+    for (let taken = 0; taken < input.length;) {
+      const part = input.subarray(taken, taken + chunkBytes - filled)
+      chunk.set(part, filled)
+      taken += part.length
+      filled += part.length
+      if (filled === chunkBytes) {
+        yield chunk
+        chunk = Buffer.allocUnsafe(chunkBytes)
+        filled = 0
+      }
+    }
+  }
+  // A copy, because a document of a few bytes must not hold the memory of a whole chunk.
+  if (filled > 0) yield Buffer.from(chunk.subarray(0, filled))
+}
+
+const signatureBytes = 11
+const headerBytes = signatureBytes + 8
+
+/** Parses the output of COPY in binary format with one bytea column. Layout: PostgreSQL documentation of COPY, "Binary Format". */
+const parseCopiedColumn = (copied: Buffer): Buffer[] => {
+  const values: Buffer[] = []
+  let offset = headerBytes + copied.readInt32BE(signatureBytes + 4)
+  while (copied.readInt16BE(offset) === 1) {
+    const length = copied.readInt32BE(offset + 2)
+    values.push(copied.subarray(offset + 6, offset + 6 + length))
+    offset += 6 + length
+  }
+  return values
 }

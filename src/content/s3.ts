@@ -5,10 +5,16 @@ import type { Config } from '../config.ts'
 import type { Database } from '../db/database.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { measure } from './measure.ts'
-import { clampRange, type ByteRange } from './range.ts'
-import { deleteUnownedContent, insertUnownedContent, ownContent } from './rows.ts'
-import type { Content, ContentStore } from './store.ts'
+import {
+  clampRange,
+  deleteUnownedContent,
+  insertUnownedContent,
+  measure,
+  ownContent,
+  type ByteRange,
+  type Content,
+  type ContentStore,
+} from './store.ts'
 
 export type S3StoreConfig = Pick<
   Config,
@@ -22,16 +28,16 @@ export type S3StoreConfig = Pick<
   | 'CONTENT_S3_IDLE_TIMEOUT_MS'
 > & { CONTENT_S3_BUCKET: string }
 
-// S3 takes at most 10,000 parts: 78 GiB
+// S3 accepts at most 10,000 parts, hence contents of at most 78 GiB.
 const partBytes = 8 * 1024 * 1024
 const partsInFlight = 2
-// a kept-alive connection that the store has closed meanwhile; everything else is retried by who asked
+// The second attempt is for a kept-alive connection that the store has closed. Callers retry everything else.
 const maxAttempts = 2
 const deleteBatch = 1_000
 
 /**
- * Keeps bytes in a bucket, one object a content, and its row in `contents`. The row is written first and deleted together with the
- * object, so no object is ever without one. Parts of an upload that died with its process are for the bucket's lifecycle rule.
+ * Stores each content as one object in a bucket. The row in `contents` is written before the object and deleted together with it, so
+ * every object has a row. A lifecycle rule of the bucket should remove the parts of uploads that were aborted with their process.
  */
 export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore => {
   const client = openS3(config)
@@ -42,10 +48,10 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
     const Objects = contentIds.map((id) => ({ Key: keyOf(id) }))
     const { Errors } = await client.send(new DeleteObjectsCommand({ ...bucket, Delete: { Objects, Quiet: true } }))
     const failed = Errors?.[0]
-    if (failed) throw new Error(`the content store did not remove ${failed.Key}: ${failed.Code}`)
+    if (failed) throw new Error(`the content store failed to remove ${failed.Key}: ${failed.Code}`)
   }
 
-  // what cannot be removed now, the sweep will; a content that is owned after all (an answer to a commit got lost) stays
+  // The orphan sweep removes what cannot be removed now. A content that is owned stays: its commit succeeded, and the answer was lost.
   const discard = async (id: string) => {
     await db
       .transaction(async (trx) => {
@@ -74,18 +80,18 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
         await new Upload({ client, params, partSize: partBytes, queueSize: partsInFlight }).done()
       } catch (thrown) {
         await discard(id)
-        const fault = measured.fault()
-        if (fault) throw fault.thrown
-        throw new AppError('unavailable', 'the content store did not take the bytes', { cause: thrown })
+        const sourceError = measured.sourceError()
+        if (sourceError) throw sourceError.thrown
+        throw new AppError('unavailable', 'the content store failed to store the bytes', { cause: thrown })
       }
       const content = { id, ...measured.result() }
       return { ...content, own: (trx) => ownContent(trx, content), discard: () => discard(id) }
     },
 
     read: (content, range) => {
-      const left = new AbortController()
-      const stream = Readable.from(readObject(content, left.signal, range), { objectMode: false })
-      return stream.once('close', () => left.abort())
+      const closed = new AbortController()
+      const stream = Readable.from(readObject(content, closed.signal, range), { objectMode: false })
+      return stream.once('close', () => closed.abort())
     },
 
     remove: async (contentIds) => {
@@ -105,7 +111,7 @@ const openS3 = (config: S3StoreConfig): S3Client => {
     region: config.CONTENT_S3_REGION,
     forcePathStyle: config.CONTENT_S3_PATH_STYLE,
     maxAttempts,
-    // we keep a SHA-256 of our own, and many stores other than AWS know no CRC
+    // The relay keeps its own SHA-256, and many stores other than AWS do not support CRC checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {

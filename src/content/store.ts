@@ -1,41 +1,92 @@
+import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import type { Transaction } from '../db/database.ts'
+import type { Database, Transaction } from '../db/database.ts'
 
-/** Bytes that are owned by a document. */
+/** Bytes that a document owns. */
 export interface Content {
   id: string
   sizeBytes: number
+  /** The number of appends that have extended the content. Their bytes are in segments, see `segments.ts`. */
+  appends?: number
 }
 
-/** Bytes that have been taken in and hashed, and wait for the document that will own them. */
+/** Bytes that are stored and hashed, and wait for the commit of the document that will own them. */
 export interface UnownedContent extends Content {
   sha256: Buffer
-  /** Ties the bytes to the transaction that commits the document: without it they are swept away some day. */
+  /** Ties the bytes to the transaction that commits the document. The orphan sweep removes bytes without an owner. */
   own(trx: Transaction): Promise<void>
-  /** Gives the bytes up at once. Never throws: what it cannot remove, the sweep will. */
+  /** Discards the bytes. Never throws: the orphan sweep removes what cannot be removed now. */
   discard(): Promise<void>
-  /** Where all of it waits in memory: how the statement that inserts its document writes it along, in place of `own`. */
-  held?: HeldContent
-}
-
-export interface HeldContent {
-  /** Common table expressions, which write nothing unless `onlyIf`, another one of the statement, has a row. It binds `:workspaceId`. */
-  ownedWith(onlyIf: string): string
-  /** Of names that begin with `content`. */
-  bindings: Record<string, string | number | Buffer>
-  /** It has been committed: its memory is free. */
-  release(): void
+  /** Set if all bytes are still in memory. The statement that inserts the document may write them, in place of `own`. */
+  buffer?: { data: Buffer; release(): void }
 }
 
 export interface ContentStore {
   kind: 'postgres' | 's3'
   /**
-   * Takes in a stream of any length, a bounded part of it in memory at any time.
-   * @throws whatever the source throws; nothing is left behind then.
+   * Stores a stream of any length, with a bounded part of it in memory at any time.
+   * @throws errors of the source; nothing stays stored then
    */
   write(workspaceId: string, source: AsyncIterable<Uint8Array>): Promise<UnownedContent>
-  /** Streams bytes `start` to `end`, both inclusive, by default all. Destroying the stream frees everything behind it. */
+  /** Streams the bytes from `start` to `end`, both inclusive; by default all. Destroying the stream frees its resources. */
   read(content: Content, range?: { start?: number; end?: number }): Readable
-  /** Removes bytes for good; ids that are gone already do not matter. */
+  /** Removes bytes. Unknown ids are ignored. */
   remove(contentIds: string[]): Promise<void>
 }
+
+export interface ByteRange {
+  start?: number | undefined
+  end?: number | undefined
+}
+
+/** Clamps a byte range to a content; both ends are inclusive. @returns undefined if the range is empty */
+export const clampRange = (content: Content, { start = 0, end = Number.MAX_SAFE_INTEGER }: ByteRange = {}) => {
+  const last = Math.min(end, content.sizeBytes - 1)
+  return start <= last ? { start, end: last } : undefined
+}
+
+/** Counts and hashes the bytes of a source while they are read. */
+export const measure = (source: AsyncIterable<Uint8Array>) => {
+  const hash = createHash('sha256')
+  let sizeBytes = 0
+  let sourceError: { thrown: unknown } | undefined
+
+  async function* measured(): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for await (const chunk of source) {
+        hash.update(chunk)
+        sizeBytes += chunk.length
+        yield chunk
+      }
+    } catch (thrown) {
+      sourceError = { thrown }
+      throw thrown
+    }
+  }
+
+  return {
+    source: measured(),
+    /** Returns the result. Call it once, after the source has been read to its end. */
+    result: () => ({ sizeBytes, sha256: hash.digest() }),
+    /** Returns the error that the source has thrown, to tell it from an error of the store that reads the source. */
+    sourceError: () => sourceError,
+  }
+}
+
+/** Inserts the row of a content that is being written. If the process dies, the orphan sweep finds the bytes by this row. */
+export const insertUnownedContent = async (db: Database, content: { id: string; workspaceId: string; store: ContentStore['kind'] }) => {
+  await db('contents').insert({ id: content.id, workspace_id: content.workspaceId, store: content.store })
+}
+
+/** Ties a content to the transaction of its document. @throws an error if the orphan sweep has removed the content */
+export const ownContent = async (trx: Transaction, content: Omit<UnownedContent, 'own' | 'discard'>): Promise<void> => {
+  const owned = await trx('contents')
+    .where({ id: content.id })
+    .whereNull('owned_at')
+    .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now() })
+  if (owned !== 1) throw new Error(`content ${content.id} was removed before its document was committed`)
+}
+
+/** @returns false if the content does not exist or is owned */
+export const deleteUnownedContent = async (db: Database | Transaction, id: string): Promise<boolean> =>
+  (await db('contents').where({ id }).whereNull('owned_at').delete()) > 0

@@ -3,14 +3,14 @@ import type { ContentStore } from './store.ts'
 
 type Kind = ContentStore['kind']
 
-// bounds one query and one request to the bucket
+// Size of one query and of one request to the bucket.
 const sweepBatch = 100
 
 /**
- * Removes bytes that no document came to own: uploads that were cut off, and contents whose document was let go. Two sweeps at once
- * do no harm. A content that is owned in this very moment is safe: its document's reference refuses the deletion.
- * @param stores those this process can reach; contents of the others stay for one that can
- * @returns how many contents were removed
+ * Removes contents without an owner: aborted uploads, and contents that documents have disowned. Safe to run concurrently. A content
+ * that becomes owned at the same moment is safe, because the reference of its document prevents the deletion.
+ * @param stores the stores that this process can reach; contents in other stores stay
+ * @returns the number of removed contents
  */
 export const sweepOrphans = async (
   db: Database,

@@ -14,7 +14,7 @@ export interface ApiKey {
   createdAt: Date
 }
 
-/** A key as the command line lists it, across workspaces. */
+/** A key as the command line lists it, with its workspace. */
 export interface ListedKey extends ApiKey {
   userSlug: string
   workspaceSlug: string
@@ -42,7 +42,7 @@ const columns = [
 ]
 
 export const createApiKeys = (db: Database | Transaction) => ({
-  /** For authentication: revoked and expired ones included. */
+  /** Finds a key for authentication, even if it is revoked or expired. */
   find: async (id: string): Promise<StoredKey | undefined> => {
     const row = await db('api_keys')
       .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
@@ -65,7 +65,7 @@ export const createApiKeys = (db: Database | Transaction) => ({
     return { ...key, workspace: { id: workspaceId, userSlug, workspaceSlug } }
   },
 
-  /** The condition keeps it at one write a minute, from however many processes. */
+  /** Records the use of a key, at most once a minute over all processes. */
   recordUse: async (id: string): Promise<void> => {
     await db('api_keys')
       .where({ id })
@@ -90,18 +90,18 @@ export const createApiKeys = (db: Database | Transaction) => ({
         workspaceId,
         event: 'apikey.created',
         subjectId: id,
-        description: `The API key ${name} of level ${level} was created.`,
+        description: `API key ${name} with level ${level} was created.`,
         metadata: { name, level, belongs_to: memberId, expires_at: expiresAt },
         actor,
       })
       return row
     }),
 
-  /** The keys that have not been revoked, newest first. */
+  /** Lists keys that are not revoked, newest first. */
   list: (workspaceId: string, page: PageRequest): Promise<Page<ApiKey>> =>
     pageOf(db('api_keys').where({ workspace_id: workspaceId }).whereNull('revoked_at').orderBy('id', 'desc'), columns, page),
 
-  /** Every key of one workspace or of all. */
+  /** Lists every key of one workspace, or of all workspaces. */
   listEverywhere: async (workspaceId?: string): Promise<ListedKey[]> => {
     const query = db('api_keys')
       .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
@@ -111,7 +111,7 @@ export const createApiKeys = (db: Database | Transaction) => ({
     return query
   },
 
-  /** False where there is no such key, or it is revoked already. Without a workspace, any key. */
+  /** Revokes a key: any key, or one of a workspace. @returns false if it does not exist or is revoked already */
   revoke: (id: string, actor: AuditActor, workspaceId?: string): Promise<boolean> =>
     db.transaction(async (trx) => {
       const query = trx('api_keys').where({ id }).whereNull('revoked_at')
@@ -122,10 +122,12 @@ export const createApiKeys = (db: Database | Transaction) => ({
         workspaceId: revoked.workspaceId,
         event: 'apikey.revoked',
         subjectId: id,
-        description: `The API key ${revoked.name} of level ${revoked.level} was revoked.`,
+        description: `API key ${revoked.name} with level ${revoked.level} was revoked.`,
         metadata: { name: revoked.name, level: revoked.level },
         actor,
       })
       return true
     }),
 })
+
+export type ApiKeys = ReturnType<typeof createApiKeys>

@@ -2,7 +2,6 @@ import type { Knex } from 'knex'
 import { auditEventNames, eventsMatching, type AuditEvent, type AuditSubjectType, type EventFilter } from '../domain/audit-events.ts'
 import { idPrefixAt } from '../ids.ts'
 import type { AuditActor } from './audit.ts'
-import { readRows } from './cursor.ts'
 import type { Database } from './database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from './page.ts'
 
@@ -21,7 +20,7 @@ export interface AuditLog {
 export interface AuditFilter extends EventFilter {
   subjectId?: string | undefined
   userId?: string | undefined
-  /** Both inclusive. */
+  /** Both ends are inclusive. */
   dateFrom?: Date | undefined
   dateTo?: Date | undefined
 }
@@ -38,14 +37,14 @@ const columns = [
   'created_at as createdAt',
 ]
 
-/** Part of the log, newest first. */
-type Stretch = { before?: string | undefined; rows: number }
+/** A range of the log, newest first. */
+type Range = { before?: string | undefined; rows: number }
 
 const matching = (db: Knex, workspaceId: string, { subjectId, userId, dateFrom, dateTo }: AuditFilter, before?: string) => {
   const query = db('audit_logs').where({ workspace_id: workspaceId })
   if (subjectId !== undefined) query.where({ subject_id: subjectId })
   if (userId !== undefined) query.where({ user_id: userId })
-  // an entry is made in the millisecond that its id begins with
+  // The id of an entry begins with the millisecond of its creation.
   if (dateFrom) query.where('id', '>=', idPrefixAt(dateFrom))
   if (dateTo) query.where('id', '<', idPrefixAt(new Date(dateTo.getTime() + 1)))
   if (before !== undefined) query.where('id', '<', before)
@@ -53,11 +52,11 @@ const matching = (db: Knex, workspaceId: string, { subjectId, userId, dateFrom, 
 }
 
 /**
- * The entries that meet the conditions, as something to select from. An index holds the entries of one event in their order, and not
- * those of several: where there may be several, each is read by itself, and PostgreSQL merges them as they come. Of one subject there
- * are few entries, whatever the event.
+ * Returns a query for the entries that meet the conditions. An index holds the entries of one event in order, but not those of several
+ * events. For several events, each event is therefore read by itself, and PostgreSQL merges the rows. One subject has few entries,
+ * whatever the event.
  */
-const entries = (db: Knex, workspaceId: string, filter: AuditFilter, { before, rows }: Stretch): Knex.QueryBuilder => {
+const entries = (db: Knex, workspaceId: string, filter: AuditFilter, { before, rows }: Range): Knex.QueryBuilder => {
   const events = eventsMatching(filter)
   if (filter.subjectId !== undefined || events?.length === 0) {
     const query = matching(db, workspaceId, filter, before)
@@ -71,11 +70,11 @@ const entries = (db: Knex, workspaceId: string, filter: AuditFilter, { before, r
 }
 
 export const createAuditLogs = (db: Database) => ({
-  /** Newest first. */
+  /** Lists entries, newest first. */
   list: (workspaceId: string, { before, perPage, ...filter }: AuditFilter & CursorRequest): Promise<CursorPage<AuditLog>> =>
     pageBefore(entries(db, workspaceId, filter, { before, rows: perPage + 1 }), columns, { before, perPage }),
 
-  /** Newest first, as they are taken. */
+  /** Streams entries, newest first. */
   read: (
     workspaceId: string,
     { before, ...filter }: AuditFilter & { before?: string | undefined },
@@ -83,3 +82,26 @@ export const createAuditLogs = (db: Database) => ({
   ): AsyncGenerator<AuditLog> =>
     readRows(db, entries(db, workspaceId, filter, { before, rows }).select(columns).orderBy('id', 'desc').limit(rows)),
 })
+
+export type AuditLogs = ReturnType<typeof createAuditLogs>
+
+const fetchRows = 500
+
+/**
+ * Streams the rows of a query from one snapshot, through an SQL cursor. The statement timeout applies to each fetch, not to the whole
+ * stream. A connection is held until the stream ends or is abandoned.
+ */
+async function* readRows<Row>(db: Database, query: Knex.QueryBuilder): AsyncGenerator<Row> {
+  const trx = await db.transaction()
+  try {
+    await trx.raw('declare rows_to_read no scroll cursor for ?', [query])
+    for (;;) {
+      const { rows } = await trx.raw<{ rows: Row[] }>(`fetch ${fetchRows} from rows_to_read`)
+      yield* rows
+      if (rows.length < fetchRows) return
+    }
+  } finally {
+    // Closes the cursor. A lost connection has none to close.
+    await trx.rollback().catch(() => {})
+  }
+}

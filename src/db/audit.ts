@@ -2,25 +2,31 @@ import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
 import { newId, timeOfId } from '../ids.ts'
 import type { Transaction } from './database.ts'
 
-/** On whose behalf something changes. */
-export interface AuditActor {
-  type: 'user' | 'api_key' | 'system'
-  /** The member, where there is one behind it. */
-  userId: string | null
-}
+/** The originator of a change. */
+export type AuditActor =
+  | {
+      type: 'api_key'
+      keyId: string
+      /** Member that the API key belongs to, if any. */
+      userId: string | null
+    }
+  | { type: 'user' | 'system'; userId: string | null }
 
 interface AuditEntry {
   workspaceId: string
   event: AuditEvent
   subjectId: string
-  /** One sentence for people. */
+  /** A sentence for people. */
   description: string
-  /** As it is shown: names in snake_case. */
+  /** As the API shows it: names in snake_case. */
   metadata: Record<string, unknown>
   actor: AuditActor
 }
 
-/** Writes an entry of the audit log in the transaction that makes the change: there is neither without the other. */
+/**
+ * Writes an audit log entry in the transaction of the change, so that neither exists without the other. The id of an API key is part of
+ * the metadata.
+ */
 export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry): Promise<void> => {
   const id = newId()
   await trx('audit_logs').insert({
@@ -30,10 +36,10 @@ export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry):
     subject_type: auditEvents[entry.event],
     subject_id: entry.subjectId,
     description: entry.description,
-    metadata: JSON.stringify(entry.metadata),
+    metadata: JSON.stringify(actor.type === 'api_key' ? { ...entry.metadata, key_id: actor.keyId } : entry.metadata),
     user_id: actor.userId,
     actor_type: actor.type,
-    // the same moment, so that a range of dates is a range of ids
+    // The time of the id, so that a range of dates is a range of ids.
     created_at: timeOfId(id),
   })
 }

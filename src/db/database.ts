@@ -7,7 +7,7 @@ import type { Log } from '../log.ts'
 export type Database = Knex
 export type Transaction = Knex.Transaction
 
-// bigint as a number: sizes and counts stay far below 2^53
+// bigint is read as a number: sizes and counts stay far below 2^53.
 types.setTypeParser(types.builtins.INT8, Number)
 
 type DatabaseConfig = Pick<
@@ -19,7 +19,11 @@ type DatabaseConfig = Pick<
   | 'DATABASE_STATEMENT_TIMEOUT_MS'
 >
 
-/** The pool. Connects when first asked; a lost connection is replaced by a new one at the next query. @throws UserError without an address */
+/**
+ * Opens the connection pool. It connects at the first query, and replaces a lost connection at the next query.
+ * @param name shown in PostgreSQL's `application_name`
+ * @throws `UserError` if DATABASE_URL is not set
+ */
 export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): Database => {
   if (!config.DATABASE_URL) throw new UserError('DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR')
   return knex({
@@ -33,52 +37,93 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
     } as Knex.PgConnectionConfig,
     pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS, idleTimeoutMillis: config.DATABASE_IDLE_TIMEOUT_MS },
     acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
-    // an error is logged, and the values of its statement are not for the log
+    // Errors are logged, and the values of a statement must not reach the log.
     compileSqlOnError: false,
-    // knex would write to the console by itself
+    // By default knex writes to the console.
     log: {
-      warn: (message: unknown) => log?.warn({ reason: String(message) }, 'the database driver warns'),
-      error: (message: unknown) => log?.warn({ reason: String(message) }, 'the database driver failed'),
+      warn: (message: unknown) => log?.warn({ reason: String(message) }, 'database driver warning'),
+      error: (message: unknown) => log?.warn({ reason: String(message) }, 'database driver error'),
       deprecate: () => {},
       debug: () => {},
     },
   })
 }
 
+class Rollback extends Error {
+  readonly result: unknown
+
+  constructor(result: unknown) {
+    super('rolled back')
+    this.result = result
+  }
+}
+
+/**
+ * Runs work in a transaction. The work can call `rollback(result)` to undo the transaction and to return a result instead of an error.
+ */
+export const inTransaction = async <Result>(
+  db: Database,
+  work: (trx: Transaction, rollback: (result: Result) => never) => Promise<Result>,
+): Promise<Result> => {
+  try {
+    return await db.transaction((trx) =>
+      work(trx, (result) => {
+        throw new Rollback(result)
+      }),
+    )
+  } catch (thrown) {
+    if (thrown instanceof Rollback) return thrown.result as Result
+    throw thrown
+  }
+}
+
 const uniqueViolation = '23505'
 
-/** True where a unique constraint (of this name, if one is given) refused the row. */
+/** Returns true if a unique constraint rejected the row: any constraint, or the named one. */
 export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
   thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
 
+const foreignKeyViolation = '23503'
+const ownerConstraint = /_(workspace|repository|destination|member|api_key)_id_fkey$/
+
+/**
+ * Returns true if the owner of a new row does not exist any more. Repositories and destinations that are deleted keep their rows, so the
+ * whole workspace was deleted.
+ */
+export const isWorkspaceGone = (thrown: unknown): boolean =>
+  thrown instanceof DatabaseError && thrown.code === foreignKeyViolation && ownerConstraint.test(thrown.constraint ?? '')
+
 const undefinedTable = '42P01'
 
-/** True where a table of ours is not there: nobody has migrated this database. */
+/** Returns true if a table is missing: the database has not been migrated. */
 export const isSchemaMissing = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === undefinedTable
 
-// what lock_timeout answers
+// The error that lock_timeout raises.
 const lockNotAvailable = '55P03'
 
-/** True where somebody else held a lock for longer than the statement was to wait. */
+/** Returns true if another transaction held a lock for longer than `lock_timeout`. */
 export const isLockTimeout = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === lockNotAvailable
 
-// deadlock, serialization failure
+// Deadlock and serialization failure.
 const lostRaceCodes = new Set(['40P01', '40001'])
 
-/** True where PostgreSQL undid a transaction for the sake of another one: the same again may well succeed. */
+/** Returns true if PostgreSQL aborted a transaction in favour of another one. The same transaction may succeed if repeated. */
 export const isLostRace = (thrown: unknown): boolean => thrown instanceof DatabaseError && lostRaceCodes.has(thrown.code ?? '')
 
-// class 08: connection; 53: out of resources; 57P: shut down
+// Class 08: connection; 53: insufficient resources; 57P: shutdown.
 const outage = /^(08|53|57P)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])
 
-// pg gives these no code, and knex puts the statement in front
+// pg reports these errors without a code, and knex prepends the statement.
 const lostConnection = /(^| - )(Connection terminated|timeout expired|Client has encountered a connection error)/
 
-/** True where the database is away, so that the caller may try again later: not where the statement was wrong. */
+/** Returns true if the database is unavailable and the caller may try again later; false if the statement was wrong. */
 export const isOutage = (thrown: unknown): boolean => {
   if (!(thrown instanceof Error)) return false
   if (thrown instanceof AggregateError) return thrown.errors.some(isOutage)
   if ('code' in thrown && typeof thrown.code === 'string' && (outage.test(thrown.code) || outageCodes.has(thrown.code))) return true
   return thrown.name === 'KnexTimeoutError' || lostConnection.test(thrown.message)
 }
+
+/** Replaces NUL and lone surrogates, which PostgreSQL cannot store, by U+FFFD. */
+export const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed()

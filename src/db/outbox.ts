@@ -1,79 +1,85 @@
-import {
-  batchWorkflowId,
-  bulkRetryWorkflowId,
-  deliveryWorkflowId,
-  documentWorkflowId,
-  type BatchSubject,
-  type DeliveryInput,
-  type DocumentInput,
-} from '../../workflows/messages.ts'
+import type { DocumentKey } from '../../workflows/ids.ts'
+import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput } from '../../workflows/messages.ts'
 import type { Database, Transaction } from './database.ts'
 
-/** A document's workflow is to be started. Whether search attributes are registered is known only then. */
-export type DocumentMessage = { kind: 'document' } & Omit<DocumentInput, 'searchAttributes'>
+/** Starts the workflow of a document. */
+export interface StartDocument {
+  kind: 'startDocument'
+  input: DocumentInput
+}
 
-/** A delivery that was held goes on its way, by a workflow of its own: its document's may never have been started. */
-export type DeliveryMessage = { kind: 'delivery' } & Omit<DeliveryInput, 'searchAttributes'>
+/** Starts a delivery by itself. The workflow of its document may have ended, or may never have been started. */
+export interface StartDelivery {
+  kind: 'startDelivery'
+  input: DeliveryInput
+}
 
-/** A delivery was cancelled: a workflow that attempts or waits is to stop. */
-export interface StopMessage {
-  kind: 'stop'
-  documentId: string
+/** Retries a delivery: signals its workflow if it is open, starts a new one if it is closed. */
+export interface RetryDelivery {
+  kind: 'retryDelivery'
+  requestId: string
+  input: DeliveryInput
+}
+
+/** Cancels the workflow of a cancelled delivery, if it is open. */
+export interface CancelDelivery {
+  kind: 'cancelDelivery'
+  document: DocumentKey
   destinationId: string
 }
 
-/** Deliveries without number are to be released or cancelled, by a workflow that goes through them in batches. */
-export interface BatchMessage {
-  kind: 'batches'
+/** Starts a workflow that releases or cancels any number of deliveries in batches. */
+export interface ProcessBatches {
+  kind: 'processBatches'
   subject: BatchSubject
-  /** One that comes while the workflow is at work makes it look once more, so none may stand for another. */
+  /** Makes each message distinct: a message that arrives while the workflow runs makes the workflow look again before it ends. */
   requestId: string
 }
 
-/** A delivery is to be made again: by its workflow where that is open, by a new one where it has closed. */
-export type RetryMessage = { kind: 'retry'; requestId: string } & Omit<DeliveryInput, 'searchAttributes'>
-
-/** The workflow of a bulk retry is to be started. */
-export interface BulkRetryMessage {
-  kind: 'bulk-retry'
-  bulkRetryId: string
-  /** `{userSlug}/{workspaceSlug}` */
-  workspace: string
+export interface StartBulkRetry {
+  kind: 'startBulkRetry'
+  input: BulkRetryInput
 }
 
-/** What Temporal is to be told, committed with the change that makes it so. Sending it twice must do no harm. */
-export type OutboxMessage = DocumentMessage | DeliveryMessage | RetryMessage | StopMessage | BatchMessage | BulkRetryMessage
+/** A message to Temporal, committed together with the change that requires it. Sending a message twice has no further effect. */
+export type OutboxMessage = StartDocument | StartDelivery | RetryDelivery | CancelDelivery | ProcessBatches | StartBulkRetry
 
-/** What a message is stored and removed by. */
-export const keyOf = (message: OutboxMessage): string => {
+const deliverPrefix = (documentId: string) => `deliver/${documentId}`
+
+/** Returns the primary key of a message. */
+export const outboxKey = (message: OutboxMessage): string => {
   switch (message.kind) {
-    case 'document':
-      return documentWorkflowId(message.documentId, message.revision)
-    case 'delivery':
-      return deliveryWorkflowId(message.documentId, message.destination.id)
-    case 'retry':
-      return `${deliveryWorkflowId(message.documentId, message.destination.id)}#${message.requestId}`
-    case 'bulk-retry':
-      return bulkRetryWorkflowId(message.bulkRetryId)
-    case 'stop':
-      return `stop/${deliveryWorkflowId(message.documentId, message.destinationId)}`
-    default:
-      return `${batchWorkflowId(message.subject)}/${message.requestId}`
+    case 'startDocument':
+      return `${deliverPrefix(message.input.documentId)}@${message.input.revision ?? 1}`
+    case 'startDelivery':
+      return `${deliverPrefix(message.input.documentId)}/${message.input.destination.id}`
+    case 'retryDelivery':
+      return `${deliverPrefix(message.input.documentId)}/${message.input.destination.id}#${message.requestId}`
+    case 'cancelDelivery':
+      return `cancel/${message.document.documentId}/${message.destinationId}`
+    case 'processBatches':
+      return `${message.subject.action}-batches/${message.subject.id}#${message.requestId}`
   }
+  return `bulk-retry/${message.input.bulkRetryId}`
 }
 
-/** Adds messages in the transaction of what they tell about. */
+/** Adds messages in the transaction of the change that they announce. A message with the same key that still waits is kept. */
 export const addMessages = async (trx: Transaction, messages: OutboxMessage[]): Promise<void> => {
   if (messages.length === 0) return
   await trx('outbox')
-    .insert(messages.map((message) => ({ key: keyOf(message), message: JSON.stringify(message) })))
-    // the one that waits says the same
+    .insert(messages.map((message) => ({ key: outboxKey(message), message: JSON.stringify(message) })))
     .onConflict('key')
     .ignore()
 }
 
+/** Returns true if a message waits that will start or retry deliveries of the document. A prefix search on the primary key. */
+export const hasDeliveryMessage = async (trx: Transaction, documentId: string): Promise<boolean> =>
+  (await trx('outbox')
+    .where('key', 'like', `${deliverPrefix(documentId)}%`)
+    .first('key')) !== undefined
+
 export const createOutbox = (db: Database) => ({
-  /** Messages that have been due for at least this long, the longest first: younger ones are still being sent by the process that wrote them. */
+  /** Returns messages that have been due for at least `ageMs`, oldest first. The process that wrote a younger message still sends it. */
   findDue: async (ageMs: number, limit: number): Promise<OutboxMessage[]> => {
     const rows = await db('outbox')
       .select<{ message: OutboxMessage }[]>('message')
@@ -83,14 +89,14 @@ export const createOutbox = (db: Database) => ({
     return rows.map((row) => row.message)
   },
 
-  /** How many messages have not been sent yet, though they are due. */
+  /** Counts the messages that are due and have not been sent. */
   count: async (): Promise<number> =>
     Number((await db('outbox').where('due_at', '<=', db.fn.now()).count({ total: '*' }))[0]?.['total'] ?? 0),
 
-  /** These have been sent. */
+  /** Removes messages that have been sent. */
   remove: async (messages: OutboxMessage[]): Promise<void> => {
     if (messages.length === 0) return
-    await db('outbox').whereIn('key', messages.map(keyOf)).delete()
+    await db('outbox').whereIn('key', messages.map(outboxKey)).delete()
   },
 })
 

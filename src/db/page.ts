@@ -11,8 +11,9 @@ export interface Page<Item> {
 }
 
 /**
- * One page of a query that has its conditions and its order but no columns yet, and how many rows meet the same conditions. What comes
- * before the page is passed over in the index alone: of a million documents the last page costs 0.3 s instead of 1.2 s.
+ * Returns one page of a query, and the number of rows that meet its conditions. Rows before the page are skipped in the index alone: the
+ * last page of a million documents costs 0.3 s instead of 1.2 s.
+ * @param query with conditions and order, without columns
  */
 export const pageOf = async <Item>(
   query: Knex.QueryBuilder,
@@ -42,18 +43,18 @@ export interface CursorRequest {
 
 export interface CursorPage<Item> {
   items: Item[]
-  /** The last id of this page, where older rows remain. */
+  /** Last id of this page, or null if no older rows remain. */
   nextCursor: string | null
 }
 
-/** The rows before an id, newest first, of a query that has its conditions but neither order nor columns yet. */
+/** Returns the rows before an id, newest first. @param query with conditions, without order and columns */
 export const pageBefore = async <Item extends { id: string }>(
   query: Knex.QueryBuilder,
   columns: readonly unknown[],
   { before, perPage }: CursorRequest,
 ): Promise<CursorPage<Item>> => {
   if (before !== undefined) query.where('id', '<', before)
-  // one more than asked for tells whether any remain
+  // One row more than requested tells if older rows remain.
   const rows = (await query
     .select(columns as Knex.ColumnDescriptor<object, unknown>[])
     .orderBy('id', 'desc')

@@ -1,7 +1,7 @@
 import { idPrefixAt } from '../ids.ts'
 import type { Database } from './database.ts'
 
-// Retention is counted in days for captured requests, in months for the rest: a partition is as long as what drops it is coarse.
+// Captured requests are kept for days, the other records for months. Partitions are as long, so that retention can drop them whole.
 const partitionedTables = [
   { table: 'captured_requests', step: 'day', ahead: 14 },
   { table: 'captured_bodies', step: 'day', ahead: 14 },
@@ -22,7 +22,7 @@ const partitionName = (table: string, step: 'day' | 'month', from: Date) =>
 
 interface Partition {
   name: string
-  /** Where its ids end: the first ten characters of a ULID, exclusive. */
+  /** Exclusive upper bound of its ids: the first ten characters of a ULID. */
   to: string
 }
 
@@ -41,9 +41,9 @@ export const listPartitions = async (db: Database, table: string): Promise<Parti
 }
 
 /**
- * Makes the partitions of now and of the time ahead, each bounded by the ULIDs of its first and last moment. Run it at least
- * weekly: a row with no partition to go to is refused. A new table is attached, not created in place, because attaching lets
- * readers and writers of the other partitions go on.
+ * Creates the partitions of the present and of the time ahead, bounded by the ULIDs of their first and last moment. It must run at least
+ * weekly, because PostgreSQL refuses a row without a partition. A new table is created and then attached: attaching does not block
+ * readers and writers of the other partitions.
  */
 export const ensurePartitions = async (db: Database, now: Date): Promise<void> => {
   for (const { table, step, ahead } of partitionedTables) {
@@ -53,7 +53,7 @@ export const ensurePartitions = async (db: Database, now: Date): Promise<void> =
       const name = partitionName(table, step, from)
       if (existing.has(name)) continue
       await db.transaction(async (trx) => {
-        // two processes may start at once: the second one finds the table there
+        // Two processes may start at once. The second one finds the table.
         await trx.raw('select pg_advisory_xact_lock(hashtext(?))', [name])
         const { rows: found } = await trx.raw<{ rows: unknown[] }>('select 1 where to_regclass(?) is not null', [name])
         if (found.length > 0) return

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
+import { auditDaysOf, workspaceSettings, type Tier, type WorkspaceSettings } from '../domain/settings.ts'
 import { idPrefixAt } from '../ids.ts'
 import { isLockTimeout, type Database } from './database.ts'
 import { listPartitions } from './partitions.ts'
@@ -8,31 +8,34 @@ export type RetentionConfig = Pick<Config, 'RETENTION_BATCH_SIZE' | 'RETENTION_L
 
 interface Rule {
   table: 'captured_bodies' | 'captured_requests' | 'audit_logs' | 'delivery_attempts'
-  /** The column of ULIDs that the table is partitioned by: an id tells its row's age. */
+  /** The column of ULIDs that the table is partitioned by. An id contains the time of its row. */
   id: 'id' | 'request_id'
-  /** Null: indefinitely. */
-  days(settings: WorkspaceSettings, config: RetentionConfig): number | null
+  /** Retention in days; null keeps rows indefinitely. */
+  days(workspace: Pick<WorkspaceRetention, 'settings' | 'tier'>, config: RetentionConfig): number | null
 }
 
-// bodies first: a request without its body is a state that every reader knows
+// Bodies come first: every reader can handle a request without its body.
 const rules: Rule[] = [
-  { table: 'captured_bodies', id: 'request_id', days: (settings) => settings.capturedBodiesDays },
-  { table: 'captured_requests', id: 'id', days: (settings) => settings.capturedRequestsDays },
-  { table: 'audit_logs', id: 'id', days: (settings) => settings.auditDays },
+  { table: 'captured_bodies', id: 'request_id', days: ({ settings }) => settings.capturedBodiesDays },
+  { table: 'captured_requests', id: 'id', days: ({ settings }) => settings.capturedRequestsDays },
+  { table: 'audit_logs', id: 'id', days: ({ settings, tier }) => auditDaysOf(settings, tier) },
   { table: 'delivery_attempts', id: 'id', days: (_, config) => config.RETENTION_ATTEMPTS_DAYS },
 ]
 
-/** What a run has ended. */
+/** Result of a run. */
 export interface Removed {
   rows: Record<Rule['table'], number>
-  /** Whole partitions, by name: no workspace needed anything in them. */
+  /** Names of dropped partitions, which held nothing that any workspace keeps. */
   partitions: string[]
-  /** Documents whose bytes were let go. */
+  /** Documents whose content was removed. */
   contents: number
+  /** Expired idempotency keys. */
+  idempotencyKeys: number
 }
 
-interface Kept {
+interface WorkspaceRetention {
   id: string
+  tier: Tier
   settings: WorkspaceSettings
 }
 
@@ -40,12 +43,18 @@ const dayMs = 86_400_000
 const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * dayMs)
 
 export const createRetention = (db: Database, config: RetentionConfig) => {
-  const listWorkspaces = async (): Promise<Kept[]> => {
-    const rows = await db('workspaces').select<{ id: string; settings: object }[]>('id', 'settings').orderBy('id')
-    return rows.map(({ id, settings }) => ({ id, settings: workspaceSettings(settings) }))
+  const listWorkspaces = async (): Promise<WorkspaceRetention[]> => {
+    const rows = await db('workspaces')
+      .select<{ id: string; isCompliance: boolean; settings: object }[]>('id', 'compliance_tier as isCompliance', 'settings')
+      .orderBy('id')
+    return rows.map(({ id, isCompliance, settings }) => ({
+      id,
+      tier: isCompliance ? 'compliance' : 'standard',
+      settings: workspaceSettings(settings),
+    }))
   }
 
-  /** One batch after another: no lock is held for longer than one of them takes. */
+  /** Removes rows batch by batch, so that locks are short. */
   const inBatches = async (signal: AbortSignal, removeBatch: () => Promise<number>): Promise<number> => {
     for (let total = 0; ;) {
       signal.throwIfAborted()
@@ -55,7 +64,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
     }
   }
 
-  /** @returns false where somebody is using the table for longer than we make others wait behind us: the next run will find it */
+  /** Drops a partition. @returns false if the table stays in use for longer than the lock timeout; the next run tries again */
   const drop = async (partition: string): Promise<boolean> => {
     try {
       await db.transaction(async (trx) => {
@@ -69,9 +78,10 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
     }
   }
 
-  const dropPartitions = async ({ table, days }: Rule, workspaces: Kept[], now: Date): Promise<string[]> => {
-    // rows of workspaces that are gone end with the defaults
-    const all = [workspaceSettings({}), ...workspaces.map(({ settings }) => settings)].map((settings) => days(settings, config))
+  const dropPartitions = async ({ table, days }: Rule, workspaces: WorkspaceRetention[], now: Date): Promise<string[]> => {
+    // Rows of deleted workspaces are kept as long as the defaults say.
+    const deleted = { tier: 'standard', settings: workspaceSettings({}) } as const
+    const all = [deleted, ...workspaces].map((workspace) => days(workspace, config))
     if (all.includes(null)) return []
     const oldest = idPrefixAt(daysBefore(now, Math.max(...all.map(Number))))
     const dropped: string[] = []
@@ -85,24 +95,27 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
     inBatches(signal, async () => {
       const { rowCount } = await db.raw<{ rowCount: number }>(
         `
-        delete from ??
-        where ?? in (
-          select ??
-          from ??
-          where workspace_id = ?
-            and ?? < ?
-          order by ??
-          limit ?
+        delete from :table:
+        where :id: in (
+          select :id:
+          from :table:
+          where workspace_id = :workspaceId
+            and :id: < :before
+          order by :id:
+          limit :limit
         )
-          and ?? < ?
+          and :id: < :before
         `,
-        [table, id, id, table, workspaceId, id, idPrefixAt(before), id, config.RETENTION_BATCH_SIZE, id, idPrefixAt(before)],
+        { table, id, workspaceId, before: idPrefixAt(before), limit: config.RETENTION_BATCH_SIZE },
       )
       return rowCount
     })
 
-  /** Delivered documents only; the bytes go with the next removal of orphans, so that whoever reads them may finish. */
-  const letContentGo = (workspaceId: string, before: Date, signal: AbortSignal) =>
+  /**
+   * Disowns the content of documents that have reached a destination, and have no delivery left to make. The orphan sweep
+   * removes the bytes later, so that readers may finish.
+   */
+  const disownContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
     inBatches(signal, async () => {
       const { rowCount } = await db.raw<{ rowCount: number }>(
         `
@@ -116,7 +129,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
           order by received_at
           limit :limit
           for no key update skip locked
-        ), let_go as (
+        ), disowned as (
           update documents
           set content_id = null
           from expired
@@ -132,24 +145,35 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
       return rowCount
     })
 
+  const removeIdempotencyKeys = (signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const expired = db('idempotency_keys')
+        .select('api_key_id', 'key')
+        .where('expires_at', '<=', db.fn.now())
+        .orderBy('expires_at')
+        .limit(config.RETENTION_BATCH_SIZE)
+      return db('idempotency_keys').whereIn(['api_key_id', 'key'], expired).where('expires_at', '<=', db.fn.now()).delete()
+    })
+
   return {
-    /** Ends what is older than its workspace keeps it. Two runs at once do no harm; one that is cut off goes on with the next. */
+    /** Removes everything that is past its retention. Safe to run concurrently; the next run continues an interrupted one. */
     removeExpired: async (now: Date, signal: AbortSignal): Promise<Removed> => {
       const workspaces = await listWorkspaces()
       const removed: Removed = {
         rows: { captured_bodies: 0, captured_requests: 0, audit_logs: 0, delivery_attempts: 0 },
         partitions: [],
         contents: 0,
+        idempotencyKeys: await removeIdempotencyKeys(signal),
       }
       for (const rule of rules) {
         removed.partitions.push(...(await dropPartitions(rule, workspaces, now)))
-        for (const { id, settings } of workspaces) {
-          const days = rule.days(settings, config)
-          if (days !== null) removed.rows[rule.table] += await removeRows(rule.table, rule.id, id, daysBefore(now, days), signal)
+        for (const workspace of workspaces) {
+          const days = rule.days(workspace, config)
+          if (days !== null) removed.rows[rule.table] += await removeRows(rule.table, rule.id, workspace.id, daysBefore(now, days), signal)
         }
       }
       for (const { id, settings } of workspaces) {
-        if (settings.contentDays !== null) removed.contents += await letContentGo(id, daysBefore(now, settings.contentDays), signal)
+        if (settings.contentDays !== null) removed.contents += await disownContent(id, daysBefore(now, settings.contentDays), signal)
       }
       return removed
     },

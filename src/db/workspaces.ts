@@ -1,4 +1,7 @@
+import type { SettingsDifference, Tier } from '../domain/settings.ts'
+import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
+import { record, type AuditActor } from './audit.ts'
 import { isDuplicate, type Database, type Transaction } from './database.ts'
 
 export interface Workspace {
@@ -8,30 +11,56 @@ export interface Workspace {
 }
 
 export interface StoredSettings {
-  complianceTier: boolean
-  /** Only what differs from the defaults: see src/domain/settings.ts. */
+  tier: Tier
+  /** Only values that differ from the defaults: see src/domain/settings.ts. */
   settings: object
 }
 
 interface SettingsChange {
   settings: object
-  /** Null removes them, undefined lets them be. */
+  difference: SettingsDifference
+  /** Null removes the credentials, undefined keeps them. */
   rfcCredentialsSealed?: Buffer | null | undefined
 }
 
 const columns = ['id', 'user_slug as userSlug', 'workspace_slug as workspaceSlug']
-const settingsColumns = ['compliance_tier as complianceTier', 'settings']
+
+const workspaceGone = (): never => {
+  throw new AppError('not_found', 'The workspace does not exist any more.')
+}
+
+const selectSettings = (db: Database | Transaction, id: string) =>
+  db('workspaces')
+    .select<StoredSettings[]>([db.raw(`case when compliance_tier then 'compliance' else 'standard' end as tier`), 'settings'])
+    .where({ id })
+    .first()
+
+const recordChange = (trx: Transaction, workspaceId: string, { before, after }: SettingsDifference, actor: AuditActor) =>
+  record(trx, {
+    workspaceId,
+    event: 'settings.updated',
+    subjectId: workspaceId,
+    description: `The settings were changed: ${Object.keys(after).join(', ')}.`,
+    metadata: { before, after },
+    actor,
+  })
 
 /**
- * Changes to what is wired to what take turns within a workspace: a connection cannot come to name a destination that is being
- * deleted, and two deletions cannot wait for each other's documents.
+ * Locks the routing of a workspace: changes of repositories, destinations and connections take turns. A connection can therefore not link
+ * a destination that is being deleted, and two deletions cannot wait for each other's documents.
+ * @returns the name of the workspace, `{userSlug}/{workspaceSlug}`
+ * @throws `AppError` if the workspace was deleted meanwhile
  */
-export const lockWiring = async (trx: Transaction, workspaceId: string): Promise<void> => {
-  await trx.raw('select 1 from workspaces where id = ? for no key update', [workspaceId])
+export const lockRouting = async (trx: Transaction, workspaceId: string): Promise<string> => {
+  const { rows } = await trx.raw<{ rows: { name: string }[] }>(
+    `select user_slug || '/' || workspace_slug as name from workspaces where id = ? for no key update`,
+    [workspaceId],
+  )
+  return (rows[0] ?? workspaceGone()).name
 }
 
 export const createWorkspaces = (db: Database | Transaction) => ({
-  /** Undefined where the pair of slugs is taken. */
+  /** Inserts a workspace. @returns undefined if the pair of slugs is taken */
   insert: async (userSlug: string, workspaceSlug: string): Promise<Workspace | undefined> => {
     const id = newId()
     try {
@@ -48,9 +77,9 @@ export const createWorkspaces = (db: Database | Transaction) => ({
 
   list: (): Promise<Workspace[]> => db('workspaces').select(columns).orderBy(['user_slug', 'workspace_slug']),
 
-  findSettings: (id: string): Promise<StoredSettings> => db('workspaces').select(settingsColumns).where({ id }).first(),
+  findSettings: async (id: string): Promise<StoredSettings> => (await selectSettings(db, id)) ?? workspaceGone(),
 
-  /** Credentials of the bridge, sealed; undefined where there are none. */
+  /** Returns the sealed credentials of the bridge, or undefined if there are none. */
   findRfcCredentials: async (id: string): Promise<Buffer | undefined> => {
     const row = await db('workspaces')
       .select<{ sealed: Buffer | null } | undefined>('rfc_credentials_sealed as sealed')
@@ -59,11 +88,12 @@ export const createWorkspaces = (db: Database | Transaction) => ({
     return row?.sealed ?? undefined
   },
 
-  /** Reads, asks `change` for what shall stand there, and writes it, with the row locked in between. */
-  updateSettings: (id: string, change: (current: StoredSettings) => SettingsChange): Promise<StoredSettings> =>
+  /** Reads the settings, applies `change`, and writes and records the difference, if any; the row stays locked in between. */
+  updateSettings: (id: string, change: (current: StoredSettings) => SettingsChange, actor: AuditActor): Promise<StoredSettings> =>
     db.transaction(async (trx) => {
-      const current: StoredSettings = await trx('workspaces').select(settingsColumns).where({ id }).forNoKeyUpdate().first()
-      const { settings, rfcCredentialsSealed } = change(current)
+      const current = (await selectSettings(trx, id).forNoKeyUpdate()) ?? workspaceGone()
+      const { settings, difference, rfcCredentialsSealed } = change(current)
+      if (Object.keys(difference.after).length === 0) return current
       await trx('workspaces')
         .where({ id })
         .update({
@@ -71,17 +101,22 @@ export const createWorkspaces = (db: Database | Transaction) => ({
           updated_at: trx.fn.now(),
           ...(rfcCredentialsSealed !== undefined && { rfc_credentials_sealed: rfcCredentialsSealed }),
         })
+      await recordChange(trx, id, difference, actor)
       return { ...current, settings }
     }),
 
-  /** @param check throws where the workspace cannot have that tier, with the row locked in between */
-  setComplianceTier: (id: string, complianceTier: boolean, check: (current: StoredSettings) => void): Promise<void> =>
+  /** Sets the tier, and records the change if it is one. */
+  setTier: (id: string, tier: Tier, actor: AuditActor): Promise<void> =>
     db.transaction(async (trx) => {
-      check(await trx('workspaces').select(settingsColumns).where({ id }).forNoKeyUpdate().first())
-      await trx('workspaces').where({ id }).update({ compliance_tier: complianceTier, updated_at: trx.fn.now() })
+      const current = (await selectSettings(trx, id).forNoKeyUpdate()) ?? workspaceGone()
+      if (current.tier === tier) return
+      await trx('workspaces')
+        .where({ id })
+        .update({ compliance_tier: tier === 'compliance', updated_at: trx.fn.now() })
+      await recordChange(trx, id, { before: { tier: current.tier }, after: { tier } }, actor)
     }),
 
-  /** The member of that address, made if there is none yet. @returns its id */
+  /** Returns the id of the member with this address. Inserts the member if there is none. */
   ensureMember: async (workspaceId: string, email: string): Promise<string> => {
     await db('members')
       .insert({ id: newId(), workspace_id: workspaceId, email, name: email })
@@ -94,3 +129,5 @@ export const createWorkspaces = (db: Database | Transaction) => ({
   hasMember: async (workspaceId: string, id: string): Promise<boolean> =>
     (await db('members').select('id').where({ workspace_id: workspaceId, id }).first()) !== undefined,
 })
+
+export type Workspaces = ReturnType<typeof createWorkspaces>

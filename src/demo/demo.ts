@@ -2,13 +2,13 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createKey } from '../commands/key.ts'
+import { createKey } from '../commands/api-key.ts'
+import { withDatabase } from '../commands/with-database.ts'
 import { createWorkspace } from '../commands/workspace.ts'
 import type { Running } from '../compose.ts'
-import { openDatabase } from '../db/database.ts'
-import { startServer, type Server, type StartOptions } from '../server.ts'
+import { startDevServer, type DevServer, type DevServerOptions } from '../dev-server.ts'
 import { createClient, unwrap, type RelayClient } from '../../clients/typescript/src/index.ts'
-import { documentWorkflowId } from '../../workflows/messages.ts'
+import { documentWorkflowId } from '../../workflows/ids.ts'
 import { invoicePdf } from './invoice.ts'
 import { startSftpSink } from './sftp-sink.ts'
 import { startWebhookSink } from './webhook-sink.ts'
@@ -16,15 +16,18 @@ import { startWebhookSink } from './webhook-sink.ts'
 const deliveryTimeoutMs = 60_000
 const requestTimeoutMs = 30_000
 
-/** The main job, told step by step: a document goes all the way from a source system to two targets. */
-export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOptions): Promise<Running & { delivered: boolean }> => {
+/**
+ * Starts everything and delivers a PDF from a demo source system to two local destinations, printing each step.
+ * @returns `delivered`: `true` if both destinations received exactly the bytes that were sent
+ */
+export const runDemo = async (variables: NodeJS.ProcessEnv, options: DevServerOptions): Promise<Running & { delivered: boolean }> => {
   const { say } = options
   const running: Running[] = []
   const stop = async () => {
     for (const part of running.splice(0).toReversed()) await part.stop()
   }
   try {
-    const server = await startServer({ ...variables, RELAY_DATA_DIR: variables['RELAY_DATA_DIR'] ?? '.demo' }, options)
+    const server = await startDevServer({ ...variables, RELAY_DATA_DIR: variables['RELAY_DATA_DIR'] ?? '.demo' }, options)
     running.push(server)
     const sink = await startWebhookSink()
     running.push(sink)
@@ -33,9 +36,9 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
     running.push(sftp)
 
     const slugs = `demo/run-${Date.now()}`
-    const key = await makeWorkspace(server, slugs)
+    const key = await createDemoWorkspace(server, slugs)
     say('')
-    say(`1. A workspace ${slugs} with an API key; the API is at ${server.baseUrl}/api/${slugs}`)
+    say(`1. Created workspace ${slugs} and an API key. Its API is at ${server.baseUrl}/api/${slugs}`)
 
     const api = createClient({
       baseUrl: server.baseUrl,
@@ -43,7 +46,7 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
       apiKey: key,
       fetch: (request) => fetch(request, { signal: AbortSignal.timeout(requestTimeoutMs) }),
     })
-    const sftpDestination = await made(
+    const sftpDestination = await createdId(
       api.POST('/destinations', {
         body: {
           name: 'Archive',
@@ -53,7 +56,7 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
         },
       }),
     )
-    const webhookDestination = await made(
+    const webhookDestination = await createdId(
       api.POST('/destinations', {
         body: {
           name: 'Workflow',
@@ -63,8 +66,8 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
         },
       }),
     )
-    const repository = await made(api.POST('/repositories', { body: { repo_id: 'Z1', name: 'Incoming invoices' } }))
-    await made(
+    const repository = await createdId(api.POST('/repositories', { body: { repo_id: 'Z1', name: 'Incoming invoices' } }))
+    await createdId(
       api.POST('/connections', {
         body: {
           name: 'Invoices to archive and workflow',
@@ -73,7 +76,9 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
         },
       }),
     )
-    say(`2. Two targets: an SFTP server at ${sftp.host}:${sftp.port} and a webhook at ${sink.url}; repository Z1 is wired to both`)
+    say('2. Connected repository Z1 to two destinations on this machine:')
+    say(`   Archive, an SFTP server at ${sftp.host}:${sftp.port}`)
+    say(`   Workflow, a webhook at ${sink.url}`)
 
     const docId = randomBytes(16).toString('hex').toUpperCase()
     const pdf = invoicePdf(docId)
@@ -85,26 +90,32 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
       body: new Uint8Array(pdf),
       signal: AbortSignal.timeout(requestTimeoutMs),
     })
-    say(`3. The source system sends a PDF of ${pdf.length} bytes to ${receiver}: ${created.status} ${created.statusText}`)
-    if (created.status !== 201) throw new Error(created.headers.get('x-errordescription') ?? 'the document was refused')
+    say(`3. The source system sent a PDF of ${pdf.length} bytes to ${receiver}: ${created.status} ${created.statusText}`)
+    if (created.status !== 201) throw new Error(created.headers.get('x-errordescription') ?? 'The receiver refused the document')
 
-    const document = await untilSettled(api)
+    const document = await waitUntilDelivered(api)
+    say('4. Deliveries, one per destination:')
     for (const { destination_name, status, path, attempts } of document.attributes.deliveries) {
-      say(`4. ${destination_name}: ${status} after ${attempts} attempt${attempts === 1 ? '' : 's'}, ${path}`)
+      say(`   ${destination_name}: ${status} after ${attempts} attempt${attempts === 1 ? '' : 's'}, ${path}`)
     }
     const file = await readFile(join(filesDirectory, 'inbox', 'Z1', docId, 'data')).catch(() => Buffer.alloc(0))
-    const equal = createHash('sha256').update(file).digest('hex') === sha256 && sink.calls.some((call) => call.sha256 === sha256)
-    const delivered = document.attributes.status === 'delivered' && equal
+    const isUnchanged = createHash('sha256').update(file).digest('hex') === sha256 && sink.calls.some((call) => call.sha256 === sha256)
+    const delivered = document.attributes.status === 'delivered' && isUnchanged
+    say(`5. The status of the document is "${document.attributes.status}".`)
     say(
-      `5. The document is ${document.attributes.status}; what arrived is ${equal ? 'byte for byte what was sent' : 'NOT what was sent'} (SHA-256 ${sha256})`,
+      isUnchanged
+        ? `   Both destinations received it byte for byte (SHA-256 ${sha256}).`
+        : `   The destinations did NOT both receive the bytes that were sent (SHA-256 ${sha256}).`,
     )
     say('')
-    say('Look around:')
+    say('Explore:')
     if (server.temporalUiUrl) {
-      say(`  its workflow     ${server.temporalUiUrl}/namespaces/default/workflows/${encodeURIComponent(documentWorkflowId(document.id))}`)
+      const workflowId = documentWorkflowId({ documentId: document.id, workspace: slugs, repoId: 'Z1', docId, compId: 'data' })
+      say(`  Its workflow     ${server.temporalUiUrl}/namespaces/default/workflows/${encodeURIComponent(workflowId)}`)
     }
-    say(`  its state        curl -H 'Authorization: Bearer ${key}' ${server.baseUrl}/api/${slugs}/documents/${document.id}`)
-    say(`  the files        ${filesDirectory}`)
+    say(`  Its status       curl -H 'Authorization: Bearer ${key}' ${server.baseUrl}/api/${slugs}/documents/${document.id}`)
+    say(`  Archived files   ${filesDirectory}`)
+    say(`  API reference    ${server.baseUrl}/docs`)
     return { delivered, stop }
   } catch (thrown) {
     await stop()
@@ -112,21 +123,18 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: StartOption
   }
 }
 
-const makeWorkspace = async (server: Server, slugs: string): Promise<string> => {
-  const db = openDatabase(server.config, 'demo')
-  try {
+const createDemoWorkspace = (server: DevServer, slugs: string): Promise<string> =>
+  withDatabase(server.config, 'demo', async (db) => {
     await createWorkspace(db, slugs)
     return (await createKey(db, { workspace: slugs, level: 'admin', name: 'demo' })).key
-  } finally {
-    await db.destroy()
-  }
-}
+  })
 
-/** @returns the id of what was made */
-const made = async (answer: Promise<{ data?: { data: { id: string } }; error?: unknown; response: Response }>): Promise<string> =>
+/** Returns the id of the resource that a request created. */
+const createdId = async (answer: Promise<{ data?: { data: { id: string } }; error?: unknown; response: Response }>): Promise<string> =>
   (await unwrap(answer)).data.id
 
-const untilSettled = async (api: RelayClient) => {
+/** Polls the only document until it is delivered or failed, at most `deliveryTimeoutMs`. */
+const waitUntilDelivered = async (api: RelayClient) => {
   const deadline = Date.now() + deliveryTimeoutMs
   const [received] = (await unwrap(api.GET('/documents'))).data
   for (;;) {

@@ -2,7 +2,7 @@ const lines = ['Acme Trading Ltd.', 'Invoice 1900000001', '', 'One document rela
 
 const escaped = (text: string) => text.replaceAll(/[\\()]/g, String.raw`\$&`)
 
-/** A real one-page PDF (1.4, ISO 32000 classic cross-reference table), small and without any library. */
+/** Creates a one-page PDF 1.4 (ISO 32000, with a classic cross-reference table) without a library. */
 export const invoicePdf = (number: string): Buffer => {
   const text = [...lines, `Reference ${number}`].map((line) => `(${escaped(line)}) Tj T*`).join('\n')
   const stream = `BT /F1 14 Tf 72 760 Td 22 TL\n${text}\nET`

@@ -9,21 +9,22 @@ const { Server, utils } = ssh2
 const { OPEN_MODE, STATUS_CODE } = utils.sftp
 
 /**
- * An SFTP server that keeps what it gets below one folder, in which there is an inbox. Real SSH and SFTP, enough of it to take files: it runs wherever Node
- * does, where an OpenSSH server would first have to be installed.
+ * Starts an SFTP server that stores uploaded files in a directory. It implements the part of SFTP that uploads need,
+ * and unlike an OpenSSH server requires no installation.
+ * @param inbox directory to create below `directory`
  */
 export const startSftpSink = async (directory: string, inbox: string) => {
   await mkdir(join(directory, inbox), { recursive: true })
   const username = 'relay'
   const password = randomBytes(18).toString('base64url')
-  // not ed25519: about one in a hundred that ssh2 makes is one that ssh2 cannot read
+  // Not ed25519: ssh2 cannot read about one in a hundred of the ed25519 keys that it generates.
   const hostKey = utils.generateKeyPairSync('ecdsa', { bits: 256 })
   const server = new Server({ hostKeys: [hostKey.private] }, (client) => {
     client.on('authentication', (context) => (isAllowed(context, username, password) ? context.accept() : context.reject(['password'])))
     client.on('session', (accept) => {
-      accept().on('sftp', (acceptSftp) => answerSftp(acceptSftp(), directory))
+      accept().on('sftp', (acceptSftp) => handleSftp(acceptSftp(), directory))
     })
-    // a client that goes without a good-bye
+    // The client disconnected without closing the session.
     client.on('error', () => client.end())
   })
   server.listen(0, '127.0.0.1')
@@ -39,18 +40,18 @@ export const startSftpSink = async (directory: string, inbox: string) => {
 
 const isAllowed = (context: AuthContext, username: string, password: string) => {
   if (context.method !== 'password' || context.username !== username) return false
-  const given = Buffer.from(context.password)
-  const wanted = Buffer.from(password)
-  return given.length === wanted.length && timingSafeEqual(given, wanted)
+  const received = Buffer.from(context.password)
+  const expected = Buffer.from(password)
+  return received.length === expected.length && timingSafeEqual(received, expected)
 }
 
-const answerSftp = (sftp: SFTPWrapper, directory: string) => {
+const handleSftp = (sftp: SFTPWrapper, directory: string) => {
   const files = new Map<number, FileHandle>()
   let lastHandle = 0
   const local = (path: string) => join(directory, posix.resolve('/', path))
   const fileOf = (handle: Buffer) => files.get(handle.readUInt32BE(0))
 
-  const answer = async (request: number, work: () => Promise<void>) => {
+  const run = async (request: number, work: () => Promise<void>) => {
     try {
       await work()
     } catch (thrown) {
@@ -61,13 +62,13 @@ const answerSftp = (sftp: SFTPWrapper, directory: string) => {
       )
     }
   }
-  const done = (request: number, work: () => Promise<unknown>) =>
-    void answer(request, async () => {
+  const runAndConfirm = (request: number, work: () => Promise<unknown>) =>
+    void run(request, async () => {
       await work()
       sftp.status(request, STATUS_CODE.OK)
     })
-  const tellAttributes = (request: number, path: string) =>
-    void answer(request, async () => {
+  const sendAttributes = (request: number, path: string) =>
+    void run(request, async () => {
       const { mode, uid, gid, size, atimeMs, mtimeMs } = await stat(local(path))
       sftp.attrs(request, { mode, uid, gid, size, atime: Math.floor(atimeMs / 1000), mtime: Math.floor(mtimeMs / 1000) })
     })
@@ -75,7 +76,7 @@ const answerSftp = (sftp: SFTPWrapper, directory: string) => {
   sftp.on(
     'OPEN',
     (request, path, flags) =>
-      void answer(request, async () => {
+      void run(request, async () => {
         const file = await open(local(path), modeOf(flags))
         lastHandle += 1
         files.set(lastHandle, file)
@@ -84,18 +85,20 @@ const answerSftp = (sftp: SFTPWrapper, directory: string) => {
         sftp.handle(request, handle)
       }),
   )
-  sftp.on('WRITE', (request, handle, offset, data) => done(request, async () => fileOf(handle)!.write(data, 0, data.length, offset)))
+  sftp.on('WRITE', (request, handle, offset, data) =>
+    runAndConfirm(request, async () => fileOf(handle)!.write(data, 0, data.length, offset)),
+  )
   sftp.on('CLOSE', (request, handle) =>
-    done(request, async () => {
+    runAndConfirm(request, async () => {
       await fileOf(handle)!.close()
       files.delete(handle.readUInt32BE(0))
     }),
   )
-  sftp.on('MKDIR', (request, path) => done(request, () => mkdir(local(path))))
-  sftp.on('REMOVE', (request, path) => done(request, () => rm(local(path))))
-  sftp.on('RENAME', (request, from, to) => done(request, () => rename(local(from), local(to))))
-  sftp.on('STAT', tellAttributes)
-  sftp.on('LSTAT', tellAttributes)
+  sftp.on('MKDIR', (request, path) => runAndConfirm(request, () => mkdir(local(path))))
+  sftp.on('REMOVE', (request, path) => runAndConfirm(request, () => rm(local(path))))
+  sftp.on('RENAME', (request, from, to) => runAndConfirm(request, () => rename(local(from), local(to))))
+  sftp.on('STAT', sendAttributes)
+  sftp.on('LSTAT', sendAttributes)
   sftp.on('REALPATH', (request, path) => {
     const filename = posix.resolve('/', path)
     sftp.name(request, [{ filename, longname: filename, attrs: {} as never }])

@@ -9,10 +9,10 @@ interface ReceivedCall {
   sha256: string
 }
 
-/** A web server that takes whatever is posted and remembers its digest. */
+/** Starts a web server that accepts every request and records the size and digest of its body. */
 export const startWebhookSink = async () => {
   const calls: ReceivedCall[] = []
-  const take = async (request: IncomingMessage, response: ServerResponse) => {
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
     const hash = createHash('sha256')
     let sizeBytes = 0
     try {
@@ -21,13 +21,13 @@ export const startWebhookSink = async () => {
         sizeBytes += chunk.length
       }
     } catch {
-      // the sender went away in mid-body: nothing was received
+      // The sender disconnected before the end of the body. Do not record the request.
       return
     }
     calls.push({ headers: request.headers, sizeBytes, sha256: hash.digest('hex') })
-    response.end('taken\n')
+    response.end('received\n')
   }
-  const server = createServer((request, response) => void take(request, response))
+  const server = createServer((request, response) => void receive(request, response))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {

@@ -1,4 +1,4 @@
-/** Everything the audit log tells of, each with the type of what it happened to. */
+/** Every event of the audit log, with the type of its subject. */
 export const auditEvents = {
   'cert.received': 'Certificate',
   'cert.activated': 'Certificate',
@@ -10,10 +10,19 @@ export const auditEvents = {
   'destination.created': 'Destination',
   'destination.updated': 'Destination',
   'destination.deleted': 'Destination',
+  'destination.links_revoked': 'Destination',
   'connection.created': 'Connection',
+  'connection.updated': 'Connection',
   'connection.toggled': 'Connection',
   'connection.deleted': 'Connection',
   'document.retried': 'Document',
+  'document.acknowledged': 'Document',
+  'document.erased': 'Document',
+  'document.metadata_updated': 'Document',
+  'bulk_retry.started': 'BulkRetry',
+  'bulk_retry.cancelled': 'BulkRetry',
+  'request.replayed': 'CapturedRequest',
+  'settings.updated': 'Settings',
   'apikey.created': 'ApiKey',
   'apikey.revoked': 'ApiKey',
   'rfc.call': 'RfcCall',
@@ -31,7 +40,7 @@ export interface EventFilter {
   subjectType?: AuditSubjectType | undefined
 }
 
-/** The events that meet every condition; undefined where there is no condition. */
+/** Returns the events that meet every condition, or undefined if there is no condition. */
 export const eventsMatching = ({ event, eventPrefix, subjectType }: EventFilter): AuditEvent[] | undefined => {
   if (event === undefined && eventPrefix === undefined && subjectType === undefined) return undefined
   return auditEventNames.filter(

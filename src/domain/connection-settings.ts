@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { placeholders, unknownPlaceholder } from './template.ts'
-import { inward, type InsideOf } from './wire.ts'
+import { toCamelCase, type CamelCasedOutput } from './casing.ts'
 
-// Placeholders are the names in braces that users write into a path template, `{doc_id}`; each document fills them in.
-// Without both of these two components of one document, or two documents, would overwrite each other at the destination.
-const neededPlaceholders = ['doc_id', 'comp_id'] as const
+// Without both placeholders, two components of one document or two documents would overwrite each other at the destination.
+const requiredPlaceholders = ['doc_id', 'comp_id'] as const
 
 const templateMaxCharacters = 500
 const filterMaxItems = 256
@@ -12,17 +11,17 @@ const itemMaxCharacters = 255
 
 const controlOrBackslash = /[\p{Cc}\\]/u
 
-/** What speaks against a path template, in words; undefined where nothing does. */
-const templateFault = (template: string): string | undefined => {
+/** Returns why a path template is invalid, or undefined if it is valid. */
+const templateIssue = (template: string): string | undefined => {
   const named = [...template.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1]!)
   const unknown = unknownPlaceholder(named, placeholders)
   if (unknown) return unknown
-  if (/[{}]/.test(template.replaceAll(/\{[^{}]*\}/g, ''))) return 'has a brace without its counterpart'
-  const missing = neededPlaceholders.find((name) => !named.includes(name))
-  if (missing) return `must contain {${missing}}: without it two components would overwrite each other`
+  if (/[{}]/.test(template.replaceAll(/\{[^{}]*\}/g, ''))) return 'must not contain an unmatched brace'
+  const missing = requiredPlaceholders.find((name) => !named.includes(name))
+  if (missing) return `must contain {${missing}}; otherwise documents would overwrite each other`
   if (controlOrBackslash.test(template)) return 'must not contain backslashes or control characters'
   if (template.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) {
-    return 'must be relative, without empty, "." or ".." segments'
+    return 'must be a relative path without empty, "." or ".." segments'
   }
   return undefined
 }
@@ -31,7 +30,7 @@ const pathTemplate = z
   .string()
   .max(templateMaxCharacters)
   .superRefine((template, context) => {
-    const message = templateFault(template)
+    const message = templateIssue(template)
     if (message) context.addIssue({ code: 'custom', message })
   })
 
@@ -42,7 +41,7 @@ const filter = z
         z
           .string()
           .max(itemMaxCharacters)
-          .regex(/^[^\s/;]+\/[^\s/;]+$/, 'must be a media type without parameters, like application/pdf'),
+          .regex(/^[^\s/;]+\/[^\s/;]+$/, 'must be a media type without parameters, for example application/pdf'),
       )
       .min(1)
       .max(filterMaxItems)
@@ -53,20 +52,25 @@ const filter = z
   })
   .refine(({ min_bytes, max_bytes }) => min_bytes === undefined || max_bytes === undefined || min_bytes <= max_bytes, {
     path: ['min_bytes'],
-    message: 'must not be above max_bytes',
+    message: 'must not be greater than max_bytes',
   })
 
-/** The `settings` of a connection. A document must pass every given part of `filter`. */
+/** Schema of a connection's `settings`. A document must meet every condition of `filter`. */
 export const connectionSettingsFields = z.strictObject({
-  on_resume: z.enum(['forward', 'skip']).default('forward').describe('What becomes of documents held while the connection was inactive'),
+  on_resume: z
+    .enum(['forward', 'skip'])
+    .default('forward')
+    .describe('Deliveries held while the connection was inactive: `forward` releases them when it is activated, `skip` keeps them held'),
   path_template: pathTemplate
     .default('{repo_id}/{doc_id}/{comp_id}')
-    .describe(`Where a document lies below the destination's own prefix. Placeholders: ${placeholders.join(', ')}`),
-  filter: filter.default({}).describe('Which documents the connection forwards'),
+    .describe(
+      `Path of a document below the prefix of the destination. Placeholders: ${placeholders.map((name) => `{${name}}`).join(', ')}`,
+    ),
+  filter: filter.default({}).describe('Forward only documents that meet these conditions'),
 })
 
-export type ConnectionSettings = InsideOf<typeof connectionSettingsFields>
+export type ConnectionSettings = CamelCasedOutput<typeof connectionSettingsFields>
 
-/** The settings in force, from what the column `connections.settings` holds. */
+/** Returns the effective settings, with defaults, from the column `connections.settings`. */
 export const connectionSettings = (stored: unknown): ConnectionSettings =>
-  inward(connectionSettingsFields, connectionSettingsFields.parse(stored))
+  toCamelCase(connectionSettingsFields, connectionSettingsFields.parse(stored))

@@ -1,18 +1,17 @@
 import type { ConnectionSettings } from './connection-settings.ts'
-import type { ConnectorType } from './connector-type.ts'
 import { mediaTypeOf } from './content-type.ts'
-import { fillTemplate, valuesOf } from './template.ts'
+import { fillTemplate, placeholderValues } from './template.ts'
 
-/** One way from a repository to a destination, through one connection. */
-export interface Wire {
+/** A link from a repository to a destination through one connection. */
+export interface Route {
   connectionId: string
   isActive: boolean
   settings: ConnectionSettings
-  destination: { id: string; name: string; connector: ConnectorType }
+  destination: { id: string; name: string; connector: string }
 }
 
-/** What a connection's filter and path template look at. */
-export interface Arrival {
+/** Attributes of a document that filters and path templates use. */
+export interface RoutedDocument {
   repoId: string
   docId: string
   compId: string
@@ -23,17 +22,21 @@ export interface Arrival {
 }
 
 export interface PlannedDelivery {
-  destination: Wire['destination']
+  destination: Route['destination']
   connectionId: string
   status: 'pending' | 'held'
   path: string
 }
 
-const passes = ({ filter }: ConnectionSettings, arrival: Arrival): boolean => {
-  if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaTypeOf(arrival.contentType))) return false
-  if (filter.compIds && !filter.compIds.includes(arrival.compId)) return false
-  if (filter.minBytes !== undefined && arrival.sizeBytes < filter.minBytes) return false
-  return filter.maxBytes === undefined || arrival.sizeBytes <= filter.maxBytes
+/** Returns true if the filter of a connection selects a document. */
+export const passesFilter = (
+  { filter }: ConnectionSettings,
+  document: Pick<RoutedDocument, 'contentType' | 'compId' | 'sizeBytes'>,
+): boolean => {
+  if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaTypeOf(document.contentType))) return false
+  if (filter.compIds && !filter.compIds.includes(document.compId)) return false
+  if (filter.minBytes !== undefined && document.sizeBytes < filter.minBytes) return false
+  return filter.maxBytes === undefined || document.sizeBytes <= filter.maxBytes
 }
 
 const unsafeInPath = /[\p{Cc}/\\\u202a-\u202e\u2066-\u2069]|%(?=[0-9a-f]{2})/giu
@@ -41,27 +44,30 @@ const unsafeInPath = /[\p{Cc}/\\\u202a-\u202e\u2066-\u2069]|%(?=[0-9a-f]{2})/giu
 const percentEncoded = (text: string) =>
   [...new TextEncoder().encode(text)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
 
-/** One value as one path segment: what could leave the folder or the line is percent-encoded, so that different names stay different. */
+/**
+ * Encodes a value as one path segment. Separators, control characters and direction marks are percent-encoded, so the value
+ * cannot leave its folder and different values stay different.
+ */
 export const pathSegment = (text: string): string => {
   const safe = text.replaceAll(unsafeInPath, percentEncoded)
   return safe === '.' || safe === '..' ? percentEncoded(safe) : safe
 }
 
 /**
- * Which destinations get a document, and where it will lie there. A destination reached by several connections gets it once,
- * by an active one if there is any; only inactive ones hold it.
+ * Plans one delivery per destination. If several connections lead to one destination, an active connection wins; the delivery
+ * is held only if all of them are inactive.
  */
-export const planDeliveries = (wires: Wire[], arrival: Arrival): PlannedDelivery[] => {
+export const planDeliveries = (routes: Route[], document: RoutedDocument): PlannedDelivery[] => {
   const planned = new Map<string, PlannedDelivery>()
-  for (const wire of wires) {
-    if (!passes(wire.settings, arrival)) continue
-    const earlier = planned.get(wire.destination.id)
-    if (earlier && (earlier.status === 'pending' || !wire.isActive)) continue
-    planned.set(wire.destination.id, {
-      destination: wire.destination,
-      connectionId: wire.connectionId,
-      status: wire.isActive ? 'pending' : 'held',
-      path: fillTemplate(wire.settings.pathTemplate, valuesOf(arrival), pathSegment),
+  for (const route of routes) {
+    if (!passesFilter(route.settings, document)) continue
+    const earlier = planned.get(route.destination.id)
+    if (earlier && (earlier.status === 'pending' || !route.isActive)) continue
+    planned.set(route.destination.id, {
+      destination: route.destination,
+      connectionId: route.connectionId,
+      status: route.isActive ? 'pending' : 'held',
+      path: fillTemplate(route.settings.pathTemplate, placeholderValues(document), pathSegment),
     })
   }
   return [...planned.values()]

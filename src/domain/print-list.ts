@@ -1,25 +1,26 @@
-// The index of a print list, component `descr`: one line a piece of the list, `<offset> <length> <type><parameters>`. A DKEY line defines
-// a field of the index (name, and where its value stands), a DAIN line holds the values for a piece of `data`. One character is one byte.
+// The index of a print list (component `descr`) has one line per entry: `<offset> <length> <type><parameters>`. A DKEY line defines a
+// field of the index (its name and the position of its value). A DAIN line holds the field values of one range of `data`. One character
+// is one byte.
 
-/** A value that a field must contain. */
+/** A value that an index field must contain. */
 export interface Condition {
   offset: number
   length: number
   value: string
 }
 
-/** A piece of `data`, in bytes. */
-export interface Piece {
+/** A range of the component `data`, in bytes. */
+export interface DataRange {
   offset: number
   length: number
 }
 
-// more than a field can reach: three digits of offset, three of length
+// A field ends at most at 999 + 999: its offset and its length have three digits each.
 export const lineMaxCharacters = 4_096
 
 const condition = /^(\d{1,3})\+(\d{1,3})\+([^]+)$/
 
-/** Conditions as they stand in a pattern, decoded each; undefined where one of them is none. */
+/** Parses decoded conditions of a search pattern. @returns undefined if one of them is malformed */
 export const parseConditions = (texts: string[]): Condition[] | undefined => {
   const parsed = texts.map((text) => condition.exec(text))
   return parsed.some((match) => match === null)
@@ -30,15 +31,18 @@ export const parseConditions = (texts: string[]): Condition[] | undefined => {
 const line = /^(\d{1,15}) (\d{1,15}) (DKEY|DAIN)(.*)$/
 const field = /^.{40}(.{3})(.{3})/
 
-/** Goes through an index line by line. */
-export const createIndexSearch = (conditions: Condition[], { isCaseSensitive }: { isCaseSensitive: boolean }) => {
-  // beyond ASCII nobody says what the bytes mean
+/** Searches an index line by line. @param defined for each condition, if an earlier line has defined its field */
+export const createIndexSearch = (
+  conditions: Condition[],
+  { isCaseSensitive, defined }: { isCaseSensitive: boolean; defined: boolean[] },
+) => {
+  // Only ASCII letters are folded: the encoding of other bytes is unknown.
   const fold = (text: string) => (isCaseSensitive ? text : text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase()))
-  const wanted = conditions.map((each) => ({ ...each, value: fold(each.value), isDefined: false }))
+  const wanted = conditions.map((each, index) => ({ ...each, value: fold(each.value), isDefined: defined[index]! }))
 
   return {
-    /** The piece of `data` that a line says to meet every condition, if it does. */
-    read: (text: string): Piece | undefined => {
+    /** Reads one line. @returns the range of `data` that the line describes, if its values meet every condition */
+    read: (text: string): DataRange | undefined => {
       const [, offset, length, type, parameters = ''] = line.exec(text) ?? []
       if (type === 'DKEY') {
         const [, at, long] = (field.exec(parameters) ?? []).map(Number)
@@ -51,7 +55,7 @@ export const createIndexSearch = (conditions: Condition[], { isCaseSensitive }: 
         : undefined
     },
 
-    /** Whether the lines so far define every field that a condition names. */
-    isDefined: (): boolean => wanted.every((each) => each.isDefined),
+    /** Returns for each condition, if the lines read so far define its field. */
+    defined: (): boolean[] => wanted.map((each) => each.isDefined),
   }
 }

@@ -1,8 +1,8 @@
-/** A workspace's retry settings as pinned when a document was received. */
+/** Retry settings of a workspace, pinned when a document is received or manually retried. */
 export interface RetryPolicy {
-  /** Tries after the first one; 0 means none. */
+  /** Attempts after the first one; 0 disables retries. */
   maxRetries: number
-  /** Every try begins within this time of the first one. */
+  /** Every attempt starts within this time after the first one. */
   ttlMs: number
   initialIntervalMs: number
   maxIntervalMs: number
@@ -10,32 +10,32 @@ export interface RetryPolicy {
 
 const policyKeys = ['maxRetries', 'ttlMs', 'initialIntervalMs', 'maxIntervalMs'] satisfies (keyof RetryPolicy)[]
 
-/** Of a message that anybody may have typed. */
+/** Validates the policy of a signal, which an operator may have typed by hand. */
 export const isRetryPolicy = (value: unknown): value is RetryPolicy =>
   typeof value === 'object' && value !== null && policyKeys.every((key) => Number.isFinite((value as Partial<RetryPolicy>)[key]))
 
-export interface RetryState {
-  /** Failed tries of this round so far, the present one included. */
+interface RetryState {
+  /** Failed attempts of this round, including the current one. */
   failures: number
-  /** What is left of the time to live. */
+  /** Rest of the time to live. */
   remainingMs: number
-  /** What the target asked for, if it did. */
+  /** Delay requested by the target, for example by Retry-After. */
   retryAfterMs?: number | undefined
 }
 
-export type NextTry = { again: true; inMs: number } | { again: false; exhausted: 'count' | 'time' }
+export type RetryDecision = { retry: true; delayMs: number } | { retry: false; exhausted: 'count' | 'time' }
 
-// Spreads tries that failed together. Only ever added: a target that asked for a minute gets at least the minute.
+// Jitter spreads attempts that failed together. It is only added: a target that asks for a minute gets at least a minute.
 const jitterShare = 0.1
 
 /**
- * When to try again: the interval doubles up to its maximum, a target's Retry-After is obeyed up to that same maximum.
+ * Decides whether and when to retry. The delay doubles up to its maximum. A target's Retry-After is obeyed up to the same maximum.
  * @param random from 0 to 1
  */
-export const nextTry = (policy: RetryPolicy, state: RetryState, random: number): NextTry => {
-  if (state.failures > policy.maxRetries) return { again: false, exhausted: 'count' }
+export const decideRetry = (policy: RetryPolicy, state: RetryState, random: number): RetryDecision => {
+  if (state.failures > policy.maxRetries) return { retry: false, exhausted: 'count' }
   const backOffMs = Math.min(policy.initialIntervalMs * 2 ** (state.failures - 1), policy.maxIntervalMs)
-  const askedMs = Math.min(state.retryAfterMs ?? 0, policy.maxIntervalMs)
-  const inMs = Math.round(Math.max(backOffMs, askedMs) * (1 + jitterShare * random))
-  return inMs > state.remainingMs ? { again: false, exhausted: 'time' } : { again: true, inMs }
+  const requestedMs = Math.min(state.retryAfterMs ?? 0, policy.maxIntervalMs)
+  const delayMs = Math.round(Math.max(backOffMs, requestedMs) * (1 + jitterShare * random))
+  return delayMs > state.remainingMs ? { retry: false, exhausted: 'time' } : { retry: true, delayMs }
 }

@@ -1,111 +1,187 @@
 import { z } from 'zod'
+import { plainMessages } from './issue-messages.ts'
 import type { RetryPolicy } from './retry.ts'
 import { rfcFields, rfcPatchFields } from './rfc-settings.ts'
-import { inward, outward, type InsideOf } from './wire.ts'
+import { toCamelCase, toSnakeCase, type CamelCasedOutput } from './casing.ts'
 
 const days = (highest: number) => z.int().min(1).max(highest)
-const dayMax = 36_500
+const contentDaysMax = 36_500
+// The specification keeps audit log entries for 365 days. A shorter retention would erase the trail of its own change.
+const auditDaysMin = 365
+const auditDaysMax = 3_650
 const monthSeconds = 30 * 86_400
 const allowedCidrsMax = 256
 
-/** Every setting of a workspace as the API shows it. The bounds of what is captured are those of the specification (8.2). */
+/** Tiers of a workspace. The compliance tier keeps the audit log indefinitely. */
+export const tiers = ['standard', 'compliance'] as const
+
+export type Tier = (typeof tiers)[number]
+
+/** Schema of the settings of a workspace. The maxima of the capture retention are those of the contract, section 8.2. */
 export const workspaceSettingsFields = z.strictObject({
-  max_retries: z.int().min(0).max(100).describe('Tries after the first one; 0 means none'),
-  retry_ttl_seconds: z.int().min(1).max(monthSeconds).describe('Every try begins within this time of the first one'),
-  retry_initial_interval_seconds: z.int().min(1).max(86_400).describe('Before the second try; doubles from there'),
-  retry_max_interval_seconds: z.int().min(1).max(86_400).describe('The longest pause between two tries'),
-  captured_requests_days: days(90).describe('How long captured requests are kept'),
-  captured_bodies_days: days(30).describe('How long their bodies are kept'),
-  audit_days: days(dayMax).nullable().describe('How long audit entries are kept; null, for compliance-tier workspaces only: indefinitely'),
-  content_days: days(dayMax).nullable().describe('How long the bytes of delivered documents are kept; null: indefinitely'),
+  max_retries: z.int().min(0).max(100).describe('Attempts after the first one; 0 disables retries'),
+  retry_ttl_seconds: z.int().min(1).max(monthSeconds).describe('Every attempt starts within this time after the first one'),
+  retry_initial_interval_seconds: z
+    .int()
+    .min(1)
+    .max(86_400)
+    .describe('Delay before the second attempt; it doubles with each further attempt'),
+  retry_max_interval_seconds: z.int().min(1).max(86_400).describe('Longest delay between two attempts'),
+  captured_requests_days: days(90).describe('Retention of captured requests'),
+  captured_bodies_days: days(30).describe('Retention of the bodies of captured requests'),
+  audit_days: z
+    .int()
+    .min(auditDaysMin)
+    .max(auditDaysMax)
+    .nullable()
+    .describe('Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely'),
+  content_days: days(contentDaysMax).nullable().describe('Retention of the content of delivered documents; `null` keeps it indefinitely'),
   receiver_allowed_cidrs: z
-    .array(z.union([z.cidrv4(), z.cidrv6()]))
+    .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be an address range, like 10.0.0.0/8 or fd00::/8' }))
     .max(allowedCidrsMax)
-    .describe('Where the source system may send from; empty: anywhere'),
-  rfc: rfcFields.nullable().describe('The system whose functions the bridge calls; null: no bridge'),
+    .describe('Addresses that the source system may send from; empty allows any address'),
+  receiver_max_bytes: z
+    .int()
+    .min(0)
+    .nullable()
+    .describe('Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded'),
+  receiver_max_requests_per_minute: z
+    .int()
+    .min(1)
+    .nullable()
+    .describe(
+      'Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, ' +
+        'which is never exceeded',
+    ),
+  rfc: rfcFields.meta({ id: 'RfcSettings' }).nullable().describe('System whose functions the bridge calls; `null` switches the bridge off'),
 })
 
-type WireSettings = z.output<typeof workspaceSettingsFields>
-export type WorkspaceSettings = InsideOf<typeof workspaceSettingsFields>
-/** A change names those it is about. */
+type SnakeCaseSettings = z.output<typeof workspaceSettingsFields>
+export type WorkspaceSettings = CamelCasedOutput<typeof workspaceSettingsFields>
+/** Schema of a change: only the given settings change. */
 export const settingsPatchFields = workspaceSettingsFields.partial().extend({
-  rfc: rfcPatchFields.nullable().optional().describe('The system whose functions the bridge calls: merged in; null ends the bridge'),
+  rfc: rfcPatchFields
+    .meta({ id: 'RfcSettingsChange' })
+    .nullable()
+    .optional()
+    .describe('System whose functions the bridge calls: the given keys are merged; `null` switches the bridge off'),
 })
 
-const defaults: WireSettings = {
+const defaults: SnakeCaseSettings = {
   max_retries: 10,
   retry_ttl_seconds: 86_400,
   retry_initial_interval_seconds: 10,
   retry_max_interval_seconds: 3_600,
   captured_requests_days: 30,
   captured_bodies_days: 7,
-  audit_days: 365,
+  audit_days: auditDaysMin,
   content_days: null,
   receiver_allowed_cidrs: [],
+  receiver_max_bytes: null,
+  receiver_max_requests_per_minute: null,
   rfc: null,
 }
 
-const names = Object.keys(defaults) as (keyof WireSettings)[]
+const names = Object.keys(defaults) as (keyof SnakeCaseSettings)[]
 
-const effective = (stored: unknown): WireSettings => {
+const effective = (stored: unknown): SnakeCaseSettings => {
   const known = Object.fromEntries(Object.entries(stored as object).filter(([name]) => Object.hasOwn(defaults, name)))
   return workspaceSettingsFields.parse({ ...defaults, ...known })
 }
 
-/** The settings in force, from what the column `workspaces.settings` holds: only what differs from the defaults. */
-export const workspaceSettings = (stored: unknown): WorkspaceSettings => inward(workspaceSettingsFields, effective(stored))
+/** Returns the effective settings from the column `workspaces.settings`, which holds only values that differ from the defaults. */
+export const workspaceSettings = (stored: unknown): WorkspaceSettings => toCamelCase(workspaceSettingsFields, effective(stored))
 
-export interface SettingsFault {
+/** Returns for how many days a workspace keeps its audit log; null means indefinitely. */
+export const auditDaysOf = (settings: WorkspaceSettings, tier: Tier): number | null => (tier === 'compliance' ? null : settings.auditDays)
+
+interface SettingsIssue {
   path: string
   message: string
 }
 
+/** Old and new values of the settings that a change alters, as the audit log records them. */
+export interface SettingsDifference {
+  before: Record<string, unknown>
+  after: Record<string, unknown>
+}
+
 /**
- * What the column must hold after a change, or what speaks against it: rules that look at more than one value.
+ * Applies a change to stored settings and checks the rules that involve more than one setting.
+ * @returns the issues, the new value of the column, and the difference for the audit log
  */
 export const changeSettings = (
   stored: object,
-  patch: InsideOf<typeof settingsPatchFields>,
-  workspace: { complianceTier: boolean },
-): { faults: SettingsFault[]; stored: object } => {
+  patch: CamelCasedOutput<typeof settingsPatchFields>,
+  tier: Tier,
+): { issues: SettingsIssue[]; stored: object; difference: SettingsDifference } => {
   const current = effective(stored)
-  const { rfc: rfcPatch, ...wirePatch } = outward(settingsPatchFields, patch) as Partial<WireSettings> & { rfc?: RfcPatch | null }
-  const { rfc, faults } = changeRfc(current.rfc, rfcPatch)
-  const next = { ...current, ...wirePatch, rfc }
-  if (next.retry_initial_interval_seconds > next.retry_max_interval_seconds) {
-    faults.push({ path: 'retry_initial_interval_seconds', message: 'must not be longer than retry_max_interval_seconds' })
+  const { rfc: rfcPatch, ...settingsPatch } = toSnakeCase(settingsPatchFields, patch) as Partial<SnakeCaseSettings> & {
+    rfc?: RfcPatch | null
   }
-  if (next.audit_days === null && !workspace.complianceTier) {
-    faults.push({ path: 'audit_days', message: 'only a compliance-tier workspace keeps its audit log indefinitely' })
+  const { rfc, issues } = changeRfc(current.rfc, rfcPatch)
+  const next = { ...current, ...settingsPatch, rfc }
+  if (next.retry_initial_interval_seconds > next.retry_max_interval_seconds) {
+    issues.push({ path: 'retry_initial_interval_seconds', message: 'must not be longer than retry_max_interval_seconds' })
+  }
+  if (next.max_retries > 0 && next.retry_ttl_seconds < next.retry_initial_interval_seconds) {
+    const message = 'must not be shorter than retry_initial_interval_seconds, unless max_retries is 0'
+    issues.push({ path: 'retry_ttl_seconds', message })
+  }
+  if (patch.auditDays !== undefined && tier === 'compliance') {
+    issues.push({ path: 'audit_days', message: 'cannot be set: a workspace of the compliance tier keeps its audit log indefinitely' })
+  } else if (patch.auditDays === null) {
+    issues.push({
+      path: 'audit_days',
+      message: 'must be a number: only a workspace of the compliance tier keeps its audit log indefinitely',
+    })
   }
   const changed: Record<string, unknown> = { ...stored }
   for (const name of names) {
     if (JSON.stringify(next[name]) === JSON.stringify(defaults[name])) delete changed[name]
     else changed[name] = next[name]
   }
-  return { faults, stored: changed }
+  return { issues, stored: changed, difference: differenceOf(current, next, rfcPatch?.credentials !== undefined) }
+}
+
+const redacted = '[REDACTED]'
+
+/** Returns settings by the names under which the audit log records them: `rfc` key by key, its credentials redacted. */
+const recordedValues = ({ rfc, ...settings }: SnakeCaseSettings): Record<string, unknown> => ({
+  ...settings,
+  ...Object.fromEntries(Object.entries(rfc ?? {}).map(([name, value]) => [`rfc.${name}`, value])),
+  ...(rfc && { 'rfc.credentials': redacted }),
+})
+
+const differenceOf = (current: SnakeCaseSettings, next: SnakeCaseSettings, hasNewCredentials: boolean): SettingsDifference => {
+  const [before, after] = [recordedValues(current), recordedValues(next)]
+  const isChanged = (name: string) =>
+    JSON.stringify(before[name]) !== JSON.stringify(after[name]) || (hasNewCredentials && name === 'rfc.credentials')
+  const changed = Object.keys({ ...before, ...after }).filter(isChanged)
+  const valuesOf = (values: Record<string, unknown>) => Object.fromEntries(changed.map((name) => [name, values[name] ?? null]))
+  return { before: valuesOf(before), after: valuesOf(after) }
 }
 
 type RfcPatch = z.output<typeof rfcPatchFields>
 
-/** Credentials lie elsewhere, sealed; they go to no system that they were not given for. */
+/** Merges a change of the RFC settings. A new url requires the credentials again: stored credentials must not reach another system. */
 const changeRfc = (
-  current: WireSettings['rfc'],
+  current: SnakeCaseSettings['rfc'],
   patch: RfcPatch | null | undefined,
-): { rfc: WireSettings['rfc']; faults: SettingsFault[] } => {
-  if (patch === undefined) return { rfc: current, faults: [] }
-  if (patch === null) return { rfc: null, faults: [] }
+): { rfc: SnakeCaseSettings['rfc']; issues: SettingsIssue[] } => {
+  if (patch === undefined) return { rfc: current, issues: [] }
+  if (patch === null) return { rfc: null, issues: [] }
   const { credentials, ...change } = patch
-  const merged = rfcFields.safeParse({ ...current, ...change })
+  const merged = rfcFields.safeParse({ ...current, ...change }, plainMessages)
   if (!merged.success) {
-    return { rfc: current, faults: merged.error.issues.map(({ path, message }) => ({ path: ['rfc', ...path].join('.'), message })) }
+    return { rfc: current, issues: merged.error.issues.map(({ path, message }) => ({ path: ['rfc', ...path].join('.'), message })) }
   }
-  const faults =
-    merged.data.url !== current?.url && !credentials ? [{ path: 'rfc.credentials', message: 'a new url needs the credentials again' }] : []
-  return { rfc: merged.data, faults }
+  const issues =
+    merged.data.url !== current?.url && !credentials ? [{ path: 'rfc.credentials', message: 'must be given together with a new url' }] : []
+  return { rfc: merged.data, issues }
 }
 
-/** The retry settings as a delivery's workflow pins them. */
+/** Returns the retry settings in the form that workflows pin. */
 export const retryPolicyOf = (settings: WorkspaceSettings): RetryPolicy => ({
   maxRetries: settings.maxRetries,
   ttlMs: settings.retryTtlSeconds * 1_000,

@@ -1,18 +1,19 @@
 import { extensionOf } from './content-type.ts'
 
-// A placeholder is the product's word, in its API and its messages, for what users write into a template: the name of a document's
-// property in braces, `{doc_id}`. All of them are filled in below.
+// A placeholder is the name of a document's property in braces, `{doc_id}`, in a path template or a mail template.
 
-/** What every template may name of a document. */
+/** Placeholders that every template may contain. */
 export const placeholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext'] as const
 
-/** What speaks against the names that a template holds, in words; undefined where all are known. */
+/** Returns a message about the first unknown placeholder, or undefined if all are known. */
 export const unknownPlaceholder = (names: string[], known: readonly string[]): string | undefined => {
   const unknown = names.find((name) => !known.includes(name))
-  return unknown === undefined ? undefined : `unknown placeholder {${unknown}}; known are ${known.map((name) => `{${name}}`).join(', ')}`
+  return unknown === undefined
+    ? undefined
+    : `unknown placeholder {${unknown}}; the known placeholders are ${known.map((name) => `{${name}}`).join(', ')}`
 }
 
-interface Described {
+interface TemplateDocument {
   repoId: string
   docId: string
   compId: string
@@ -21,8 +22,8 @@ interface Described {
   receivedAt: Date
 }
 
-/** What stands for each of them. */
-export const valuesOf = (document: Described): Record<(typeof placeholders)[number], string> => {
+/** Returns the value of each placeholder for a document. Dates are those of the receipt, in UTC. */
+export const placeholderValues = (document: TemplateDocument): Record<(typeof placeholders)[number], string> => {
   const [yyyy, mm, dd] = document.receivedAt.toISOString().slice(0, 10).split('-') as [string, string, string]
   return {
     repo_id: document.repoId,
@@ -38,9 +39,12 @@ export const valuesOf = (document: Described): Record<(typeof placeholders)[numb
 
 const inBraces = /\{(\w+)\}/g
 
-/** The names in a template that has them filled in by `fillTemplate`. */
-export const namesIn = (template: string): string[] => [...template.matchAll(inBraces)].map((match) => match[1]!)
+/** Returns the names of the placeholders in a template. */
+export const placeholdersIn = (template: string): string[] => [...template.matchAll(inBraces)].map((match) => match[1]!)
 
-/** @param safe makes a value fit for where the template's text goes */
-export const fillTemplate = (template: string, values: Record<string, string>, safe = (value: string) => value): string =>
-  template.replaceAll(inBraces, (_, name: string) => safe(values[name] ?? ''))
+/**
+ * Replaces each placeholder of a template by its value.
+ * @param encode encodes a value for its place in the text
+ */
+export const fillTemplate = (template: string, values: Record<string, string>, encode = (value: string) => value): string =>
+  template.replaceAll(inBraces, (_, name: string) => encode(values[name] ?? ''))

@@ -4,24 +4,24 @@ import { connect, createServer } from 'node:net'
 
 const loopback = '127.0.0.1'
 
-// Below the range that the system gives to outgoing connections (from 32768 on Linux, 49152 elsewhere): one of those would take a port
-// in the moment between our look and the start of the server that is to have it.
-const [lowest, highest] = [20_000, 32_000]
-const triesAtMost = 100
+// Ports below the ephemeral range (from 32768 on Linux, 49152 elsewhere). An outgoing connection cannot take such a
+// port between this check and the start of the server.
+const [lowestPort, highestPort] = [20_000, 32_000]
+const maxTries = 100
 
-const isFree = (port: number): Promise<boolean> =>
+const isPortFree = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const server = createServer()
     server.once('error', () => resolve(false))
     server.listen({ port, host: loopback }, () => server.close(() => resolve(true)))
   })
 
-const findFree = async (): Promise<number> => {
-  for (let tries = 0; tries < triesAtMost; tries += 1) {
-    const port = randomInt(lowest, highest)
-    if (await isFree(port)) return port
+const findFreePort = async (): Promise<number> => {
+  for (let tries = 0; tries < maxTries; tries += 1) {
+    const port = randomInt(lowestPort, highestPort)
+    if (await isPortFree(port)) return port
   }
-  throw new Error(`No free port on ${loopback}`)
+  throw new Error(`No free port found on ${loopback}`)
 }
 
 const readPort = async (file: string): Promise<number> => {
@@ -33,23 +33,26 @@ const readPort = async (file: string): Promise<number> => {
   }
 }
 
-/** The port this file remembers, so that addresses outlive a restart; where that is none or taken, a free one, remembered from now on. */
+/**
+ * Returns the port stored in a file, so that a server keeps its address across restarts. If the file holds no port, or
+ * the port is in use, finds a free port and stores it.
+ */
 export const stablePort = async (file: string): Promise<number> => {
-  const remembered = await readPort(file)
-  const port = remembered > 0 && (await isFree(remembered)) ? remembered : await findFree()
+  const stored = await readPort(file)
+  const port = stored > 0 && (await isPortFree(stored)) ? stored : await findFreePort()
   await writeFile(file, String(port))
   return port
 }
 
-/** Whether anything listens there. */
+/** Checks whether a server listens on a local port. */
 export const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ port, host: loopback, timeout: 1_000 })
-    const end = (listening: boolean) => {
+    const finish = (listening: boolean) => {
       socket.destroy()
       resolve(listening)
     }
-    socket.once('connect', () => end(true))
-    socket.once('timeout', () => end(false))
-    socket.once('error', () => end(false))
+    socket.once('connect', () => finish(true))
+    socket.once('timeout', () => finish(false))
+    socket.once('error', () => finish(false))
   })

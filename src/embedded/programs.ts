@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { basename, delimiter, join } from 'node:path'
 
-/** Another user to run a program as. */
+/** User to run a program as, if not the current one. */
 export interface Account {
   uid: number
   gid: number
@@ -18,7 +18,7 @@ export const isExecutable = async (path: string): Promise<boolean> => {
   }
 }
 
-/** The first program of that name in a PATH. */
+/** Finds the first executable file with this name in the directories of a PATH. */
 export const findProgram = async (name: string, searchPath: string | undefined): Promise<string | undefined> => {
   for (const directory of (searchPath ?? '').split(delimiter).filter(Boolean)) {
     const path = join(directory, name)
@@ -27,22 +27,23 @@ export const findProgram = async (name: string, searchPath: string | undefined):
   return undefined
 }
 
-export interface StartOptions extends Pick<SpawnOptions, 'stdio' | 'cwd'> {
+export interface StartProgramOptions extends Pick<SpawnOptions, 'stdio' | 'cwd'> {
   env: Record<string, string>
   account?: Account | undefined
 }
 
 /**
- * Starts a program in a process group of its own: Ctrl-C in a terminal reaches us alone, and we stop what we started in order.
- * Where we end without having done so, it is told to stop too: by an exit hook, and on Linux by the kernel even after a kill -9.
+ * Starts a program in its own process group. Ctrl-C in a terminal then reaches this process only, which stops its
+ * programs in order. If this process ends without stopping the program, an exit hook sends SIGINT. On Linux the kernel
+ * does so even after SIGKILL.
  */
-export const startProgram = async (path: string, args: string[], options: StartOptions): Promise<ChildProcess> => {
+export const startProgram = async (path: string, args: string[], options: StartProgramOptions): Promise<ChildProcess> => {
   const { account, ...rest } = options
-  const [command, ...words] = [...(await deathGuard(options.env)), path, ...args]
-  const child = spawn(command!, words, { ...rest, ...account, detached: true })
-  const stopWithUs = () => signalGroup(child, 'SIGINT')
-  process.once('exit', stopWithUs)
-  child.once('close', () => process.off('exit', stopWithUs))
+  const [command, ...commandArgs] = [...(await parentDeathSignal(options.env)), path, ...args]
+  const child = spawn(command!, commandArgs, { ...rest, ...account, detached: true })
+  const stopOnExit = () => signalGroup(child, 'SIGINT')
+  process.once('exit', stopOnExit)
+  child.once('close', () => process.off('exit', stopOnExit))
   return child
 }
 
@@ -51,63 +52,74 @@ export const signalGroup = (child: ChildProcess, signal: NodeJS.Signals): void =
   try {
     process.kill(-child.pid, signal)
   } catch (thrown) {
-    // it ended a moment ago
+    // ESRCH: the process has just ended.
     if ((thrown as NodeJS.ErrnoException).code !== 'ESRCH') throw thrown
   }
 }
 
-// util-linux has it, busybox does not know the option, macOS has no such thing
-const deathGuard = async (env: Record<string, string>): Promise<string[]> => {
+/**
+ * Returns the command prefix that makes the kernel send SIGINT when this process dies.
+ * @returns an empty array if the system does not support this
+ */
+const parentDeathSignal = async (env: Record<string, string>): Promise<string[]> => {
+  // setpriv is part of util-linux. The one of busybox lacks the option, and macOS has no equivalent.
   const setpriv = process.platform === 'linux' ? await findProgram('setpriv', env.PATH) : undefined
   if (!setpriv) return []
-  const guard = [setpriv, '--pdeathsig', 'INT']
-  const probe = spawn(setpriv, [...guard.slice(1), 'true'], { env, stdio: 'ignore' })
-  return (await exitOf(probe)) === 0 ? guard : []
+  const options = ['--pdeathsig', 'INT']
+  const probe = spawn(setpriv, [...options, 'true'], { env, stdio: 'ignore' })
+  return (await exitCodeOf(probe)) === 0 ? [setpriv, ...options] : []
 }
 
-/** Exit code, or -1 where a signal ended it or it could not be started. */
-export const exitOf = (child: ChildProcess): Promise<number> =>
+/**
+ * Waits for a process to end.
+ * @returns the exit code, or -1 if a signal ended the process or it could not be started
+ */
+export const exitCodeOf = (child: ChildProcess): Promise<number> =>
   new Promise((resolve) => {
     child.once('error', () => resolve(-1))
     child.once('close', (code) => resolve(code ?? -1))
   })
 
-export interface RunOptions extends StartOptions {
+export interface RunProgramOptions extends StartProgramOptions {
   timeoutMs: number
   signal?: AbortSignal | undefined
-  /** Called every 15 seconds while it runs. */
+  /** Called every 15 seconds while the program runs. */
   onWait?: (elapsedSeconds: number) => void
 }
 
-const keptOutput = 64 * 1024
-const waitNoticeMs = 15_000
+const maxOutputCharacters = 64 * 1024
+const waitNoticeIntervalMs = 15_000
 
-/** Runs a program to its end. @returns what it wrote @throws Error with the end of what it wrote, where it fails or takes too long */
-export const runProgram = async (path: string, args: string[], options: RunOptions): Promise<string> => {
+/**
+ * Runs a program until it exits.
+ * @returns its output
+ * @throws `Error` with the end of its output, if the program fails or takes longer than `timeoutMs`
+ */
+export const runProgram = async (path: string, args: string[], options: RunProgramOptions): Promise<string> => {
   const { timeoutMs, signal, onWait, stdio, ...start } = options
   signal?.throwIfAborted()
   const child = await startProgram(path, args, { ...start, stdio: stdio ?? ['ignore', 'pipe', 'pipe'] })
   let output = ''
-  const keep = (chunk: Buffer) => {
-    output = (output + chunk.toString()).slice(-keptOutput)
+  const append = (chunk: Buffer) => {
+    output = (output + chunk.toString()).slice(-maxOutputCharacters)
   }
-  child.stdout?.on('data', keep)
-  child.stderr?.on('data', keep)
+  child.stdout?.on('data', append)
+  child.stderr?.on('data', append)
 
   const startedAt = Date.now()
-  let ended: string | undefined
-  const end = (reason: string) => {
-    ended = reason
+  let killReason: string | undefined
+  const kill = (reason: string) => {
+    killReason = reason
     signalGroup(child, 'SIGKILL')
   }
-  const onAbort = () => end('was interrupted')
+  const onAbort = () => kill('was interrupted')
   signal?.addEventListener('abort', onAbort, { once: true })
-  const timeout = setTimeout(() => end(`took longer than ${Math.round(timeoutMs / 1000)} s`), timeoutMs)
-  const notices = onWait ? setInterval(() => onWait(Math.round((Date.now() - startedAt) / 1000)), waitNoticeMs) : undefined
+  const timeout = setTimeout(() => kill(`took longer than ${Math.round(timeoutMs / 1000)} s`), timeoutMs)
+  const notices = onWait ? setInterval(() => onWait(Math.round((Date.now() - startedAt) / 1000)), waitNoticeIntervalMs) : undefined
   try {
-    const code = await exitOf(child)
-    if (ended === undefined && code === 0) return output
-    throw new Error(`${basename(path)} ${ended ?? `failed (${code})`}: ${lastLines(output)}`)
+    const code = await exitCodeOf(child)
+    if (killReason === undefined && code === 0) return output
+    throw new Error(`${basename(path)} ${killReason ?? `failed (exit code ${code})`}: ${lastLines(output)}`)
   } finally {
     clearTimeout(timeout)
     clearInterval(notices)
@@ -115,5 +127,5 @@ export const runProgram = async (path: string, args: string[], options: RunOptio
   }
 }
 
-/** The end of a long output, on one line. */
-export const lastLines = (output: string): string => output.trim().split('\n').slice(-6).join(' | ').slice(-1_000) || 'it wrote nothing'
+/** Returns the end of an output on one line, for an error message. */
+export const lastLines = (output: string): string => output.trim().split('\n').slice(-6).join(' | ').slice(-1_000) || 'no output'

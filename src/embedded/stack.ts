@@ -1,40 +1,40 @@
 import type { Config } from '../config.ts'
-import { lockDataDir } from './lock.ts'
-import { startPostgres, type PostgresOptions } from './postgres.ts'
-import { startTemporalDevServer, type DevServerOptions } from './temporal-dev-server.ts'
+import { lockDataDir } from './data-dir-lock.ts'
+import { startPostgres, type PostgresOptions } from './postgres-server.ts'
+import { startTemporalDevServer, type TemporalDevServerOptions } from './temporal-dev-server.ts'
 
 export interface StackOptions {
   dataDir: string
-  config: PostgresOptions['config'] & DevServerOptions['config'] & Pick<Config, 'DATABASE_URL' | 'temporal'>
+  config: PostgresOptions['config'] & TemporalDevServerOptions['config'] & Pick<Config, 'DATABASE_URL' | 'temporal'>
   log: PostgresOptions['log']
-  /** Takes progress, a sentence at a time. */
+  /** Prints progress, one sentence at a time. */
   say: (line: string) => void
-  /** Gives up starting, and stops what has been started. */
+  /** Aborts the start and stops the servers started so far. */
   signal?: AbortSignal | undefined
-  /** For tests: a crash of the machine may lose data. */
+  /** Turns off fsync, for tests. A crash of the machine may then lose data. */
   fast?: boolean
 }
 
 export interface Stack {
   databaseUrl: string
   temporalAddress: string
-  /** Null for a Temporal that is not ours. */
+  /** `null` if TEMPORAL_ADDRESS names an external server, whose UI is unknown. */
   temporalUiUrl: string | null
-  /** Stops what was started, after everything that uses it. Safe to call again. */
+  /** Stops the servers that were started. Call it after stopping everything that uses them. Safe to call again. */
   stop(): Promise<void>
 }
 
 type Stop = () => Promise<void>
 
 /**
- * Everything the relay runs on: an address that is given (DATABASE_URL, TEMPORAL_ADDRESS or a Temporal profile) is taken as it is,
- * the rest is started. One stack for one data directory.
- * @throws UserError
+ * Starts PostgreSQL and Temporal, except those whose address is configured (DATABASE_URL, TEMPORAL_ADDRESS or a
+ * Temporal profile). Only one stack can run on a data directory.
+ * @throws `UserError` if the data directory is in use or a server cannot be started
  */
 export const startStack = async (options: StackOptions): Promise<Stack> => {
   const { dataDir } = options
   const lock = await lockDataDir(dataDir)
-  // where one fails, the other need not go on: it may be in the middle of a build
+  // If one server fails to start, abort the other. Its start may include a build that takes minutes.
   const failed = new AbortController()
   const signal = AbortSignal.any([failed.signal, ...(options.signal ? [options.signal] : [])])
   const orAbort = async <T>(starting: Promise<T>): Promise<T> => {
@@ -47,8 +47,8 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
   }
 
   const [database, temporal] = await Promise.allSettled([
-    orAbort(databaseOf({ ...options, signal })),
-    orAbort(temporalOf({ ...options, signal })),
+    orAbort(startDatabase({ ...options, signal })),
+    orAbort(startTemporal({ ...options, signal })),
   ])
   const stops = [temporal, database].flatMap((part) => (part.status === 'fulfilled' ? [part.value.stop] : []))
   const stopAll = async () => {
@@ -60,7 +60,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
   }
   if (database.status === 'rejected' || temporal.status === 'rejected' || signal.aborted) {
     await stopAll()
-    // the first reason: what followed was only interrupted
+    // The reason of the signal is the first failure. The other start only reports that it was aborted.
     throw signal.reason
   }
   let stopping: Promise<void> | undefined
@@ -72,20 +72,20 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
   }
 }
 
-const databaseOf = async (options: StackOptions): Promise<{ url: string; stop: Stop }> => {
-  const given = options.config.DATABASE_URL
-  if (given) return { url: given, stop: async () => {} }
-  options.say('Starting PostgreSQL.')
+const startDatabase = async (options: StackOptions): Promise<{ url: string; stop: Stop }> => {
+  const configured = options.config.DATABASE_URL
+  if (configured) return { url: configured, stop: async () => {} }
+  options.say('Starting PostgreSQL ...')
   const postgres = await startPostgres(options)
   options.say('PostgreSQL is ready.')
   return postgres
 }
 
-const temporalOf = async (options: StackOptions): Promise<{ address: string; uiUrl: string | null; stop: Stop }> => {
-  const given = options.config.temporal.connectionOptions.address
-  if (given) return { address: given, uiUrl: null, stop: async () => {} }
-  options.say('Starting Temporal.')
+const startTemporal = async (options: StackOptions): Promise<{ address: string; uiUrl: string | null; stop: Stop }> => {
+  const configured = options.config.temporal.connectionOptions.address
+  if (configured) return { address: configured, uiUrl: null, stop: async () => {} }
+  options.say('Starting Temporal ...')
   const temporal = await startTemporalDevServer(options)
-  options.say(`Temporal is ready, its UI at ${temporal.uiUrl}.`)
+  options.say(`Temporal is ready. Its UI is at ${temporal.uiUrl}`)
   return temporal
 }

@@ -1,31 +1,34 @@
 import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Connection } from '@temporalio/client'
-import { searchAttributes } from '../../workflows/messages.ts'
+import { searchAttributes } from '../../workflows/options.ts'
 import type { Config } from '../config.ts'
-import { readPid, stopLeftover } from './leftovers.ts'
+import { findTemporal, type FindTemporalOptions } from './find-temporal.ts'
+import { readPidFile, stopOrphanedProcess } from './orphaned-processes.ts'
 import { isListening, stablePort } from './ports.ts'
 import { startProgram } from './programs.ts'
 import { stopServer, waitUntilReady } from './server-process.ts'
-import { findTemporal, type FindTemporalOptions } from './temporal-program.ts'
 
-export interface DevServerOptions extends FindTemporalOptions {
-  /** Everything of it lies in here: its SQLite file, its ports, its log. */
+export interface TemporalDevServerOptions extends FindTemporalOptions {
+  /** Directory for all its files: the SQLite database, the ports and the log. */
   dataDir: string
   config: FindTemporalOptions['config'] & Pick<Config, 'EMBEDDED_START_TIMEOUT_MS' | 'EMBEDDED_STOP_TIMEOUT_MS'>
 }
 
-export interface DevServer {
+export interface TemporalDevServer {
   address: string
   uiUrl: string
   stop(): Promise<void>
 }
 
-// measured (see docs): on a file with SQLite's defaults it does half as much; eager activities and a lazier collector give a fifth each
+// Measured: SQLite's default pragmas halve the throughput. Eager activities and GOGC=400 each add a fifth.
 const pragmas = ['journal_mode=WAL', 'synchronous=normal']
-/** Settings of the server itself. Fairness is a setting of each cluster: without it the keys our workflows carry mean nothing. */
+/**
+ * Dynamic configuration of the server. Without `matching.enableFairness` the server ignores the fairness keys of
+ * workflows.
+ */
 export const dynamicConfig = ['system.enableActivityEagerExecution=true', 'matching.useNewMatcher=true', 'matching.enableFairness=true']
-const collector = { GOGC: '400' }
+const garbageCollector = { GOGC: '400' }
 
 const argumentsOf = (port: number, uiPort: number, databaseFile: string): string[] => [
   'server',
@@ -40,24 +43,27 @@ const argumentsOf = (port: number, uiPort: number, databaseFile: string): string
   ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
 ]
 
-/** Temporal's own dev server with its UI. Workflows outlive a restart. @throws UserError */
-export const startTemporalDevServer = async (options: DevServerOptions): Promise<DevServer> => {
+/**
+ * Starts the Temporal CLI's dev server with its UI. Workflows survive a restart.
+ * @throws `UserError` if the Temporal CLI is not found or the server does not start
+ */
+export const startTemporalDevServer = async (options: TemporalDevServerOptions): Promise<TemporalDevServer> => {
   const { dataDir, config, say, signal } = options
   const databaseFile = join(dataDir, 'temporal.sqlite')
   const pidFile = join(dataDir, 'temporal.pid')
   const logFile = join(dataDir, 'temporal.log')
   await mkdir(dataDir, { recursive: true })
 
-  const pid = await readPid(pidFile)
-  if (pid !== undefined && (await stopLeftover({ pid, marker: databaseFile, timeoutMs: config.EMBEDDED_STOP_TIMEOUT_MS })))
-    say('Stopped a Temporal that a crash had left running.')
+  const pid = await readPidFile(pidFile)
+  if (pid !== undefined && (await stopOrphanedProcess({ pid, marker: databaseFile, timeoutMs: config.EMBEDDED_STOP_TIMEOUT_MS })))
+    say('Stopped a Temporal server that a crashed process had left running.')
 
   const program = await findTemporal(options)
   const port = await stablePort(join(dataDir, 'temporal.port'))
   const uiPort = await stablePort(join(dataDir, 'temporal-ui.port'))
   const log = await open(logFile, 'w', 0o600)
   const child = await startProgram(program, argumentsOf(port, uiPort, databaseFile), {
-    env: { ...config.childEnvironment, ...collector },
+    env: { ...config.childEnvironment, ...garbageCollector },
     stdio: ['ignore', log.fd, log.fd],
   })
   await log.close()
@@ -74,8 +80,8 @@ export const startTemporalDevServer = async (options: DevServerOptions): Promise
       logFile,
       signal,
       timeoutMs: config.EMBEDDED_START_TIMEOUT_MS,
-      // a gRPC channel that found nobody waits a second before it looks again
-      isReady: async () => (await isListening(port)) && answers(address),
+      // Check the port first: a gRPC channel waits a second after a failed connection before it tries again.
+      isReady: async () => (await isListening(port)) && answersOn(address),
     })
   } catch (thrown) {
     await stop()
@@ -86,10 +92,10 @@ export const startTemporalDevServer = async (options: DevServerOptions): Promise
 
 const answerTimeoutMs = 2_000
 
-const answers = async (address: string): Promise<boolean> => {
+const answersOn = async (address: string): Promise<boolean> => {
   const connection = Connection.lazy({ address, connectTimeout: answerTimeoutMs })
   try {
-    // it listens before it has made its namespace
+    // The server listens before it has created the default namespace.
     await connection.withDeadline(Date.now() + answerTimeoutMs, () =>
       connection.workflowService.describeNamespace({ namespace: 'default' }),
     )

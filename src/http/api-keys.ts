@@ -1,17 +1,19 @@
 import { z } from 'zod'
-import { createApiKeys } from '../db/api-keys.ts'
-import type { Database } from '../db/database.ts'
-import { createWorkspaces } from '../db/workspaces.ts'
+import type { ApiKeys } from '../db/api-keys.ts'
+import type { Workspaces } from '../db/workspaces.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { keyLevels } from '../security/levels.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound, validationFailed } from './faults.ts'
-import { idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound, validationFailed } from './refusals.ts'
+import { idParams, name, one, resource, resourceOf, timestamp } from './schemas.ts'
+
+const keyLevel = z.enum(keyLevels).meta({ id: 'KeyLevel' })
 
 const attributes = z.object({
   name: z.string(),
-  level: z.enum(keyLevels),
+  level: keyLevel,
   user_id: z.string().nullable(),
   expires_at: timestamp.nullable(),
   last_used_at: timestamp.nullable(),
@@ -19,22 +21,28 @@ const attributes = z.object({
 })
 
 const apiKey = resource('api_key', attributes).meta({ id: 'ApiKey' })
-const newKey = resource('api_key', attributes.extend({ key: z.string().describe('Shown this once') })).meta({ id: 'NewApiKey' })
+const newKey = resource('api_key', attributes.extend({ key: z.string().describe('The key. Returned only in this response.') })).meta({
+  id: 'ApiKeyWithSecret',
+})
 const present = resourceOf('api_key')
 
-export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {
-  const keys = createApiKeys(db)
-  const workspaces = createWorkspaces(db)
+export interface ApiKeyDeps {
+  apiKeys: Pick<ApiKeys, 'list' | 'insert' | 'revoke'>
+  workspaces: Pick<Workspaces, 'hasMember'>
+}
+
+export const apiKeyEndpoints = ({ apiKeys, workspaces }: ApiKeyDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/api-keys',
       level: 'admin',
-      summary: 'The API keys that have not been revoked, newest first',
+      summary: 'List API keys',
+      description: 'Returns the API keys that have not been revoked, newest first.',
       query: pageQuery,
       response: pageOfMany(apiKey),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toPage(await keys.list(workspaceId, query), query, present),
+      handle: async ({ query }, { workspaceId }) => toPage(await apiKeys.list(workspaceId, query), query, present),
     }),
 
     endpoint({
@@ -42,24 +50,26 @@ export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/api-keys',
       level: 'admin',
       audit: 'apikey.created',
-      summary: 'Creates an API key; the answer shows it, this once',
+      summary: 'Create an API key',
+      description: 'The response contains the key. No later response does.',
       body: z.strictObject({
         name,
-        level: z.enum(keyLevels).describe('What it may do'),
-        expires_at: timestamp.nullable().default(null).describe('From then on it is refused; null: never'),
-        user_id: z.string().nullable().default(null).describe('The member it belongs to, whom the audit log then names'),
+        level: keyLevel.describe('The level of the key.'),
+        expires_at: timestamp.nullable().default(null).describe('The time at which the key expires. Null means never.'),
+        user_id: z.string().nullable().default(null).describe('The member to whom the key belongs. Audit log entries name this member.'),
       }),
       response: one(newKey),
       status: 201,
       handle: async ({ body }, { workspaceId, actor }) => {
         const { name: keyName, level, expiresAt, userId } = body
-        if (expiresAt && expiresAt.getTime() <= Date.now()) throw validationFailed([{ path: 'expires_at', message: 'must lie ahead' }])
+        if (expiresAt && expiresAt.getTime() <= Date.now())
+          throw validationFailed([{ path: 'expires_at', message: 'must be in the future' }])
         if (userId !== null && !(await workspaces.hasMember(workspaceId, userId))) {
           throw validationFailed([{ path: 'user_id', message: 'there is no such member in this workspace' }])
         }
         const { id, key, secretSha256 } = newApiKey()
         const newRow = { id, workspaceId, memberId: userId, name: keyName, level, secretSha256, expiresAt }
-        const row = await keys.insert(newRow, actorOf(actor))
+        const row = await apiKeys.insert(newRow, actorOf(actor))
         return { data: present({ ...row, key }) }
       },
     }),
@@ -69,12 +79,13 @@ export const apiKeyEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/api-keys/:id',
       level: 'admin',
       audit: 'apikey.revoked',
-      summary: 'Revokes an API key, from the next request on',
+      summary: 'Revoke an API key',
+      description: 'The key is refused from the next request on.',
       params: idParams,
       response: 'none',
       status: 204,
       handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await keys.revoke(params.id, actorOf(actor), workspaceId))) throw notFound()
+        if (!(await apiKeys.revoke(params.id, actorOf(actor), workspaceId))) throw notFound()
       },
     }),
   ]

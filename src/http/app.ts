@@ -1,37 +1,57 @@
 import type Koa from 'koa'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
-import type { Authenticator } from '../security/api-keys.ts'
-import { apiKeyEndpoints } from './api-keys.ts'
-import { attemptEndpoints } from './attempts.ts'
-import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
+import { acknowledgeEndpoints, type AcknowledgeDeps } from './acknowledge.ts'
+import { apiKeyEndpoints, type ApiKeyDeps } from './api-keys.ts'
+import { attemptEndpoints, type AttemptDeps } from './attempts.ts'
 import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
+import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
+import { allowOrigins, compressJson } from './browsers.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
-import { connectionEndpoints } from './connections.ts'
+import { connectionEndpoints, type ConnectionDeps } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
 import { documentEndpoints, type DocumentDeps } from './documents.ts'
-import { mount, type Endpoint } from './endpoint.ts'
+import { downloadLinkEndpoints, type DownloadLinkDeps } from './download-links.ts'
+import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
+import { erasureEndpoints, type ErasureDeps } from './erasure.ts'
 import { answerErrors } from './errors.ts'
+import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
+import { repositoryEndpoints, type RepositoryDeps } from './repositories.ts'
 import { requestEndpoints, type RequestDeps } from './requests.ts'
-import { repositoryEndpoints } from './repositories.ts'
 import { retryEndpoints, type RetryDeps } from './retries.ts'
-import { settingsEndpoints } from './settings.ts'
+import { settingsEndpoints, type SettingsDeps } from './settings.ts'
 
-export type EndpointDeps = DestinationDeps & DocumentDeps & CertificateDeps & RetryDeps & BulkRetryDeps & RequestDeps & AuditLogDeps
+export type EndpointDeps = DestinationDeps &
+  RepositoryDeps &
+  CertificateDeps &
+  ConnectionDeps &
+  DocumentDeps &
+  AcknowledgeDeps &
+  ErasureDeps &
+  DownloadLinkDeps &
+  AttemptDeps &
+  RetryDeps &
+  BulkRetryDeps &
+  ApiKeyDeps &
+  SettingsDeps &
+  RequestDeps &
+  AuditLogDeps
 
-export interface ApiDeps extends EndpointDeps {
-  config: EndpointDeps['config'] & Pick<Config, 'RELAY_API_BODY_MAX_BYTES'>
-  authenticator: Authenticator
+export interface ApiDeps extends EndpointDeps, Pick<MountDeps, 'authenticator'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
+  config: EndpointDeps['config'] & MountDeps['config'] & IdempotencyDeps['config'] & Pick<Config, 'RELAY_CORS_ORIGINS'>
   log: Log
 }
 
-/** The whole table of the management API. Making it opens nothing: the API's document is made from it, too. */
+/** Returns all endpoints of the management API. Opens no connection: the API reference is generated from it, too. */
 export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...destinationEndpoints(deps),
+  ...downloadLinkEndpoints(deps),
   ...repositoryEndpoints(deps),
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
   ...documentEndpoints(deps),
+  ...acknowledgeEndpoints(deps),
+  ...erasureEndpoints(deps),
   ...attemptEndpoints(deps),
   ...retryEndpoints(deps),
   ...bulkRetryEndpoints(deps),
@@ -41,14 +61,16 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...auditLogEndpoints(deps),
 ]
 
-/** The management API as one middleware: takes what lies below `/api`, and leaves the rest to the next one. */
+/** Creates the middleware of the management API. It handles `/api` and all paths below, and passes on the rest. */
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
-  const routes = mount(apiEndpoints(deps), { authenticator: deps.authenticator, bodyMaxBytes: deps.config.RELAY_API_BODY_MAX_BYTES })
+  const routes = mount(apiEndpoints(deps), { ...deps, idempotency: createIdempotency(deps) })
   const errors = answerErrors(deps.log)
+  const cors = allowOrigins(deps.config.RELAY_CORS_ORIGINS)
+  const compress = compressJson()
   return (context, next) => {
     if (context.path !== '/api' && !context.path.startsWith('/api/')) return next()
     return errors(context, async () => {
-      await routes(context, next)
+      await cors(context, () => compress(context, () => routes(context, next)))
     })
   }
 }

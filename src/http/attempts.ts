@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import { createAttempts } from '../db/attempts.ts'
-import type { Database } from '../db/database.ts'
-import { attemptOutcomes } from '../db/deliveries.ts'
+import { attemptOutcomes, type AttemptLog } from '../delivery/attempt-log.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from './faults.ts'
-import { idParams, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound } from './refusals.ts'
+import { idParams, openObject, resource, resourceOf, timestamp } from './schemas.ts'
 
 const attempt = resource(
   'delivery_attempt',
@@ -14,27 +13,31 @@ const attempt = resource(
     number: z.int(),
     started_at: timestamp,
     duration_ms: z.int(),
-    outcome: z.enum(attemptOutcomes),
-    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    outcome: z.enum(attemptOutcomes).meta({ id: 'AttemptOutcome' }),
+    error: z.object({ code: z.string(), message: z.string() }).meta({ id: 'AttemptError' }).nullable(),
     answer: openObject.nullable(),
     bytes_sent: z.int().nullable(),
   }),
-)
+).meta({ id: 'DeliveryAttempt' })
 
-export const attemptEndpoints = ({ db }: { db: Database }): Endpoint[] => {
-  const attempts = createAttempts(db)
+export interface AttemptDeps {
+  attemptLog: AttemptLog
+}
+
+export const attemptEndpoints = ({ attemptLog }: AttemptDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/documents/:id/attempts',
       level: 'viewer',
-      summary: 'Every delivery attempt of a document, oldest first: how long it took, what came of it, and what the target answered',
+      summary: 'List the delivery attempts of a document',
+      description: 'Returns every attempt, oldest first, with its duration, its outcome and the response of the target.',
       params: idParams,
       query: pageQuery,
       response: pageOfMany(attempt),
       status: 200,
       handle: async ({ params, query }, { workspaceId }) => {
-        const found = await attempts.list(workspaceId, params.id, query)
+        const found = await attemptLog.list(workspaceId, params.id, query)
         if (!found) throw notFound()
         return toPage(found, query, resourceOf('delivery_attempt'))
       },

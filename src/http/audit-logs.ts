@@ -1,32 +1,36 @@
 import { z } from 'zod'
+import { createConcurrencyLimit, type ConcurrencyLimit } from '../concurrency-limit.ts'
 import type { Config } from '../config.ts'
-import { createAuditLogs, type AuditLog } from '../db/audit-logs.ts'
-import type { Database } from '../db/database.ts'
+import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
 import { AppError } from '../errors.ts'
 import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { cursorPageOf, cursorQuery, dateFrom, dateTo, openObject, resource, resourceOf, timestamp, toCursorPage } from './schemas.ts'
+import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
+import { dateFrom, dateTo, openObject, resource, resourceOf, timestamp } from './schemas.ts'
+
+const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
+const subjectType = z.enum(auditSubjectTypes).meta({ id: 'AuditSubjectType' })
 
 const auditLog = resource(
   'audit_log',
   z.object({
-    event: z.enum(auditEventNames),
-    subject_type: z.enum(auditSubjectTypes),
+    event: eventName,
+    subject_type: subjectType,
     subject_id: z.string(),
     description: z.string(),
     metadata: openObject,
     user_id: z.string().nullable(),
-    actor_type: z.enum(['user', 'api_key', 'system']),
+    actor_type: z.enum(['user', 'api_key', 'system']).meta({ id: 'ActorType' }),
     created_at: timestamp,
   }),
-)
+).meta({ id: 'AuditLog' })
 
 const query = cursorQuery.extend({
-  event: z.enum(auditEventNames).optional().describe('The exact name of an event'),
-  event_prefix: z.string().optional().describe('The beginning of its name, like `cert.`'),
-  subject_type: z.enum(auditSubjectTypes).optional().describe('What kind of thing was changed'),
-  subject_id: z.string().optional().describe('The id of what was changed'),
-  user_id: z.string().optional().describe('The member who did it'),
+  event: eventName.optional().describe('Only entries with this event name.'),
+  event_prefix: z.string().optional().describe('Only entries whose event name starts with this text, for example `cert.`.'),
+  subject_type: subjectType.optional().describe('Only entries about this type of resource.'),
+  subject_id: z.string().optional().describe('Only entries about the resource with this id.'),
+  user_id: z.string().optional().describe('Only entries caused by this member.'),
   date_from: dateFrom,
   date_to: dateTo,
 })
@@ -47,39 +51,49 @@ const cellsOf = (entry: AuditLog): string[] => [
 ]
 
 export interface AuditLogDeps {
-  db: Database
-  config: Pick<Config, 'RELAY_EXPORT_MAX_ROWS' | 'RELAY_EXPORT_TIMEOUT_MS' | 'RELAY_MAX_CONCURRENT_EXPORTS'>
+  auditLogs: AuditLogs
+  config: Pick<
+    Config,
+    | 'RELAY_EXPORT_MAX_ROWS'
+    | 'RELAY_EXPORT_TIMEOUT_MS'
+    | 'RELAY_EXPORT_MIN_BYTES'
+    | 'RELAY_HTTP_IDLE_TIMEOUT_MS'
+    | 'RELAY_MAX_CONCURRENT_EXPORTS'
+    | 'RELAY_MAX_CONCURRENT_EXPORTS_PER_WORKSPACE'
+  >
 }
 
 const busyRetryAfterSeconds = 30
 
-/** Lets only so many tables be read at a time. @throws AppError 503 to the one too many */
-const createExportLimit = (maxConcurrent: () => number) => {
-  let running = 0
-  return async function* (entries: () => AsyncIterable<AuditLog>): AsyncGenerator<string[]> {
-    if (running >= maxConcurrent()) {
-      throw new AppError('unavailable', 'Other exports are running. Please try again shortly.', {
-        retryAfterSeconds: busyRetryAfterSeconds,
-      })
-    }
-    running += 1
-    try {
-      for await (const entry of entries()) yield cellsOf(entry)
-    } finally {
-      running -= 1
-    }
+/** Reads the rows of an export within the limits. @throws AppError 503 if too many exports are running */
+async function* readWithin(
+  exports: ConcurrencyLimit,
+  workspaceId: string,
+  entries: () => AsyncIterable<AuditLog>,
+): AsyncGenerator<string[]> {
+  const end = exports.begin(workspaceId)
+  if (!end) {
+    throw new AppError('unavailable', 'Too many exports are running. Try again shortly.', { retryAfterSeconds: busyRetryAfterSeconds })
+  }
+  try {
+    for await (const entry of entries()) yield cellsOf(entry)
+  } finally {
+    end()
   }
 }
 
-export const auditLogEndpoints = ({ db, config }: AuditLogDeps): Endpoint[] => {
-  const auditLogs = createAuditLogs(db)
-  const limited = createExportLimit(() => config.RELAY_MAX_CONCURRENT_EXPORTS)
+export const auditLogEndpoints = ({ auditLogs, config }: AuditLogDeps): Endpoint[] => {
+  const exports = createConcurrencyLimit(() => ({
+    total: config.RELAY_MAX_CONCURRENT_EXPORTS,
+    perWorkspace: config.RELAY_MAX_CONCURRENT_EXPORTS_PER_WORKSPACE,
+  }))
   return [
     endpoint({
       method: 'GET',
       path: '/audit-logs',
       level: 'viewer',
-      summary: 'What was changed in the workspace and by whom, newest first',
+      summary: 'List audit log entries',
+      description: 'Returns who changed what in the workspace, newest first.',
       query,
       response: cursorPageOf(auditLog),
       status: 200,
@@ -90,15 +104,17 @@ export const auditLogEndpoints = ({ db, config }: AuditLogDeps): Endpoint[] => {
       method: 'GET',
       path: '/audit-logs.csv',
       level: 'viewer',
-      summary: 'The same as a table in CSV, newest first; per_page has no effect here',
+      summary: 'Export audit log entries as CSV',
+      description: 'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect.',
       query,
       response: 'csv',
       status: 200,
       handle: async (input, { workspaceId }) => ({
         fileName: 'audit-logs.csv',
         columns: csvColumns,
-        rows: () => limited(() => auditLogs.read(workspaceId, input.query, config.RELAY_EXPORT_MAX_ROWS)),
+        rows: () => readWithin(exports, workspaceId, () => auditLogs.read(workspaceId, input.query, config.RELAY_EXPORT_MAX_ROWS)),
         timeoutMs: config.RELAY_EXPORT_TIMEOUT_MS,
+        slowest: { bytes: config.RELAY_EXPORT_MIN_BYTES, waitMs: config.RELAY_HTTP_IDLE_TIMEOUT_MS },
       }),
     }),
   ]

@@ -1,15 +1,15 @@
 import type { Context } from 'koa'
 import { AppError } from '../errors.ts'
 
-const tooLarge = (maxBytes: number) => new AppError('payload_too_large', `A body may have at most ${maxBytes} bytes.`)
+const tooLarge = (maxBytes: number) => new AppError('payload_too_large', `The body exceeds the limit of ${maxBytes} bytes.`)
 
-/** A body up to its limit. @throws AppError 400 or 413 */
+/** Reads a body up to a limit. @throws AppError 400 if the body ends early, 413 if it is too large */
 export const readBytes = async (context: Context, maxBytes: number): Promise<Buffer> => {
-  // told beforehand: refused before a byte is read
+  // Refuse by Content-Length before reading anything.
   if ((context.request.length ?? 0) > maxBytes) throw tooLarge(maxBytes)
   const chunks: Buffer[] = []
   let sizeBytes = 0
-  // the socket stays open on an early end, or the refusal could not be sent
+  // Keep the socket open when leaving the loop early: the refusal has to be sent on it.
   try {
     for await (const chunk of context.req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       sizeBytes += chunk.length
@@ -17,40 +17,76 @@ export const readBytes = async (context: Context, maxBytes: number): Promise<Buf
       chunks.push(chunk)
     }
   } catch (thrown) {
-    // a client that hung up: its ECONNRESET would pass for that of a dependency
-    throw thrown instanceof AppError ? thrown : new AppError('invalid_request', 'The body broke off.', { cause: thrown })
+    // The client disconnected. Its ECONNRESET must not be mistaken for one of a dependency.
+    throw thrown instanceof AppError ? thrown : new AppError('invalid_request', 'The body ended early.', { cause: thrown })
   }
   return Buffer.concat(chunks, sizeBytes)
 }
 
-/** Text that PostgreSQL can hold: no NUL, no half of a surrogate pair. */
+/** Returns whether PostgreSQL can store a text: it must not contain NUL or unpaired surrogates. */
 export const isStorable = (text: string) => !text.includes('\0') && text.isWellFormed()
 
 const refuseUnstorable = (key: string, value: unknown) => {
-  if (!isStorable(key) || (typeof value === 'string' && !isStorable(value))) throw new SyntaxError('text that cannot be stored')
+  if (!isStorable(key) || (typeof value === 'string' && !isStorable(value)))
+    throw new AppError('invalid_request', 'The body contains a NUL character or an unpaired surrogate.')
   return value
 }
 
-/** The JSON body of a request. @throws AppError 400, 413 or 415 */
-export const readJson = async (context: Context, maxBytes: number): Promise<unknown> => {
-  checkIsJson(context)
-  return parseJson(await readBytes(context, maxBytes))
+export interface BodyLimits {
+  maxBytes: number
+  /** Largest number of keys and values, including those of nested arrays and objects. */
+  maxValues: number
 }
 
-/** @throws AppError 400 or 415 for a body that is announced as none, or as something else */
+/** Reads the JSON body of a request. @throws AppError 400, 413 or 415 */
+export const readJson = async (context: Context, { maxBytes, maxValues }: BodyLimits): Promise<unknown> => {
+  checkIsJson(context)
+  const bytes = await readBytes(context, maxBytes)
+  checkValues(bytes, maxValues)
+  return parseJson(bytes)
+}
+
+/** Checks the number of keys and values of a JSON body, before it is parsed. @throws AppError 413 */
+export const checkValues = (bytes: Buffer, maxValues: number): void => {
+  if (hasMoreValues(bytes, maxValues)) throw new AppError('payload_too_large', `The body may contain at most ${maxValues} keys and values.`)
+}
+
+const [quote, backslash] = [0x22, 0x5c]
+// Each of them precedes a key or a value.
+const separators = Uint8Array.from({ length: 256 }, (_, byte) => Number('[{:,'.includes(String.fromCodePoint(byte))))
+
+/** Returns true if JSON contains more keys and values than this. Parsing and checking them would take 100 times as long. */
+const hasMoreValues = (bytes: Buffer, maxValues: number): boolean => {
+  let values = 1
+  for (let at = 0; at < bytes.length && values <= maxValues; at += 1) {
+    if (separators[bytes[at]!] === 1) values += 1
+    else if (bytes[at] === quote) at = endOfText(bytes, at)
+  }
+  return values > maxValues
+}
+
+/** Returns the position of the closing quote of the text that begins at `start`. */
+const endOfText = (bytes: Buffer, start: number): number => {
+  let at = start + 1
+  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
+  return at
+}
+
+/** Checks the headers of a request with a JSON body. @throws AppError 400 if it is empty, 415 if it is not JSON */
 export const checkIsJson = (context: Context): void => {
-  if (context.request.length === 0) throw new AppError('invalid_request', 'This needs a JSON body.')
+  if (context.request.length === 0) throw new AppError('invalid_request', 'This request requires a JSON body.')
   if (context.is('application/json') === false || !['', 'identity'].includes(context.get('content-encoding'))) {
-    throw new AppError('unsupported_media_type', 'The body must be sent as Content-Type: application/json, without a content encoding.')
+    throw new AppError('unsupported_media_type', 'Send the body with Content-Type: application/json and without a content encoding.')
   }
 }
 
-/** @throws AppError 400 */
-export const parseJson = (bytes: Buffer): unknown => {
-  if (bytes.length === 0) throw new AppError('invalid_request', 'This needs a JSON body.')
+/** Parses a JSON body. @throws AppError 400 if it is not JSON in UTF-8 or contains text that cannot be stored */
+export const parseJson = (bytes: Uint8Array): unknown => {
+  if (bytes.length === 0) throw new AppError('invalid_request', 'This request requires a JSON body.')
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes), refuseUnstorable)
   } catch (thrown) {
-    throw new AppError('invalid_request', 'The body is not well-formed JSON in UTF-8.', { cause: thrown })
+    if (thrown instanceof AppError) throw thrown
+    throw new AppError('invalid_request', 'The body is not valid JSON in UTF-8.', { cause: thrown })
   }
 }

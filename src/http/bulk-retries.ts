@@ -1,52 +1,57 @@
 import { z } from 'zod'
-import { createBulkRetries, type BulkRetry } from '../db/bulk-retries.ts'
-import type { Database } from '../db/database.ts'
-import { createDestinations } from '../db/destinations.ts'
-import type { Workflow } from '../db/planned-documents.ts'
+import type { BulkRetries } from '../delivery/bulk-retry.ts'
 import { AppError } from '../errors.ts'
+import type { Destinations } from '../routing/destinations.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound, validationFailed } from './faults.ts'
 import type { LaunchDeps } from './launch.ts'
-import { dateFrom, dateTo, idParams, one, timestamp } from './schemas.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound, validationFailed } from './refusals.ts'
+import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
-  db: Database
-  config: Workflow
+  bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'list' | 'start' | 'cancel'>
+  destinations: Pick<Destinations, 'find'>
 }
 
-const response = one(
-  z.object({
-    // null for a dry run: there is nothing to ask for later
-    id: z.string().nullable(),
-    type: z.literal('bulk_retry'),
-    attributes: z.object({
-      status: z.enum(['dry_run', 'running', 'completed', 'cancelled']),
-      filter: z.object({
-        repo_id: z.string().optional(),
-        destination_id: z.string().optional(),
-        date_from: timestamp.optional(),
-        date_to: timestamp.optional(),
-      }),
-      matched_documents: z.int(),
-      matched_deliveries: z.int(),
-      retried_documents: z.int(),
-      retried_deliveries: z.int(),
-      created_at: timestamp.nullable(),
-      ended_at: timestamp.nullable(),
-    }),
+const attributes = z.object({
+  status: z.enum(['running', 'completed', 'cancelled']).meta({ id: 'BulkRetryStatus' }),
+  filter: z.object({
+    repo_id: z.string().optional(),
+    destination_id: z.string().optional(),
+    date_from: timestamp.optional(),
+    date_to: timestamp.optional(),
   }),
+  matched_documents: z.int(),
+  matched_deliveries: z.int(),
+  retried_documents: z.int(),
+  retried_deliveries: z.int(),
+  created_at: timestamp,
+  ended_at: timestamp.nullable(),
+})
+const bulkRetry = resource('bulk_retry', attributes).meta({ id: 'BulkRetry' })
+
+const startResponse = one(
+  z
+    .object({
+      // Null for a dry run, which is not stored.
+      id: z.string().nullable(),
+      type: z.literal('bulk_retry'),
+      attributes: attributes.extend({
+        status: z.enum(['dry_run', ...attributes.shape.status.options]).meta({ id: 'StartedBulkRetryStatus' }),
+        created_at: timestamp.nullable(),
+      }),
+    })
+    .meta({ id: 'StartedBulkRetry' }),
 )
 
-const present = ({ id, ...attributes }: BulkRetry) => ({ data: { id, type: 'bulk_retry' as const, attributes } })
+const present = resourceOf('bulk_retry')
 
-export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpoint[] => {
-  const bulkRetries = createBulkRetries(db, config)
-  const destinations = createDestinations(db)
+export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRetryDeps): Endpoint[] => {
   const show = async (workspaceId: string, id: string) => {
     const found = await bulkRetries.find(workspaceId, id)
     if (!found) throw notFound()
-    return present(found)
+    return { data: present(found) }
   }
 
   return [
@@ -54,21 +59,25 @@ export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpo
       method: 'POST',
       path: '/documents/retry',
       level: 'member',
-      audit: 'document.retried',
-      summary: 'Retries every failed delivery that the filters match, in the background; a dry run only counts them',
+      audit: ['bulk_retry.started', 'document.retried'],
+      summary: 'Retry documents in bulk',
+      description: 'Retries every failed delivery that matches the filters, in the background. With `dry_run`, only counts them.',
       body: z.strictObject({
-        dry_run: z.boolean().default(false).describe('Only counts what would be retried'),
-        repo_id: z.string().optional().describe('Documents of this repository only'),
-        status: z.literal('failed').optional().describe('As in the list of documents; nothing else can be retried'),
-        destination_id: z.string().optional().describe('Deliveries to this destination only'),
+        dry_run: z.boolean().default(false).describe('Only count what would be retried.'),
+        repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+        status: z
+          .literal('failed')
+          .optional()
+          .describe('The status filter of the document list. Only `failed` is accepted, which is also the default.'),
+        destination_id: z.string().optional().describe('Only deliveries to this destination.'),
         date_from: dateFrom,
         date_to: dateTo,
       }),
-      response,
+      response: startResponse,
       status: 202,
       alternative: {
         status: 200,
-        description: 'A dry run: how much would be retried now',
+        description: 'Dry run: how many documents and deliveries would be retried now.',
         appliesTo: ({ data }) => data.attributes.status === 'dry_run',
       },
       handle: async ({ body: { dryRun, repoId, destinationId, dateFrom: from, dateTo: to } }, { workspaceId, actor }) => {
@@ -78,22 +87,35 @@ export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpo
         }
         if (dryRun) {
           const matched = await bulkRetries.count(workspaceId, filter)
-          const attributes = { filter, ...matched, retriedDocuments: 0, retriedDeliveries: 0, createdAt: null, endedAt: null }
-          return { data: { id: null, type: 'bulk_retry' as const, attributes: { status: 'dry_run' as const, ...attributes } } }
+          const counted = { filter, ...matched, retriedDocuments: 0, retriedDeliveries: 0, createdAt: null, endedAt: null }
+          return { data: { id: null, type: 'bulk_retry' as const, attributes: { status: 'dry_run' as const, ...counted } } }
         }
-        const { bulkRetry, message } = await bulkRetries.begin(actor.workspace, filter, actorOf(actor))
+        const { bulkRetry: started, message } = await bulkRetries.start(actor.workspace, filter, actorOf(actor))
         launch([message])
-        return present(bulkRetry)
+        return { data: present(started) }
       },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/bulk-retries',
+      level: 'viewer',
+      summary: 'List bulk retries',
+      description: 'Returns the bulk retries of the workspace with their progress, newest first.',
+      query: pageQuery,
+      response: pageOfMany(bulkRetry),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => toPage(await bulkRetries.list(workspaceId, query), query, present),
     }),
 
     endpoint({
       method: 'GET',
       path: '/bulk-retries/:id',
       level: 'viewer',
-      summary: 'How far a bulk retry is',
+      summary: 'Retrieve a bulk retry',
+      description: 'Shows the progress of a bulk retry.',
       params: idParams,
-      response,
+      response: one(bulkRetry),
       status: 200,
       handle: ({ params }, { workspaceId }) => show(workspaceId, params.id),
     }),
@@ -102,15 +124,16 @@ export const bulkRetryEndpoints = ({ db, launch, config }: BulkRetryDeps): Endpo
       method: 'POST',
       path: '/bulk-retries/:id/cancel',
       level: 'member',
-      summary: 'Stops a bulk retry before its next document; what it has retried stays so',
+      audit: 'bulk_retry.cancelled',
+      summary: 'Cancel a bulk retry',
+      description: 'Stops the bulk retry before its next document. Deliveries that were already retried are not affected.',
       params: idParams,
-      response,
-      conflict: 'It has ended already',
+      response: one(bulkRetry),
+      conflict: 'The bulk retry has already ended.',
       status: 200,
-      handle: async ({ params: { id } }, { workspaceId }) => {
-        const { data } = await show(workspaceId, id)
-        if (data.attributes.status !== 'running') throw new AppError('conflict', 'This bulk retry has ended already.')
-        await bulkRetries.cancel(id)
+      handle: async ({ params: { id } }, { workspaceId, actor }) => {
+        if (!(await bulkRetries.find(workspaceId, id))) throw notFound()
+        if (!(await bulkRetries.cancel(id, actorOf(actor)))) throw new AppError('conflict', 'This bulk retry has already ended.')
         return show(workspaceId, id)
       },
     }),

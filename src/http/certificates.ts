@@ -1,20 +1,33 @@
 import { z } from 'zod'
 import type { Config } from '../config.ts'
-import { createCertificates } from '../db/certificates.ts'
-import type { Database } from '../db/database.ts'
-import { createRepositories } from '../db/repositories.ts'
+import type { Certificate, Certificates } from '../db/certificates.ts'
 import { AppError } from '../errors.ts'
 import { isId } from '../ids.ts'
-import { isAuthId, readCertificate } from '../security/certificate.ts'
+import type { Repositories } from '../routing/repositories.ts'
+import { certificateWarningCodes, certificateWarnings, isAuthId, isTooWeak, readCertificate, tooWeak } from '../security/certificate.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound, validationFailed } from './faults.ts'
-import { activity, idParams, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound, validationFailed } from './refusals.ts'
+import { activity, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface CertificateDeps {
-  db: Database
+  certificates: Pick<Certificates, 'list' | 'add' | 'setStatus' | 'delete' | 'deleteInactive'>
+  repositories: Pick<Repositories, 'find'>
   config: Pick<Config, 'RELAY_CERTIFICATE_MAX_BYTES' | 'RELAY_REPOSITORY_MAX_CERTIFICATES'>
 }
+
+const warning = z
+  .object({
+    code: z
+      .enum(certificateWarningCodes)
+      .meta({ id: 'CertificateWarningCode' })
+      .describe(
+        '`short_key`: the key is shorter than recommended. `md5`: the certificate is signed with MD5. `expired`: its validity has ended.',
+      ),
+    message: z.string().describe('What the condition means.'),
+  })
+  .meta({ id: 'CertificateWarning' })
 
 const certificate = resource(
   'certificate',
@@ -30,23 +43,26 @@ const certificate = resource(
     key_bits: z.int().nullable(),
     fingerprint_sha1: z.string(),
     fingerprint_sha256: z.string(),
+    warnings: z.array(warning).describe('Conditions that an operator should know. Signatures are accepted nevertheless.'),
     received_at: timestamp,
     updated_at: timestamp,
   }),
 ).meta({ id: 'Certificate' })
 
-const certificateParams = idParams.extend({ certificateId: z.string().refine(isId).describe('The id of the certificate') })
-const present = resourceOf('certificate')
+const certificateParams = idParams.extend({ certificateId: z.string().refine(isId).describe('The id of the certificate.') })
+const status = activity.describe('Only signatures made with an active certificate are accepted.')
+const resourceOfCertificate = resourceOf('certificate')
+const present = (found: Certificate) => resourceOfCertificate({ ...found, warnings: certificateWarnings(found, new Date()) })
 
-export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[] => {
-  const certificates = createCertificates(db)
-  const repositories = createRepositories(db)
+export const certificateEndpoints = ({ certificates, repositories, config }: CertificateDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/repositories/:id/certificates',
       level: 'viewer',
-      summary: 'The certificates of a repository, in order of receipt, with the fingerprints to compare before activation',
+      summary: 'List the certificates of a repository',
+      description:
+        'Returns the certificates in the order in which they were received. Compare the fingerprint before you activate a certificate.',
       params: idParams,
       query: pageQuery,
       response: pageOfMany(certificate),
@@ -62,34 +78,39 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       path: '/repositories/:id/certificates',
       level: 'admin',
       audit: ['cert.received', 'cert.activated'],
-      summary: 'Adds a certificate that the source system has not sent itself: PEM, or base64 of DER or PKCS#7',
+      summary: 'Add a certificate to a repository',
+      description: 'Use this endpoint if the source system cannot send its certificate itself.',
       params: idParams,
       body: z.strictObject({
         auth_id: z
           .string()
-          .refine(isAuthId, 'must not be empty, nor long, nor hold control characters')
-          .describe('By which name the source system signs'),
-        certificate: z.string().describe('PEM, or base64 of DER or PKCS#7'),
-        status: activity.default('inactive').describe('Only what an active one has signed is taken'),
+          .refine(isAuthId, 'must be a short text without control characters')
+          .describe('The name under which the source system signs (`authId`).'),
+        certificate: z.string().describe('The certificate as PEM, or as base64 of DER or PKCS #7.'),
+        status: status.default('inactive'),
       }),
       response: one(certificate),
       status: 201,
-      conflict: 'The repository has this certificate for this auth_id already, or as many as it may',
+      conflict: 'The repository already has this certificate for this `auth_id`, or has reached the maximum number of certificates.',
       handle: async ({ params, body }, { workspaceId, actor }) => {
         if (!(await repositories.find(workspaceId, params.id))) throw notFound()
-        const given = Buffer.from(body.certificate)
-        const facts = given.length <= config.RELAY_CERTIFICATE_MAX_BYTES ? readCertificate(given) : undefined
+        const bytes = Buffer.from(body.certificate)
+        const facts = bytes.length <= config.RELAY_CERTIFICATE_MAX_BYTES ? readCertificate(bytes) : undefined
         if (!facts) {
           throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
         }
-        const outcome = await certificates.receive(
+        if (isTooWeak(facts)) throw validationFailed([{ path: 'certificate', message: tooWeak }])
+        const outcome = await certificates.add(
           { ...body, workspaceId, repositoryId: params.id, received: facts.der, facts, actor: actorOf(actor) },
           config.RELAY_REPOSITORY_MAX_CERTIFICATES,
         )
         if (outcome === 'repository_gone') throw notFound()
-        if (outcome === 'too_many') throw new AppError('conflict', 'The repository holds as many certificates as it may: delete some.')
-        if (!outcome.isNew)
-          throw new AppError('conflict', `The repository has this certificate for this auth_id: ${outcome.certificate.id}.`)
+        if (outcome === 'too_many') {
+          throw new AppError('conflict', 'The repository has reached the maximum number of certificates. Delete one first.')
+        }
+        if (!outcome.isNew) {
+          throw new AppError('conflict', `The repository already has this certificate for this auth_id: ${outcome.certificate.id}.`)
+        }
         return { data: present(outcome.certificate) }
       },
     }),
@@ -99,9 +120,10 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
       path: '/repositories/:id/certificates/:certificateId',
       level: 'admin',
       audit: ['cert.activated', 'cert.deactivated'],
-      summary: 'Activates a certificate, so that requests signed with its key are taken, or deactivates it',
+      summary: 'Activate or deactivate a certificate',
+      description: 'Requests signed with the key of an active certificate are accepted.',
       params: certificateParams,
-      body: z.strictObject({ status: activity.describe('Only what an active one has signed is taken') }),
+      body: z.strictObject({ status }),
       response: one(certificate),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {
@@ -113,15 +135,34 @@ export const certificateEndpoints = ({ db, config }: CertificateDeps): Endpoint[
 
     endpoint({
       method: 'DELETE',
+      path: '/repositories/:id/certificates',
+      level: 'admin',
+      audit: 'cert.deleted',
+      summary: 'Delete the inactive certificates of a repository',
+      description:
+        'Deletes all inactive certificates, for example after somebody has sent many of them. A certificate that the source system sends ' +
+        'again is added as inactive.',
+      params: idParams,
+      query: z.strictObject({ status: z.enum(['inactive']).describe('Must be `inactive`. Active certificates are deleted one by one.') }),
+      response: 'none',
+      status: 204,
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await certificates.deleteInactive(workspaceId, params.id, actorOf(actor)))) throw notFound()
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
       path: '/repositories/:id/certificates/:certificateId',
       level: 'admin',
       audit: 'cert.deleted',
-      summary: 'Removes a certificate; the source system may send it again, and it is inactive then',
+      summary: 'Delete a certificate',
+      description: 'If the source system sends the certificate again, it is added as inactive.',
       params: certificateParams,
       response: 'none',
       status: 204,
       handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await certificates.remove(workspaceId, params.id, params.certificateId, actorOf(actor)))) throw notFound()
+        if (!(await certificates.delete(workspaceId, params.id, params.certificateId, actorOf(actor)))) throw notFound()
       },
     }),
   ]

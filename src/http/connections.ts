@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { createConnections, type UnknownIds } from '../db/connections.ts'
-import type { Database } from '../db/database.ts'
 import { connectionSettingsFields } from '../domain/connection-settings.ts'
-import { connectorTypes } from '../domain/connector-type.ts'
+import { plainMessages } from '../domain/issue-messages.ts'
+import type { Connection, Connections, UnknownIds } from '../routing/connections.ts'
 import { actorOf } from './actor.ts'
 import type { LaunchDeps } from './launch.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { detailsOf, notFound, validationFailed } from './faults.ts'
-import { idParams, name, one, openObject, timestamp } from './schemas.ts'
+import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
+import { detailsOf, notFound, validationFailed } from './refusals.ts'
+import { connectorTypeName, idParams, name, one, openObject, timestamp } from './schemas.ts'
 
 const idsMax = 1_000
 
@@ -17,69 +17,90 @@ const connection = z
     name: z.string(),
     is_active: z.boolean(),
     repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
-    destinations: z.array(z.object({ id: z.string(), type: z.enum(connectorTypes), name: z.string() })),
+    destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() })),
     settings: openObject,
     created_at: timestamp,
     updated_at: timestamp,
   })
   .meta({ id: 'Connection' })
 
-const ids = (what: string) => z.array(z.string()).min(1).max(idsMax).describe(`${what}: the whole set of their ids`)
+const ids = z.array(z.string()).min(1).max(idsMax)
 const links = {
   name,
-  repository_ids: ids('Where documents come from'),
-  destination_ids: ids('Where they go'),
+  repository_ids: ids.describe('The ids of all repositories from which the connection forwards documents.'),
+  destination_ids: ids.describe('The ids of all destinations to which the connection forwards documents.'),
 }
-const isActive = z.boolean().describe('An inactive one holds what arrives')
-// an open object here: what does not fit in it is well-formed but wrong, and answered 422
-const settings = openObject.describe('on_resume, path_template, filter')
+const isActive = z.boolean().describe('An inactive connection holds the documents that arrive.')
+// An open object here, so that invalid settings get 422 and not 400.
+const settings = openObject.describe(
+  'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.',
+)
 
 const checkSettings = (value: unknown) => {
-  const parsed = connectionSettingsFields.safeParse(value)
+  const parsed = connectionSettingsFields.safeParse(value, plainMessages)
   if (!parsed.success) throw validationFailed(detailsOf(parsed.error.issues, ['settings']))
 }
 
+const versionOf = ({ name: displayName, isActive: isOn, repositories, destinations, settings: own }: Connection) => [
+  displayName,
+  isOn,
+  repositories.map(({ id }) => id),
+  destinations.map(({ id }) => id),
+  own,
+]
+const version = ({ data }: { data: Connection }) => versionOf(data)
+
 type Links = { repositoryIds?: string[] | undefined; destinationIds?: string[] | undefined }
 
-const faultsOf = (field: string, asked: string[], unknown: string[], noun: string) =>
-  unknown.map((id) => ({ path: `${field}.${asked.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
+const unknownIdDetails = (field: string, requestedIds: string[], unknownIds: string[], noun: string) =>
+  unknownIds.map((id) => ({ path: `${field}.${requestedIds.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
 
-/** The result, unless ids of the request were unknown. @throws AppError 422 that names each of them */
+/** Returns the result. @throws AppError 422 with a detail for each unknown id of the request */
 const orRefuse = <Result extends object>(result: Result | UnknownIds, { repositoryIds = [], destinationIds = [] }: Links): Result => {
   if (!('unknownRepositoryIds' in result)) return result
   throw validationFailed([
-    ...faultsOf('repository_ids', repositoryIds, result.unknownRepositoryIds, 'repository'),
-    ...faultsOf('destination_ids', destinationIds, result.unknownDestinationIds, 'destination'),
+    ...unknownIdDetails('repository_ids', repositoryIds, result.unknownRepositoryIds, 'repository'),
+    ...unknownIdDetails('destination_ids', destinationIds, result.unknownDestinationIds, 'destination'),
   ])
 }
 
-export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: Database }): Endpoint[] => {
-  const connections = createConnections(db)
+export type ConnectionDeps = LaunchDeps & { connections: Connections }
+
+export const connectionEndpoints = ({ connections, launch, config }: ConnectionDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/connections',
       level: 'viewer',
-      summary: 'The connections of the workspace, in order of creation',
-      query: z.strictObject({
+      summary: 'List connections',
+      description:
+        'Returns the connections of the workspace in the order in which they were created: all of them, ' +
+        'or one page with `meta` if the query has `page` or `per_page`.',
+      query: optionalPageQuery.extend({
         is_active: z
           .enum(['true', 'false'])
           .transform((value) => value === 'true')
           .optional()
-          .describe('Active ones or inactive ones only'),
+          .describe('Only active connections (`true`) or only inactive ones (`false`).'),
       }),
-      response: z.object({ data: z.array(connection) }),
+      response: allOrPageOf(connection),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => ({ data: await connections.list(workspaceId, query.isActive ?? null) }),
+      handle: async ({ query }, { workspaceId }) => {
+        const page = pageOrAll(query)
+        const { items: data, total } = await connections.list(workspaceId, query.isActive ?? null, page)
+        return page && total !== undefined ? { data, meta: { currentPage: page.page, perPage: page.perPage, total } } : { data }
+      },
     }),
 
     endpoint({
       method: 'GET',
       path: '/connections/:id',
       level: 'viewer',
-      summary: 'One connection, with the repositories and destinations it links',
+      summary: 'Retrieve a connection',
+      description: 'Returns the connection with its repositories and destinations.',
       params: idParams,
       response: one(connection),
+      version,
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
         const found = await connections.find(workspaceId, params.id)
@@ -93,13 +114,15 @@ export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: D
       path: '/connections',
       level: 'member',
       audit: 'connection.created',
-      summary: 'Links repositories to destinations',
+      summary: 'Create a connection',
+      description: 'Documents that arrive at one of the repositories are delivered to all of the destinations.',
       body: z.strictObject({
         ...links,
         is_active: isActive.default(true),
         settings: settings.default({}),
       }),
       response: one(connection),
+      version,
       status: 201,
       handle: async ({ body }, { workspaceId, actor }) => {
         checkSettings(body.settings)
@@ -111,19 +134,33 @@ export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: D
       method: 'PATCH',
       path: '/connections/:id',
       level: 'member',
-      audit: 'connection.toggled',
-      summary: 'Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held',
+      audit: ['connection.updated', 'connection.toggled'],
+      summary: 'Update a connection',
+      description:
+        '`repository_ids`, `destination_ids` and `settings` replace the current value as a whole. ' +
+        'Activating a connection releases the deliveries that it held, with a new retry budget. Deactivating it also holds what is ' +
+        'being retried, from the next attempt on. What it held for a destination that `destination_ids` no longer contains is cancelled.',
       params: idParams,
       body: z.strictObject({ ...links, is_active: isActive, settings }).partial(),
-      response: one(connection),
+      response: one(connection)
+        .extend({
+          meta: z
+            .object({ cancelled_deliveries: z.int().describe('Held deliveries that are cancelled because their destination was removed.') })
+            .optional()
+            .describe('Present if deliveries are cancelled.'),
+        })
+        .meta({ id: 'UpdatedConnectionResponse' }),
+      version,
       status: 200,
-      handle: async ({ params, body }, { workspaceId, actor }) => {
+      checksVersion: true,
+      handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
         if (body.settings) checkSettings(body.settings)
-        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor))
+        const check = (current: Connection) => checkVersion(versionOf(current))
+        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
         if (!updated) throw notFound()
-        const { connection: data, messages } = orRefuse(updated, body)
+        const { connection: data, cancelledDeliveries, messages } = orRefuse(updated, body)
         launch(messages)
-        return { data }
+        return { data, ...(cancelledDeliveries > 0 && { meta: { cancelledDeliveries } }) }
       },
     }),
 
@@ -132,15 +169,18 @@ export const connectionEndpoints = ({ db, launch, config }: LaunchDeps & { db: D
       path: '/connections/:id',
       level: 'admin',
       audit: 'connection.deleted',
-      summary: 'Deletes a connection; what it held is cancelled, what it has forwarded goes on',
+      summary: 'Delete a connection',
+      description: 'Cancels the deliveries that the connection held. Deliveries that have already started continue.',
       params: idParams,
-      response: z.object({ message: z.string() }),
+      response: z.object({ message: z.string() }).meta({ id: 'DeletedConnection' }),
       status: 200,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        const messages = await connections.remove(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE)
+      checksVersion: true,
+      handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
+        const check = (current: Connection) => checkVersion(versionOf(current))
+        const messages = await connections.delete(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
         if (!messages) throw notFound()
         launch(messages)
-        return { message: 'The connection is deleted.' }
+        return { message: 'The connection was deleted.' }
       },
     }),
   ]

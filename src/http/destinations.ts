@@ -1,22 +1,46 @@
 import { z } from 'zod'
-import { createDestinations, type Destination, type DestinationChange, type SealedDestination } from '../db/destinations.ts'
-import type { Database } from '../db/database.ts'
-import { connectorTypes } from '../domain/connector-type.ts'
+import type { Config } from '../config.ts'
+import { credentialsOwner } from '../connectors/bound-config.ts'
 import { newId } from '../ids.ts'
-import { credentialsOf, SealError, type KeyRing } from '../security/seal.ts'
+import type { Destination, DestinationChange, Destinations, SealedDestination } from '../routing/destinations.ts'
+import type { PinConfig } from '../routing/pin-config.ts'
+import { SealError, type KeyRing } from '../security/seal.ts'
 import { actorOf } from './actor.ts'
-import { connectorPart } from './destination-schemas.ts'
+import { createDestinationView, destinationWarningCodes } from './destination-view.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from './faults.ts'
 import type { LaunchDeps } from './launch.ts'
-import { activity, idParams, name, one, openObject, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
-import { checkTarget, connectorOf, mergeConfig, testTarget, type FindConnector, type ProbeDeps, type TestResult } from './targets.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound } from './refusals.ts'
+import { dryRunAlternative, dryRunQuery, presentRemoval, removalHeaders, setRemovalHeader } from './removal.ts'
+import { activity, connectorPart, connectorTypeName, idParams, name, one, openObject, resource, timestamp } from './schemas.ts'
+import { resealCredentials } from './stored-credentials.ts'
+import {
+  checkTarget,
+  connectorOf,
+  mergeConfig,
+  requireEncryption,
+  testTarget,
+  type FindConnector,
+  type ProbeDeps,
+  type TestResult,
+} from './targets.ts'
+
+const warning = z
+  .object({
+    code: z
+      .enum(destinationWarningCodes)
+      .meta({ id: 'DestinationWarningCode' })
+      .describe('`leads_back`: an address of the config has the origin of this relay.'),
+    message: z.string().describe('What the condition means, and how to end it.'),
+  })
+  .meta({ id: 'DestinationWarning' })
 
 const attributes = z.object({
   name: z.string(),
-  connector_type: z.enum(connectorTypes),
-  status: z.enum(['connected', 'failing']),
-  config: openObject,
+  connector_type: connectorTypeName,
+  status: z.enum(['connected', 'failing']).meta({ id: 'DestinationStatus' }),
+  config: openObject.describe('Path, query and header values of a webhook are masked for viewers.'),
+  warnings: z.array(warning).describe('Conditions that an operator should know.'),
   last_error: z.string().nullable(),
   last_delivered_at: timestamp.nullable(),
   created_at: timestamp,
@@ -27,22 +51,32 @@ const connections = z.array(z.object({ id: z.string(), source_repo_id: z.string(
 
 const destination = resource('destination', attributes).meta({ id: 'Destination' })
 const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })
-const testResult = one(z.object({ status: z.enum(['success', 'failed']), message: z.string() }))
+const testStatus = z.enum(['success', 'failed']).meta({ id: 'TestStatus' })
+const testResult = one(z.object({ status: testStatus, message: z.string() }).meta({ id: 'TestResult' }))
 
 const target = z.strictObject({
-  // any string: an unknown one is well-formed, and answered 422
-  connector_type: z.string().describe('What kind of target it is'),
-  config: openObject.meta({ [connectorPart]: 'config' }).describe('Where it is; shown in answers'),
-  credentials: openObject.meta({ [connectorPart]: 'credentials' }).describe('How to get in; in no answer'),
+  // Any string, so that an unknown type gets 422 and not 400.
+  connector_type: z.string().describe('The connector type.'),
+  config: openObject.meta({ [connectorPart]: 'config' }).describe('The connector-specific configuration. Returned in responses.'),
+  credentials: openObject.meta({ [connectorPart]: 'credentials' }).describe('The connector-specific credentials. Never returned.'),
 })
 
-const present = resourceOf('destination')
+type Versioned = Pick<Destination, 'name' | 'config'>
+const versionOf = ({ name: displayName, config }: Versioned) => [displayName, config]
+const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
 
-export type DestinationDeps = ProbeDeps & LaunchDeps & { db: Database; keyRing: KeyRing; findConnector: FindConnector }
+export type DestinationDeps = ProbeDeps &
+  LaunchDeps & {
+    destinations: Destinations
+    keyRing: KeyRing
+    findConnector: FindConnector
+    pinConfig: PinConfig
+    config: Pick<Config, 'RELAY_BASE_URL'>
+  }
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
-  const { findConnector, keyRing } = deps
-  const destinations = createDestinations(deps.db)
+  const { destinations, findConnector, keyRing } = deps
+  const view = createDestinationView(deps)
 
   const find = async (workspaceId: string, id: string): Promise<SealedDestination> => {
     const found = await destinations.find(workspaceId, id)
@@ -55,24 +89,28 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       method: 'GET',
       path: '/destinations',
       level: 'viewer',
-      summary: 'The destinations of the workspace, in order of creation',
-      query: pageQuery.extend({ type: z.enum(connectorTypes).optional().describe('Of this connector type only') }),
+      summary: 'List destinations',
+      description: 'Returns the destinations of the workspace in the order in which they were created.',
+      query: pageQuery.extend({ type: connectorTypeName.optional().describe('Only destinations of this connector type.') }),
       response: pageOfMany(destination),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toPage(await destinations.list(workspaceId, query), query, present),
+      handle: async ({ query }, { workspaceId, actor }) =>
+        toPage(await destinations.list(workspaceId, query), query, (row) => view(row, actor)),
     }),
 
     endpoint({
       method: 'GET',
       path: '/destinations/:id',
       level: 'viewer',
-      summary: 'One destination, with the connections that lead to it',
+      summary: 'Retrieve a destination',
+      description: 'Returns the destination with the connections that use it.',
       params: idParams,
       response: one(singleDestination),
+      version,
       status: 200,
-      handle: async ({ params }, { workspaceId }) => {
+      handle: async ({ params }, { workspaceId, actor }) => {
         const found = await find(workspaceId, params.id)
-        return { data: present({ ...found, connections: await destinations.listConnections(params.id) }) }
+        return { data: view({ ...found, connections: await destinations.listConnections(params.id) }, actor) }
       },
     }),
 
@@ -81,18 +119,20 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       path: '/destinations',
       level: 'member',
       audit: 'destination.created',
-      summary: 'Creates a destination',
+      summary: 'Create a destination',
       body: target.extend({ name }),
       response: one(destination),
+      version,
       status: 201,
       handle: async ({ body }, { workspaceId, actor }) => {
         const { config, credentials } = body
         const connector = connectorOf(findConnector, body.connectorType)
         checkTarget(connector, { config, credentials })
+        await requireEncryption(deps, connector, body)
         const id = newId()
-        const credentialsSealed = keyRing.seal(credentials, credentialsOf(workspaceId, id))
+        const credentialsSealed = keyRing.seal(credentials, credentialsOwner(connector, { workspaceId, id, config }))
         const row = { id, name: body.name, connectorType: connector.kind, config, credentialsSealed }
-        return { data: present(await destinations.insert(workspaceId, row, actorOf(actor))) }
+        return { data: view(await destinations.insert(workspaceId, row, actorOf(actor)), actor) }
       },
     }),
 
@@ -101,22 +141,39 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       path: '/destinations/:id',
       level: 'member',
       audit: 'destination.updated',
-      summary: 'Changes a destination: config is merged (null removes a key), credentials are replaced',
+      summary: 'Update a destination',
+      description:
+        '`config` is merged into the current config; null removes a key. `credentials` replace the current credentials. They are required ' +
+        'if the request changes where stored credentials are sent, for example `host` or `url`; ' +
+        'the page of each connector lists these keys.',
       params: idParams,
       body: target.omit({ connector_type: true }).extend({ name }).partial(),
       response: one(destination),
+      version,
       status: 200,
-      handle: async ({ params: { id }, body }, { workspaceId, actor }) => {
+      checksVersion: true,
+      handle: async ({ params: { id }, body }, { workspaceId, actor, checkVersion }) => {
         const { credentials } = body
-        const change = (current: Destination): DestinationChange => {
+        // Before the row is locked, because it resolves a host name.
+        if (credentials) {
+          const current = await find(workspaceId, id)
+          const config = mergeConfig(current.config, body.config ?? {})
+          await requireEncryption(deps, connectorOf(findConnector, current.connectorType), { config, credentials })
+        }
+        const change = (current: SealedDestination): DestinationChange => {
+          checkVersion(versionOf(current))
+          const connector = connectorOf(findConnector, current.connectorType)
           const config = body.config && mergeConfig(current.config, body.config)
-          checkTarget(connectorOf(findConnector, current.connectorType), { config, credentials })
-          const credentialsSealed = credentials && keyRing.seal(credentials, credentialsOf(workspaceId, id))
-          return { name: body.name, config, credentialsSealed }
+          checkTarget(connector, { config, credentials })
+          return {
+            name: body.name,
+            config,
+            credentials: resealCredentials(keyRing, connector, { ...current, workspaceId }, { config, credentials }),
+          }
         }
         const updated = await destinations.update(workspaceId, id, change, actorOf(actor))
         if (!updated) throw notFound()
-        return { data: present(updated) }
+        return { data: view(updated, actor) }
       },
     }),
 
@@ -125,15 +182,28 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       path: '/destinations/:id',
       level: 'admin',
       audit: ['destination.deleted', 'connection.deleted'],
-      summary:
-        'Deletes a destination and the connections that use it, whatever else they link; what was not delivered there yet is cancelled',
+      summary: 'Delete a destination',
+      description:
+        'Also deletes every connection that uses the destination, even if the connection has other destinations. ' +
+        'Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials.',
       params: idParams,
+      query: dryRunQuery,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        const messages = await destinations.remove(workspaceId, params.id, actorOf(actor), deps.config.DELIVERY_BATCH_SIZE)
-        if (!messages) throw notFound()
-        deps.launch(messages)
+      headers: removalHeaders,
+      alternative: dryRunAlternative,
+      checksVersion: true,
+      handle: async ({ params, query }, { workspaceId, actor, setHeader, checkVersion }) => {
+        if (query.dryRun) {
+          const removal = await destinations.findRemoval(workspaceId, params.id)
+          if (!removal) throw notFound()
+          return presentRemoval(removal)
+        }
+        const check = (current: Destination) => checkVersion(versionOf(current))
+        const deleted = await destinations.delete(workspaceId, params.id, actorOf(actor), deps.config.DELIVERY_BATCH_SIZE, check)
+        if (!deleted) throw notFound()
+        deps.launch(deleted.messages)
+        return setRemovalHeader(deleted, setHeader)
       },
     }),
 
@@ -141,13 +211,15 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       method: 'POST',
       path: '/destinations/test',
       level: 'member',
-      summary: 'Tries out a configuration before it is created; nothing is kept',
+      summary: 'Test a destination before creating it',
+      description: 'Checks that the relay can authenticate to the target and write to it; `message` says what was tried. Stores nothing.',
       body: target,
       response: testResult,
       status: 200,
       handle: async ({ body }, { signal }) => {
         const connector = connectorOf(findConnector, body.connectorType)
         checkTarget(connector, body)
+        await requireEncryption(deps, connector, body)
         return { data: await testTarget(deps, connector, body, signal) }
       },
     }),
@@ -156,7 +228,10 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       method: 'POST',
       path: '/destinations/:id/test',
       level: 'member',
-      summary: 'Tries out a destination as it is; a success makes it connected again',
+      summary: 'Test a destination',
+      description:
+        'Checks that the relay can authenticate to the target and write to it; `message` says what was tried. A success sets the status to ' +
+        '`connected`, and pins the host key of an SFTP server whose destination has none.',
       params: idParams,
       response: testResult,
       status: 200,
@@ -164,16 +239,20 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
         const { connectorType, config, credentialsSealed } = await find(workspaceId, id)
         const connector = connectorOf(findConnector, connectorType)
         try {
-          const credentials = keyRing.open(credentialsSealed, credentialsOf(workspaceId, id))
+          const credentials = keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, id, config }))
           checkTarget(connector, { config, credentials })
           const result = await testTarget(deps, connector, { config, credentials }, signal)
           if (result.status === 'success') await destinations.markConnected(workspaceId, id)
+          const { pinned = {} } = result
+          if (Object.keys(pinned).length > 0) {
+            await deps.pinConfig({ workspaceId, id, connector: connectorType, config, credentialsSealed }, pinned)
+          }
           return { data: result }
         } catch (thrown) {
           if (!(thrown instanceof SealError)) throw thrown
           const data: TestResult = {
             status: 'failed',
-            message: `The credentials cannot be opened: ${thrown.message}. Please save them again.`,
+            message: `The stored credentials cannot be decrypted: ${thrown.message}. Save the credentials again.`,
           }
           return { data }
         }

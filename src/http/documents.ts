@@ -1,23 +1,36 @@
 import { z } from 'zod'
 import type { ContentStore } from '../content/store.ts'
-import type { Database } from '../db/database.ts'
-import { createDocuments, type Document, type DocumentContent } from '../db/documents.ts'
-import { deliveryStatuses, documentStatuses } from '../domain/status.ts'
+import type { Document, DocumentContent, Documents } from '../db/documents.ts'
+import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
 import { AppError } from '../errors.ts'
+import { actorOf } from './actor.ts'
+import type { Download } from './attachments.ts'
 import { isStorable } from './body.ts'
-import type { Download } from './bytes.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { invalidRequest, notFound } from './faults.ts'
-import { dateFrom, dateTo, idParams, one, pageOfMany, pageQuery, resource, timestamp, toPage } from './schemas.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { invalidRequest, notFound } from './refusals.ts'
+import { dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
 
-const listable = z.enum(documentStatuses).exclude(['discarded'])
+const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
+const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
 
 const delivery = z.object({
   destination_id: z.string(),
   destination_name: z.string(),
-  status: z.enum(deliveryStatuses),
+  status: deliveryStatus,
   delivered_at: timestamp.nullable(),
   attempts: z.int(),
+  status_since: timestamp.describe('When the delivery got its status.'),
+  last_error: z
+    .object({ code: z.string().nullable(), message: z.string() })
+    .meta({ id: 'DeliveryProblem' })
+    .nullable()
+    .describe('The error of the last attempt, or null if it succeeded.'),
+  ended_by: z
+    .enum(deliveryEnds)
+    .meta({ id: 'DeliveryEnd' })
+    .nullable()
+    .describe('Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit.'),
 })
 
 export const documentAttributes = z.object({
@@ -26,26 +39,31 @@ export const documentAttributes = z.object({
   comp_id: z.string(),
   content_type: z.string(),
   size_bytes: z.int(),
-  status: z.enum(documentStatuses),
+  status: documentStatus,
+  content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
+  acknowledged_at: timestamp.nullable().describe('When an operator acknowledged the failed document.'),
   received_at: timestamp,
+  request_id: z.string().nullable().describe('The captured request that contained the document, as long as it is stored.'),
   deliveries: z.array(delivery),
 })
 
-const document = resource('document', documentAttributes).meta({ id: 'Document' })
-const metadata = z.object({
-  erp_object_type: z.string().nullable(),
-  erp_object_id: z.string().nullable(),
-  ar_object: z.string().nullable(),
-})
+export const document = resource('document', documentAttributes).meta({ id: 'Document' })
+const metadata = z
+  .object({
+    erp_object_type: z.string().nullable(),
+    erp_object_id: z.string().nullable(),
+    ar_object: z.string().nullable(),
+  })
+  .meta({ id: 'DocumentMetadata' })
 const singleDocument = resource(
   'document',
   documentAttributes.extend({
     metadata,
-    deliveries: z.array(delivery.extend({ path: z.string().describe('Where the document lies at the destination') })),
+    deliveries: z.array(delivery.extend({ path: z.string().describe('The location of the document at the destination.') })),
   }),
 ).meta({ id: 'SingleDocument' })
 
-// a name in a path that PostgreSQL can look up
+// A path parameter that can be passed to PostgreSQL.
 const storable = z.string().refine(isStorable)
 
 const metadataMaxCharacters = 255
@@ -59,28 +77,36 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
 })
 
 export interface DocumentDeps {
-  db: Database
+  documents: Documents
   contents: Record<DocumentContent['content']['store'], ContentStore | undefined>
 }
 
-/** @throws AppError 503 where the bytes lie out of this process's reach */
+/** Returns a document's bytes as a download. @throws AppError 503 if this process has no access to the content store */
 export const downloadOf = (contents: DocumentDeps['contents'], { content, contentType }: DocumentContent, fileName: string): Download => {
   const store = contents[content.store]
-  if (!store) throw new AppError('unavailable', `The bytes lie in the ${content.store} store, which this process has no access to.`)
-  return { contentType, fileName, sizeBytes: content.sizeBytes, open: () => store.read(content) }
+  if (!store)
+    throw new AppError('unavailable', `The content is in the ${content.store} store, which this process is not configured to use.`)
+  // Bytes are only ever added to a content, so its size tells its versions apart.
+  const etag = `"${content.id}-${content.sizeBytes}"`
+  return { contentType, fileName, sizeBytes: content.sizeBytes, open: (range) => store.read(content, range), etag }
 }
 
-export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] => {
-  const documents = createDocuments(db)
+export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/documents',
       level: 'viewer',
-      summary: 'The documents of the workspace, newest first',
+      summary: 'List documents',
+      description: 'Returns the documents of the workspace, newest first.',
       query: pageQuery.extend({
-        repo_id: z.string().optional().describe('Of the repository that the source system calls so'),
-        status: listable.optional().describe('In this state only'),
+        repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+        status: documentStatus.optional().describe('Only documents with this status.'),
+        acknowledged: z
+          .enum(['true', 'false'])
+          .transform((value) => value === 'true')
+          .optional()
+          .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
         date_from: dateFrom,
         date_to: dateTo,
       }),
@@ -93,7 +119,8 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       method: 'GET',
       path: '/documents/:id',
       level: 'viewer',
-      summary: 'One document, with its metadata and where it lies at each destination',
+      summary: 'Retrieve a document',
+      description: 'Returns the document with its metadata and its location at each destination.',
       params: idParams,
       response: one(singleDocument),
       status: 200,
@@ -108,9 +135,13 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       method: 'GET',
       path: '/documents/:id/content',
       level: 'viewer',
-      summary: 'The bytes of a document as they were received; a discarded document has none',
+      summary: 'Download the content of a document',
+      description:
+        'Returns the bytes as they were received. The answer is 404 if `content_retained` is false. The header `Range` with one range ' +
+        'of bytes is answered with 206, and `If-Range` compares the `etag`.',
       params: idParams,
       response: 'bytes',
+      hasRanges: true,
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.findContent(workspaceId, params.id)
@@ -123,25 +154,30 @@ export const documentEndpoints = ({ db, contents }: DocumentDeps): Endpoint[] =>
       method: 'PUT',
       path: '/documents/by-doc-id/:repo_id/:doc_id/metadata',
       level: 'member',
-      summary: 'Tells what a docId is about: sets the given values on all documents that were received under it',
+      audit: 'document.metadata_updated',
+      summary: 'Set the metadata of a document',
+      description:
+        'Sets the values in the request on every document that was received under this `doc_id`. Omitted values are not changed.',
       params: z.object({
-        repo_id: storable.describe("The source's repository identifier"),
-        doc_id: storable.describe('What the source system calls the document'),
+        repo_id: storable.describe('The repository identifier in the source system (`contRep`).'),
+        doc_id: storable.describe('The document identifier in the source system (`docId`).'),
       }),
-      body: z.strictObject({
-        erp_object_type: metadataValue.describe('The kind of business object, like `BKPF`; null takes it back'),
-        erp_object_id: metadataValue.describe('Which one of that kind'),
-        ar_object: metadataValue.describe('The document type of the source system'),
-      }),
-      response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata })),
+      body: z
+        .strictObject({
+          erp_object_type: metadataValue.describe('The type of the business object, for example `BKPF`. Null removes the value.'),
+          erp_object_id: metadataValue.describe('The key of the business object. Null removes the value.'),
+          ar_object: metadataValue.describe('The document type in the source system. Null removes the value.'),
+        })
+        .meta({ minProperties: 1 }),
+      response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata }).meta({ id: 'UpdatedMetadata' })),
       status: 200,
-      handle: async ({ params, body }, { workspaceId }) => {
+      handle: async ({ params, body }, { workspaceId, actor }) => {
         if (Object.values(body).every((value) => value === undefined)) {
           throw invalidRequest('body', [
-            { code: 'custom', path: [], message: `must have one of ${metadataFields.join(', ')}`, input: body },
+            { code: 'custom', path: [], message: `must contain at least one of ${metadataFields.join(', ')}`, input: body },
           ])
         }
-        const set = await documents.setMetadata(workspaceId, params, body)
+        const set = await documents.setMetadata(workspaceId, params, body, actorOf(actor))
         if (!set) throw notFound()
         const { documents: count, erpObjectType, erpObjectId, arObject } = set
         return { data: { ...params, documents: count, metadata: { erpObjectType, erpObjectId, arObject } } }

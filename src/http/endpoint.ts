@@ -1,99 +1,133 @@
 import type Koa from 'koa'
 import { Router } from '@koa/router'
 import { z } from 'zod'
+import type { Config } from '../config.ts'
 import type { AuditEvent } from '../domain/audit-events.ts'
-import { inward, outward, type Inside, type InsideOf } from '../domain/wire.ts'
+import { toCamelCase, toSnakeCase, type CamelCased, type CamelCasedOutput } from '../domain/casing.ts'
+import { plainMessages } from '../domain/issue-messages.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel, type KeyLevel } from '../security/levels.ts'
+import { answerBytes, answerCsv, type CsvExport, type Download } from './attachments.ts'
 import { isStorable, readJson } from './body.ts'
-import { answerBytes, type Download } from './bytes.ts'
-import { answerCsv, type CsvExport } from './csv.ts'
-import { setLinks } from './links.ts'
-import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from './faults.ts'
+import { checkVersionOf, entityTagOf, refuseIfMatch, type CheckVersion } from './entity-tag.ts'
+import type { Idempotency, JsonAnswer } from './idempotency.ts'
+import { setLinks } from './pagination.ts'
+import { queryOf } from './query.ts'
+import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from './refusals.ts'
 
 interface RequestContext {
   actor: Actor
   workspaceId: string
-  /** Aborted when the caller hangs up. */
+  /** Aborted when the client disconnects. */
   signal: AbortSignal
+  /** Sets a header of the response, which the endpoint names in `headers`. */
+  setHeader(name: string, value: string): void
+  /** Compares the current values of a resource with `If-Match`. Called with the resource locked. @throws AppError 412 */
+  checkVersion: CheckVersion
 }
 
 type ResponseKind = z.ZodType | 'bytes' | 'csv' | 'none'
 type Answer<Response extends ResponseKind> = Response extends z.ZodType
-  ? InsideOf<Response>
+  ? CamelCasedOutput<Response>
   : Response extends 'bytes'
     ? Download
     : Response extends 'csv'
       ? CsvExport
       : void
 
-const nothing = z.strictObject({})
-type Nothing = typeof nothing
+const empty = z.strictObject({})
+type Empty = typeof empty
 
-interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodObject, Response extends ResponseKind> {
+interface Definition<
+  Params extends z.ZodObject,
+  Query extends z.ZodObject,
+  Body extends z.ZodObject,
+  Response extends ResponseKind,
+  Other extends ResponseKind = Response,
+> {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Below `/api/{userSlug}/{workspaceSlug}`, with `:id` for parameters. */
+  /** Relative to `/api/{userSlug}/{workspaceSlug}`, with parameters written as `:id`. */
   path: string
-  /** The lowest level of a key that may ask. */
+  /** The lowest key level that is allowed to call the endpoint. */
   level: KeyLevel
-  /** One sentence for the API's document. */
+  /** A short title for the API reference, in the imperative. */
   summary: string
-  /** The events that a success may be: those that the audit log then has. */
+  /** Details for the API reference. */
+  description?: string
+  /** The audit events that a successful call can record. */
   audit?: AuditEvent | readonly AuditEvent[]
-  /** What does not fit is answered 404. */
+  /** Mismatches are answered with 404. */
   params?: Params
-  /** Strict; what does not fit is answered 400. */
+  /** Strict; mismatches are answered with 400. */
   query?: Query
-  /** Strict; malformed is answered 400, well-formed but wrong 422. */
+  /** Strict; malformed bodies are answered with 400, invalid values with 422. */
   body?: Body
   response: Response
+  /** True if the response, which is `bytes`, can be read in ranges. */
+  hasRanges?: true
   status: number
-  /** When a request that is right by itself is answered 409; no such answer without it. */
+  /** When the endpoint answers a valid request with 409. If absent, the endpoint never does. */
   conflict?: string
-  /** Answers that are a success of another status. */
-  alternative?: { status: number; description: string; appliesTo(answer: Answer<Response>): boolean }
-  /** Takes and gives our names (camelCase); the schemas hold the wire's. */
+  /** A second success status, the answers that have it, and their schema if it is another one. */
+  alternative?: { status: number; description: string; response?: Other; appliesTo(answer: Answer<Response> | Answer<Other>): boolean }
+  /** The headers that a handler sets, with their descriptions. */
+  headers?: Record<string, string>
+  /** Returns the values of the answer that its `ETag` stands for: those that a client can read and change. */
+  version?(answer: Answer<Response>): unknown
+  /** The handler calls `checkVersion`. Any other endpoint that changes something refuses `If-Match`: it has no version to compare. */
+  checksVersion?: true
+  /** Input and answer have camelCase names; the schemas have the snake_case names of the API. */
   handle(
-    input: { params: InsideOf<Params>; query: InsideOf<Query>; body: InsideOf<Body> },
+    input: { params: CamelCasedOutput<Params>; query: CamelCasedOutput<Query>; body: CamelCasedOutput<Body> },
     context: RequestContext,
-  ): Promise<Answer<Response>>
+  ): Promise<Answer<Response> | Answer<Other>>
 }
 
-/** An endpoint of any input and output: what the table holds, from which routes and the API's document are made. */
-export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle' | 'alternative'> & {
-  alternative?: { status: number; description: string; appliesTo(answer: unknown): boolean }
+/** An endpoint of any input and output. Routes, API reference and typed client are generated from a table of these. */
+export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle' | 'alternative' | 'version'> & {
+  version?(answer: unknown): unknown
+  alternative?: { status: number; description: string; response?: ResponseKind; appliesTo(answer: unknown): boolean }
   handle(input: { params: unknown; query: unknown; body: unknown }, context: RequestContext): Promise<unknown>
 }
 
-/** An endpoint is a value: everything that routing, checking and documenting it need. */
+/** Defines an endpoint as a value that contains everything needed to route, validate and document it. */
 export const endpoint = <
   Response extends ResponseKind,
-  Params extends z.ZodObject = Nothing,
-  Query extends z.ZodObject = Nothing,
-  Body extends z.ZodObject = Nothing,
+  Params extends z.ZodObject = Empty,
+  Query extends z.ZodObject = Empty,
+  Body extends z.ZodObject = Empty,
+  Other extends ResponseKind = Response,
 >(
-  definition: Definition<Params, Query, Body, Response>,
+  definition: Definition<Params, Query, Body, Response, Other>,
 ): Endpoint => definition
 
 const read = <Schema extends z.ZodObject>(
   schema: Schema,
   value: unknown,
   refuse: (error: z.ZodError) => AppError,
-): Inside<z.output<Schema>> => {
-  const parsed = schema.safeParse(value, { reportInput: true })
+): CamelCased<z.output<Schema>> => {
+  const parsed = schema.safeParse(value, plainMessages)
   if (!parsed.success) throw refuse(parsed.error)
-  return inward(schema, parsed.data)
+  return toCamelCase(schema, parsed.data)
 }
 
-const readQuery = (schema: z.ZodObject, query: Koa.Context['query']) => {
-  if (!isStorable(Object.entries(query).flat(2).join('')))
-    throw new AppError('invalid_request', 'The query holds characters that no value has.')
+const readQuery = (schema: z.ZodObject, context: Koa.Context) => {
+  const query = queryOf(context)
+  if (!isStorable(Object.entries(query).flat(2).join(''))) {
+    throw new AppError('invalid_request', 'The query contains NUL characters or unpaired surrogates.')
+  }
   return read(schema, query, (error) => invalidRequest('query', error.issues))
 }
 
+export interface MountDeps {
+  authenticator: Authenticator
+  idempotency: Idempotency
+  config: Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_API_BODY_MAX_VALUES' | 'RELAY_BASE_URL'>
+}
+
 const serve =
-  (definition: Endpoint, authenticator: Authenticator, bodyMaxBytes: number) =>
+  (definition: Endpoint, { authenticator, idempotency, config }: MountDeps) =>
   async (context: Koa.Context): Promise<void> => {
     const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
     const actor = await authenticator.authenticate(context.get('authorization'), context.ip, {
@@ -101,39 +135,66 @@ const serve =
       workspaceSlug: workspaceSlug!,
     })
     demandLevel(actor.level, definition.level)
-    const params = read(definition.params ?? nothing, named, notFound)
-    const query = readQuery(definition.query ?? nothing, context.query)
-    const body = definition.body && read(definition.body, await readJson(context, bodyMaxBytes), bodyRefusal)
+    const params = read(definition.params ?? empty, named, notFound)
+    const query = readQuery(definition.query ?? empty, context)
+    const bodyLimits = { maxBytes: config.RELAY_API_BODY_MAX_BYTES, maxValues: config.RELAY_API_BODY_MAX_VALUES }
+    const json = definition.body && (await readJson(context, bodyLimits))
+    const body = definition.body && read(definition.body, json, bodyRefusal)
+    if (definition.method !== 'GET' && definition.method !== 'POST' && !definition.checksVersion) refuseIfMatch(context)
 
-    const hangUp = new AbortController()
-    context.res.once('close', () => hangUp.abort())
-    const answer = await definition.handle({ params, query, body }, { actor, workspaceId: actor.workspace.id, signal: hangUp.signal })
-
-    context.status = definition.alternative?.appliesTo(answer) ? definition.alternative.status : definition.status
-    context.set('cache-control', 'no-store')
-    if (definition.response === 'none') context.body = null
-    else if (definition.response === 'bytes') await answerBytes(context, answer as Download)
-    else if (definition.response === 'csv') await answerCsv(context, answer as CsvExport)
-    else {
-      context.body = outward(definition.response, answer)
-      setLinks(context)
+    const disconnect = new AbortController()
+    context.res.once('close', () => disconnect.abort())
+    const handle = () => {
+      const [workspaceId, checkVersion] = [actor.workspace.id, checkVersionOf(context)]
+      const setHeader = (name: string, value: string) => context.set(name, value)
+      return definition.handle({ params, query, body }, { actor, workspaceId, signal: disconnect.signal, setHeader, checkVersion })
     }
+    context.set('cache-control', 'no-store')
+    if (definition.response === 'bytes' || definition.response === 'csv') {
+      const answer = await handle()
+      context.status = definition.status
+      return definition.response === 'bytes' ? answerBytes(context, answer as Download) : answerCsv(context, answer as CsvExport)
+    }
+    const execute = async () => toJsonAnswer(definition, await handle())
+    const answer = definition.method === 'POST' ? await idempotency(context, actor.keyId, json, execute) : await execute()
+    context.status = answer.status
+    context.body = answer.body
+    if (answer.etag !== undefined) context.set('etag', answer.etag)
+    setLinks(context, config.RELAY_BASE_URL)
+    return undefined
   }
 
-/** Routes requests to endpoints; what none of them takes is refused, with the methods that would be. */
-export const mount = (
-  endpoints: readonly Endpoint[],
-  { authenticator, bodyMaxBytes }: { authenticator: Authenticator; bodyMaxBytes: number },
-): Koa.Middleware => {
+const toJsonAnswer = ({ response, status, alternative, version }: Endpoint, answer: unknown): JsonAnswer => {
+  const other = alternative?.appliesTo(answer) ? alternative : undefined
+  const schema = other?.response ?? response
+  return {
+    status: other?.status ?? status,
+    ...(version && { etag: entityTagOf(version(answer)) }),
+    body: typeof schema === 'string' ? null : toSnakeCase(schema, answer),
+  }
+}
+
+const parameterCount = (path: string) => path.split(':').length
+
+/**
+ * Routes requests to endpoints. If two paths match, the one with fewer parameters decides: `/documents/retry` is not the document `retry`.
+ * A method that the path does not have is answered with 405, any other path with 404.
+ */
+export const mount = (endpoints: readonly Endpoint[], deps: MountDeps): Koa.Middleware => {
+  const byPath = Map.groupBy(endpoints, ({ path }) => path)
   const router = new Router({ prefix: '/api/:userSlug/:workspaceSlug' })
-  for (const definition of endpoints) {
-    router.register(definition.path, [definition.method], serve(definition, authenticator, bodyMaxBytes))
+  for (const [path, definitions] of [...byPath].toSorted(([one], [other]) => parameterCount(one) - parameterCount(other))) {
+    const handlers = new Map(definitions.map((definition) => [definition.method as string, serve(definition, deps)]))
+    const methods = [...handlers.keys(), ...(handlers.has('GET') ? ['HEAD'] : [])].toSorted()
+    router.all(path, (context) => {
+      const handle = handlers.get(context.method === 'HEAD' ? 'GET' : context.method)
+      if (!handle) throw methodNotAllowed(context, methods)
+      return handle(context)
+    })
   }
   const routes = router.routes() as unknown as Koa.Middleware
   return (context) =>
     routes(context, () => {
-      const layers = (context as Koa.Context & { matched?: { methods: string[] }[] }).matched ?? []
-      const methods = [...new Set(layers.flatMap((layer) => layer.methods))].toSorted()
-      throw methods.length > 0 ? methodNotAllowed(context, methods) : nothingHere()
+      throw nothingHere()
     })
 }

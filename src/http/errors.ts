@@ -1,29 +1,30 @@
 import type { Middleware } from 'koa'
-import { isLostRace, isOutage } from '../db/database.ts'
+import { isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import { nothingHere } from './faults.ts'
+import { nothingHere } from './refusals.ts'
 
 const outageRetryAfterSeconds = 5
 const lostRaceRetryAfterSeconds = 1
 
 const refusalOf = (thrown: unknown): AppError | undefined => {
   if (thrown instanceof AppError) return thrown
+  if (isWorkspaceGone(thrown)) return new AppError('not_found', 'The workspace does not exist any more.', { cause: thrown })
   if (isLostRace(thrown)) {
-    return new AppError('unavailable', 'Another change was in the way, and nothing was done. Please try again.', {
+    return new AppError('unavailable', 'The change conflicted with a concurrent change and was rolled back. Try again.', {
       retryAfterSeconds: lostRaceRetryAfterSeconds,
       cause: thrown,
     })
   }
   if (!isOutage(thrown)) return undefined
-  return new AppError('unavailable', 'The service cannot reach its database. Please try again shortly.', {
+  return new AppError('unavailable', 'The database is unavailable. Try again shortly.', {
     retryAfterSeconds: outageRetryAfterSeconds,
     cause: thrown,
   })
 }
 
-/** Names every request, and answers what is thrown below in the one envelope of docs/errors.md. */
+/** Assigns an id to every request, and converts thrown errors to the error response of docs/errors.md. */
 export const answerErrors =
   (log: Log): Middleware =>
   async (context, next) => {
@@ -33,15 +34,16 @@ export const answerErrors =
       await next()
     } catch (thrown) {
       const refusal = refusalOf(thrown)
-      const at = { request_id: requestId, method: context.method, path: context.path }
+      const request = { request_id: requestId, method: context.method, path: context.path }
       if (!refusal) {
-        log.error({ ...at, err: thrown }, 'a request ended in an unexpected error')
+        log.error({ ...request, err: thrown }, 'request failed with an unexpected error')
         context.status = 500
-        context.body = { error: { code: 'internal_error', message: 'Something went wrong on our side.', request_id: requestId } }
+        context.body = { error: { code: 'internal_error', message: 'Unexpected server error.', request_id: requestId } }
         return
       }
-      if (refusal.code === 'unavailable')
-        log.warn({ ...at, err: refusal.cause ?? refusal }, 'a request was refused for lack of a dependency')
+      if (refusal.code === 'unavailable') {
+        log.warn({ ...request, err: refusal.cause ?? refusal }, 'request refused: a dependency is unavailable')
+      }
       if (refusal.code === 'unauthorized') context.set('www-authenticate', 'Bearer')
       if (refusal.retryAfterSeconds !== undefined) context.set('retry-after', String(refusal.retryAfterSeconds))
       context.status = refusal.status
@@ -56,7 +58,7 @@ export const answerErrors =
     }
   }
 
-/** Comes last: what none before it has taken is not there. */
+/** Answers 404. Must be the last middleware. */
 export const refuseUnknown = (log: Log): Middleware => {
   const errors = answerErrors(log)
   return (context) => errors(context, () => Promise.reject(nothingHere()))

@@ -1,9 +1,9 @@
 import type { Config } from '../config.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 
-/** For endpoints that change what is on its way. */
+/** Dependencies of endpoints that change deliveries. */
 export interface LaunchDeps {
-  /** Sends what has been committed. Never throws, and waits for nothing. */
+  /** Sends committed messages to Temporal in the background. Never throws. */
   launch(messages: OutboxMessage[]): void
   config: Pick<Config, 'DELIVERY_BATCH_SIZE'>
 }

@@ -1,23 +1,49 @@
 import { z } from 'zod'
-import { createCertificates } from '../db/certificates.ts'
-import type { Database } from '../db/database.ts'
-import { createRepositories } from '../db/repositories.ts'
+import type { Certificates } from '../db/certificates.ts'
 import { AppError } from '../errors.ts'
+import type { Repositories, Repository, SignedParameterOrder } from '../routing/repositories.ts'
+import { repositoryWarningCodes } from '../routing/repository-warnings.ts'
+import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from './faults.ts'
-import { activity, idParams, name, one, pageOfMany, pageQuery, resource, resourceOf, timestamp, toPage } from './schemas.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import type { LaunchDeps } from './launch.ts'
+import { notFound } from './refusals.ts'
+import { dryRunAlternative, dryRunQuery, presentRemoval, removalHeaders, setRemovalHeader } from './removal.ts'
+import { activity, idParams, name, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 const repoIdMaxCharacters = 64
 
-const signatureVerification = z.boolean().describe('Whether requests of the source system must be signed')
+const signatureVerification = z.boolean().describe('If true, requests of the source system without a valid signature are refused.')
+
+const parameterOrder = z.enum(['fixed', 'any']).meta({ id: 'SignedParameterOrder' })
+const signedParameterOrder = parameterOrder.describe(
+  'The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, ' +
+    'expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is ' +
+    'then easier to misuse.',
+)
+
+const warning = z
+  .object({
+    code: z
+      .enum(repositoryWarningCodes)
+      .meta({ id: 'RepositoryWarningCode' })
+      .describe(
+        '`open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. ' +
+          '`similar_name`: another repository, whose name begins alike, accepts signatures of the same signer.',
+      ),
+    message: z.string().describe('What the condition means, and how to end it.'),
+  })
+  .meta({ id: 'RepositoryWarning' })
 
 const attributes = z.object({
   repo_id: z.string(),
   name: z.string(),
   status: activity,
   signature_verification: z.boolean(),
+  signed_parameter_order: parameterOrder,
   document_count: z.int(),
+  warnings: z.array(warning).describe('Conditions that an operator should know. Empty for an inactive repository.'),
   created_at: timestamp,
   updated_at: timestamp,
 })
@@ -33,16 +59,36 @@ const singleRepository = resource(
 
 const present = resourceOf('repository')
 
-export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
-  const repositories = createRepositories(db)
-  const certificates = createCertificates(db)
+type Versioned = Pick<Repository, 'name' | 'status' | 'signatureVerification' | 'signedParameterOrder'>
+const versionOf = (current: Versioned) => [current.name, current.status, current.signatureVerification, current.signedParameterOrder]
+const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
+
+interface SignatureSettings {
+  signatureVerification?: boolean | undefined
+  signedParameterOrder?: SignedParameterOrder | undefined
+}
+
+/** Checks that the key may make the verification of signatures weaker, if a change does so. @throws `AppError` 403 */
+const demandLevelToWeaken = (level: KeyLevel, current: SignatureSettings, change: SignatureSettings): void => {
+  const switchesOff = current.signatureVerification === true && change.signatureVerification === false
+  const allowsAnyOrder = current.signedParameterOrder === 'fixed' && change.signedParameterOrder === 'any'
+  if (switchesOff || allowsAnyOrder) demandLevel(level, 'admin')
+}
+
+export interface RepositoryDeps extends LaunchDeps {
+  repositories: Repositories
+  certificates: Pick<Certificates, 'listAll'>
+}
+
+export const repositoryEndpoints = ({ repositories, certificates, launch, config }: RepositoryDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/repositories',
       level: 'viewer',
-      summary: 'The repositories of the workspace, in order of creation',
-      query: pageQuery.extend({ status: activity.optional().describe('Active ones or inactive ones only') }),
+      summary: 'List repositories',
+      description: 'Returns the repositories of the workspace in the order in which they were created.',
+      query: pageQuery.extend({ status: activity.optional().describe('Only repositories with this status.') }),
       response: pageOfMany(repository),
       status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await repositories.list(workspaceId, query), query, present),
@@ -52,9 +98,11 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       method: 'GET',
       path: '/repositories/:id',
       level: 'viewer',
-      summary: 'One repository, with its certificates and the connections that start from it',
+      summary: 'Retrieve a repository',
+      description: 'Returns the repository with its certificates and the connections that use it.',
       params: idParams,
       response: one(singleRepository),
+      version,
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
         const found = await repositories.find(workspaceId, params.id)
@@ -69,22 +117,28 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/repositories',
       level: 'member',
       audit: 'repository.created',
-      summary: 'Creates a repository; repo_id is what the source system calls it, and cannot be changed later',
+      summary: 'Create a repository',
+      description:
+        '`repo_id` must match the content repository in the source system and cannot be changed later. ' +
+        '`signed_parameter_order: any` requires a key of level `admin`.',
       body: z.strictObject({
         repo_id: z
           .string()
           .max(repoIdMaxCharacters)
-          .regex(/^[\x21-\x7e]+$/, 'must be one word of printable ASCII characters')
-          .describe('What the source system calls it: `contRep` in its requests'),
+          .regex(/^[\x21-\x7e]+$/, 'must consist of printable ASCII characters without spaces')
+          .describe('The repository identifier in the source system (`contRep`).'),
         name,
         signature_verification: signatureVerification.default(false),
+        signed_parameter_order: signedParameterOrder.default('fixed'),
       }),
       response: one(repository),
+      version,
       status: 201,
-      conflict: 'The workspace has a repository with this repo_id already',
+      conflict: 'The workspace already has a repository with this `repo_id`.',
       handle: async ({ body }, { workspaceId, actor }) => {
+        demandLevelToWeaken(actor.level, { signedParameterOrder: 'fixed' }, body)
         const created = await repositories.insert(workspaceId, body, actorOf(actor))
-        if (!created) throw new AppError('conflict', `This workspace has a repository with repo_id ${body.repoId} already.`)
+        if (!created) throw new AppError('conflict', `This workspace already has a repository with repo_id ${body.repoId}.`)
         return { data: present(created) }
       },
     }),
@@ -94,19 +148,29 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/repositories/:id',
       level: 'member',
       audit: 'repository.updated',
-      summary: 'Changes a repository; an inactive one refuses documents',
+      summary: 'Update a repository',
+      description:
+        'An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting ' +
+        '`signed_parameter_order` to `any`, requires a key of level `admin`.',
       params: idParams,
       body: z
         .strictObject({
           name,
-          status: activity.describe('An inactive one refuses documents'),
+          status: activity.describe('An inactive repository refuses all requests of the source system.'),
           signature_verification: signatureVerification,
+          signed_parameter_order: signedParameterOrder,
         })
         .partial(),
       response: one(repository),
+      version,
       status: 200,
-      handle: async ({ params, body }, { workspaceId, actor }) => {
-        const updated = await repositories.update(workspaceId, params.id, body, actorOf(actor))
+      checksVersion: true,
+      handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
+        const check = (current: Repository) => {
+          demandLevelToWeaken(actor.level, current, body)
+          checkVersion(versionOf(current))
+        }
+        const updated = await repositories.update(workspaceId, params.id, body, actorOf(actor), check)
         if (!updated) throw notFound()
         return { data: present(updated) }
       },
@@ -117,13 +181,28 @@ export const repositoryEndpoints = ({ db }: { db: Database }): Endpoint[] => {
       path: '/repositories/:id',
       level: 'admin',
       audit: ['repository.deleted', 'cert.deleted', 'connection.deleted'],
-      summary:
-        'Deletes a repository, its certificates and its active connections, whatever else they link; documents already received stay',
+      summary: 'Delete a repository',
+      description:
+        'Also deletes its certificates and its active connections, even if a connection has other repositories. ' +
+        'Deliveries that these connections held are cancelled. Documents that were already received are kept.',
       params: idParams,
+      query: dryRunQuery,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await repositories.remove(workspaceId, params.id, actorOf(actor)))) throw notFound()
+      headers: removalHeaders,
+      alternative: dryRunAlternative,
+      checksVersion: true,
+      handle: async ({ params, query }, { workspaceId, actor, setHeader, checkVersion }) => {
+        if (query.dryRun) {
+          const removal = await repositories.findRemoval(workspaceId, params.id)
+          if (!removal) throw notFound()
+          return presentRemoval(removal)
+        }
+        const check = (current: Repository) => checkVersion(versionOf(current))
+        const deleted = await repositories.delete(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
+        if (!deleted) throw notFound()
+        launch(deleted.messages)
+        return setRemovalHeader(deleted, setHeader)
       },
     }),
   ]

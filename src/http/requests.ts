@@ -1,19 +1,27 @@
 import { Readable } from 'node:stream'
 import { z } from 'zod'
+import { truncationReasons } from '../capture/body.ts'
+import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
-import { createCapturedRequests, type ListedRequest, type SingleRequest } from '../db/captured-requests.ts'
-import type { Database } from '../db/database.ts'
 import { mediaTypeOf } from '../domain/content-type.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from './faults.ts'
-import { cursorPageOf, cursorQuery, dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp, toCursorPage } from './schemas.ts'
+import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
+import { notFound } from './refusals.ts'
+import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
-// the contract's limit for a body that is shown inline
+// The specification limits inline previews to bodies under 64 KiB.
 const previewMaxBytes = 64 * 1024
 const previewable = /^(text\/html|(application|text)\/(json|xml)|[^/]+\/[^/]+\+(json|xml))$/
 const octets = 'application/octet-stream'
 
-const channel = z.enum(['receiver', 'bridge'])
+const channel = z.enum(['receiver', 'bridge']).meta({ id: 'Channel' })
+
+const truncationReason = z
+  .enum(truncationReasons)
+  .meta({ id: 'TruncationReason' })
+  .nullable()
+  .describe('Why the body is not stored. Null if it is not truncated.')
 
 const attributes = z.object({
   channel,
@@ -21,23 +29,26 @@ const attributes = z.object({
   http_method: z.string(),
   uri: z.string(),
   query_string: z.string(),
-  request_content_type: z.string().describe('Empty where the request named none'),
+  request_content_type: z.string().describe('Empty if the request had no Content-Type.'),
   request_content_length: z.int(),
   request_body_truncated: z.boolean(),
+  request_body_truncation_reason: truncationReason,
   source_ip: z.string(),
   request_at: timestamp,
   status_code: z.int(),
-  response_content_type: z.string().describe('Empty where the answer named none'),
+  response_content_type: z.string().describe('Empty if the response had no Content-Type.'),
   response_content_length: z.int(),
   response_body_truncated: z.boolean(),
+  response_body_truncation_reason: truncationReason,
   duration_ms: z.int(),
   response_at: timestamp,
   created_at: timestamp,
+  document_ids: z.array(z.string()).describe('The documents that the request created.'),
 })
 
 const headers = z.record(z.string(), z.string())
 
-const capturedRequest = resource('captured_request', attributes)
+const capturedRequest = resource('captured_request', attributes).meta({ id: 'CapturedRequest' })
 const singleRequest = resource(
   'captured_request',
   attributes.extend({
@@ -47,7 +58,7 @@ const singleRequest = resource(
     response_body_preview: z.string().nullable(),
     replay_of: z.string().nullable(),
   }),
-)
+).meta({ id: 'SingleCapturedRequest' })
 
 const present = <Row extends ListedRequest>(row: Row) =>
   resourceOf('captured_request')({
@@ -67,51 +78,53 @@ const presentSingle = ({ smallRequestBody, smallResponseBody, ...request }: Sing
   })
 
 export interface RequestDeps {
-  db: Database
+  capturedRequests: Pick<CapturedRequests, 'list' | 'find' | 'findBody'>
   replay: Replay
 }
 
-export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
-  const requests = createCapturedRequests(db)
+export const requestEndpoints = ({ capturedRequests, replay }: RequestDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/requests',
       level: 'viewer',
-      summary: 'The requests that reached receivers and bridges, newest first',
+      summary: 'List captured requests',
+      description: 'Returns the requests that reached the receiver or the bridge, newest first.',
       query: cursorQuery.extend({
-        channel: channel.optional().describe('That came in here only'),
-        status_code: z.coerce.number().int().min(100).max(599).optional().describe('Answered by exactly this status'),
+        channel: channel.optional().describe('Only requests to the receiver or only requests to the bridge.'),
+        status_code: z.coerce.number().int().min(100).max(599).optional().describe('Only requests answered with this status.'),
         status_class: z
           .enum(['2xx', '3xx', '4xx', '5xx'])
           .transform((text) => Number(text[0]))
           .optional()
-          .describe('Answered by a status of this class'),
+          .describe('Only requests answered with a status of this class.'),
         method: z
           .string()
           .transform((text) => text.toUpperCase())
           .optional()
-          .describe('Sent by this HTTP method'),
-        repo_id: z.string().optional().describe('Whose URL carries this contRep'),
-        doc_id: z.string().optional().describe('Whose URL carries this docId'),
+          .describe('Only requests with this HTTP method.'),
+        repo_id: z.string().optional().describe('Only requests with this `contRep` in the query string.'),
+        doc_id: z.string().optional().describe('Only requests with this `docId` in the query string.'),
+        document_id: z.string().optional().describe('Only the request that created this document (`id`).'),
         date_from: dateFrom,
         date_to: dateTo,
       }),
       response: cursorPageOf(capturedRequest),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toCursorPage(await requests.list(workspaceId, query), query, present),
+      handle: async ({ query }, { workspaceId }) => toCursorPage(await capturedRequests.list(workspaceId, query), query, present),
     }),
 
     endpoint({
       method: 'GET',
       path: '/requests/:id',
       level: 'viewer',
-      summary: 'One captured request with its headers, and its bodies where they are small text',
+      summary: 'Retrieve a captured request',
+      description: 'Returns the request with its headers, and a preview of each body that is HTML, JSON or XML under 64 KiB.',
       params: idParams,
       response: one(singleRequest),
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
-        const found = await requests.find(workspaceId, params.id, previewMaxBytes)
+        const found = await capturedRequests.find(workspaceId, params.id, previewMaxBytes)
         if (!found) throw notFound()
         return { data: presentSingle(found) }
       },
@@ -121,12 +134,15 @@ export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
       method: 'GET',
       path: '/requests/:id/body/:kind',
       level: 'viewer',
-      summary: 'The bytes of a captured request, or of its response, with their own content type; 404 where none are kept',
-      params: idParams.extend({ kind: z.enum(['request', 'response']).describe('Whose body') }),
+      summary: 'Download a captured body',
+      description:
+        'Returns the bytes of the request or response body with their original content type. An empty body is returned with 0 bytes. ' +
+        'Returns 404 if the body is not stored.',
+      params: idParams.extend({ kind: z.enum(['request', 'response']).describe('Which body to download.') }),
       response: 'bytes',
       status: 200,
       handle: async ({ params: { id, kind } }, { workspaceId }) => {
-        const body = await requests.findBody(workspaceId, id, kind)
+        const body = await capturedRequests.findBody(workspaceId, id, kind)
         if (!body) throw notFound()
         return {
           contentType: body.contentType ?? octets,
@@ -141,13 +157,17 @@ export const requestEndpoints = ({ db, replay }: RequestDeps): Endpoint[] => {
       method: 'POST',
       path: '/requests/:id/replay',
       level: 'admin',
-      summary: 'Sends a captured request through the receiver again, its signature judged as of then; the new one is captured in turn',
+      audit: 'request.replayed',
+      summary: 'Replay a captured request',
+      description:
+        'Processes the request again as if it had just arrived, except that its signature is verified as of the time of ' +
+        'the original request. The replay is captured as a new request.',
       params: idParams,
-      response: one(z.object({ replay_of: z.string(), new_request_id: z.string() })),
-      conflict: 'It cannot be sent again as it was: its body is not kept or was redacted, or it is a call through the bridge',
+      response: one(z.object({ replay_of: z.string(), new_request_id: z.string() }).meta({ id: 'Replay' })),
+      conflict: 'The request cannot be repeated: its body is not stored or contains redacted values, or it is a call through the bridge.',
       status: 202,
-      handle: async ({ params }, { workspaceId }) => {
-        const newRequestId = await replay(workspaceId, params.id)
+      handle: async ({ params }, { workspaceId, actor }) => {
+        const newRequestId = await replay(workspaceId, params.id, actorOf(actor))
         if (newRequestId === undefined) throw notFound()
         return { data: { replayOf: params.id, newRequestId } }
       },

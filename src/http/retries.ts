@@ -1,43 +1,56 @@
 import { z } from 'zod'
-import type { Database } from '../db/database.ts'
-import { createDocuments } from '../db/documents.ts'
-import type { RetryMessage } from '../db/outbox.ts'
-import type { Workflow } from '../db/planned-documents.ts'
-import { createRetries, type Unretried } from '../db/retries.ts'
+import type { Documents } from '../db/documents.ts'
+import type { RetryDelivery } from '../db/outbox.ts'
+import type { IsDeliveryRunning, NothingToRetry, Retry } from '../delivery/retry.ts'
 import { AppError } from '../errors.ts'
 import { isId } from '../ids.ts'
-import type { Temporal } from '../temporal/client.ts'
 import { actorOf } from './actor.ts'
 import { documentAttributes, presentDocument } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from './faults.ts'
+import { notFound } from './refusals.ts'
 import type { LaunchDeps } from './launch.ts'
 import { idParams, one, resource } from './schemas.ts'
 
 export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
-  db: Database
-  isUnderWay: Temporal['isUnderWay']
-  config: Workflow
+  retry: Retry
+  documents: Pick<Documents, 'find'>
+  isDeliveryRunning: IsDeliveryRunning
 }
 
-const response = one(resource('document', documentAttributes.omit({ comp_id: true, content_type: true, size_bytes: true })))
+const retriedAttributes = documentAttributes.omit({
+  comp_id: true,
+  content_type: true,
+  size_bytes: true,
+  content_retained: true,
+  acknowledged_at: true,
+  request_id: true,
+})
+const response = one(resource('document', retriedAttributes).meta({ id: 'RetriedDocument' }))
 
-const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('The destination that it goes to') })
+const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('Id of the destination') })
 
-const refusals: Record<Unretried['status'], string> = {
-  pending: 'This delivery is on its way: there is nothing to retry.',
-  retrying: 'This delivery is being retried already.',
-  held: 'This delivery is held, as its connection is inactive: activate the connection.',
-  delivered: 'This delivery has been made.',
-  cancelled: 'This delivery was cancelled.',
-  failed: 'The destination of this delivery has been deleted.',
+const refusals: Record<NothingToRetry, string> = {
+  'no deliveries': 'There is nothing to retry: when the document was received, no connection led to a destination.',
+  delivered: 'There is nothing to retry: everything has been delivered.',
+  'in progress': 'There is nothing to retry: delivery is in progress.',
+  held: 'There is nothing to retry: delivery is held because its connection is inactive. Activate the connection instead.',
+  'content removed': 'There is nothing to retry: the content of the document is no longer kept. Acknowledge the document instead.',
+  'destination deleted': 'There is nothing to retry: each destination that was not reached was deleted. Acknowledge the document instead.',
 }
 
-export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): Endpoint[] => {
-  const retries = createRetries(db, config)
-  const documents = createDocuments(db)
-  /** Reads the document before anybody is told: what is retried is shown as such, however quickly it is delivered. */
-  const showAndLaunch = async (workspaceId: string, id: string, messages: RetryMessage[]) => {
+const nothingToRetry = (reason: NothingToRetry) => new AppError('nothing_to_retry', refusals[reason])
+
+export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: RetryDeps): Endpoint[] => {
+  const isRunning: IsDeliveryRunning = async (...delivery) => {
+    try {
+      return await isDeliveryRunning(...delivery)
+    } catch (thrown) {
+      const message = 'Temporal is unavailable, so the state of this delivery is unknown. Try again shortly.'
+      throw new AppError('unavailable', message, { cause: thrown })
+    }
+  }
+  /** Reads the document before sending the messages, so that the answer shows `retrying` however fast the delivery is. */
+  const presentAndLaunch = async (workspaceId: string, id: string, messages: RetryDelivery[]) => {
     try {
       const found = await documents.find(workspaceId, id)
       if (!found) throw notFound()
@@ -53,16 +66,19 @@ export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): E
       path: '/documents/:id/retry',
       level: 'member',
       audit: 'document.retried',
-      summary: 'Retries every failed delivery of a document, with a fresh retry budget; what was delivered is not delivered again',
+      summary: 'Retry a document',
+      description:
+        'Retries the failed and cancelled deliveries of the document with a new retry budget, if their destinations still exist. ' +
+        'Deliveries that succeeded are not repeated.',
       params: idParams,
       response,
-      conflict: 'None of its deliveries has failed, or only such whose destination is deleted',
+      conflict: 'The document has no failed or cancelled delivery to an existing destination (`nothing_to_retry`).',
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
-        const retried = await retries.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
+        const retried = await retry.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
         if (retried === 'unknown') throw notFound()
-        if (retried.messages.length === 0) throw new AppError('conflict', 'This document has no failed delivery that could be retried.')
-        return showAndLaunch(workspaceId, id, retried.messages)
+        if ('nothing' in retried) throw nothingToRetry(retried.nothing)
+        return presentAndLaunch(workspaceId, id, retried.messages)
       },
     }),
 
@@ -71,34 +87,20 @@ export const retryEndpoints = ({ db, launch, isUnderWay, config }: RetryDeps): E
       path: '/documents/:id/deliveries/:destinationId/retry',
       level: 'member',
       audit: 'document.retried',
-      summary: 'Retries one delivery that has failed, was left behind, or is held by nothing any more',
+      summary: 'Retry a delivery',
+      description:
+        'Retries a delivery that has failed or was cancelled, whose workflow no longer runs, or that is held although its connection is active.',
       params: deliveryParams,
       response,
-      conflict: 'It is on its way, has been made, was cancelled, or is held by an inactive connection',
+      conflict: 'The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`).',
       status: 200,
       handle: async ({ params: { id, destinationId } }, { workspaceId, actor }) => {
         const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }
-        let retried = await retries.retryDelivery(request, { stranded: false })
-        if (retried !== 'unknown' && 'status' in retried && ['pending', 'retrying'].includes(retried.status)) {
-          // somebody may have terminated its workflow
-          const { revision } = retried
-          const stranded = !(await orUnavailable(isUnderWay({ documentId: id, revision, destinationId })))
-          if (stranded) retried = await retries.retryDelivery(request, { stranded })
-        }
+        const retried = await retry.retryDelivery(request, isRunning)
         if (retried === 'unknown') throw notFound()
-        if ('status' in retried) throw new AppError('conflict', refusals[retried.status])
-        return showAndLaunch(workspaceId, id, retried.messages)
+        if ('nothing' in retried) throw nothingToRetry(retried.nothing)
+        return presentAndLaunch(workspaceId, id, retried.messages)
       },
     }),
   ]
-}
-
-const orUnavailable = async <T>(question: Promise<T>): Promise<T> => {
-  try {
-    return await question
-  } catch (thrown) {
-    throw new AppError('unavailable', 'Temporal cannot be asked whether this delivery is under way. Please try again shortly.', {
-      cause: thrown,
-    })
-  }
 }

@@ -1,26 +1,42 @@
-import type { Database } from '../db/database.ts'
-import { createWorkspaces, type StoredSettings } from '../db/workspaces.ts'
-import { changeSettings, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
+import { z } from 'zod'
+import type { StoredSettings, Workspaces } from '../db/workspaces.ts'
+import { auditDaysOf, changeSettings, settingsPatchFields, tiers, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
+import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { validationFailed } from './faults.ts'
+import { validationFailed } from './refusals.ts'
 import { one, resource } from './schemas.ts'
 
-const response = one(resource('settings', workspaceSettingsFields).meta({ id: 'Settings' }))
-
-const present = (workspaceId: string, { settings }: StoredSettings) => ({
-  data: { id: workspaceId, type: 'settings' as const, attributes: workspaceSettings(settings) },
+const attributes = workspaceSettingsFields.extend({
+  tier: z
+    .enum(tiers)
+    .meta({ id: 'Tier' })
+    .describe('The compliance tier keeps the audit log indefinitely. The operator of the relay sets the tier.'),
 })
+const response = one(resource('settings', attributes).meta({ id: 'Settings' }))
 
-export const settingsEndpoints = ({ db, keyRing }: { db: Database; keyRing: KeyRing }): Endpoint[] => {
-  const workspaces = createWorkspaces(db)
+const present = (workspaceId: string, { tier, settings: stored }: StoredSettings) => {
+  const settings = workspaceSettings(stored)
+  return { data: { id: workspaceId, type: 'settings' as const, attributes: { ...settings, auditDays: auditDaysOf(settings, tier), tier } } }
+}
+
+const version = ({ data }: { data: { attributes: object } }) => data.attributes
+
+export interface SettingsDeps {
+  workspaces: Pick<Workspaces, 'findSettings' | 'updateSettings'>
+  keyRing: KeyRing
+}
+
+export const settingsEndpoints = ({ workspaces, keyRing }: SettingsDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
       path: '/settings',
       level: 'viewer',
-      summary: 'The settings of the workspace, defaults included',
+      summary: 'Retrieve the workspace settings',
+      description: 'Returns the effective settings, including defaults.',
       response,
+      version,
       status: 200,
       handle: async (_, { workspaceId }) => present(workspaceId, await workspaces.findSettings(workspaceId)),
     }),
@@ -29,19 +45,25 @@ export const settingsEndpoints = ({ db, keyRing }: { db: Database; keyRing: KeyR
       method: 'PATCH',
       path: '/settings',
       level: 'admin',
-      summary: 'Changes settings; those not given stay',
+      audit: 'settings.updated',
+      summary: 'Update the workspace settings',
+      description: 'Omitted settings are not changed.',
       body: settingsPatchFields,
       response,
+      version,
       status: 200,
-      handle: async ({ body }, { workspaceId }) => {
-        const stored = await workspaces.updateSettings(workspaceId, ({ settings, complianceTier }) => {
-          const changed = changeSettings(settings, body, { complianceTier })
-          if (changed.faults.length > 0) throw validationFailed(changed.faults)
+      checksVersion: true,
+      handle: async ({ body }, { workspaceId, actor, checkVersion }) => {
+        const change = (stored: StoredSettings) => {
+          checkVersion(version(present(workspaceId, stored)))
+          const { settings, tier } = stored
+          const changed = changeSettings(settings, body, tier)
+          if (changed.issues.length > 0) throw validationFailed(changed.issues)
           const credentials = body.rfc?.credentials
           const rfcCredentialsSealed = body.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId))
-          return { settings: changed.stored, rfcCredentialsSealed }
-        })
-        return present(workspaceId, stored)
+          return { settings: changed.stored, difference: changed.difference, rfcCredentialsSealed }
+        }
+        return present(workspaceId, await workspaces.updateSettings(workspaceId, change, actorOf(actor)))
       },
     }),
   ]

@@ -3,10 +3,10 @@ import { Readable } from 'node:stream'
 import { printableAscii } from './bytes.ts'
 import { refusalStatus, type Refusal } from './refusal.ts'
 
-/** What a command answers. */
+/** Answer of a command. */
 export interface Answer {
   status: number
-  /** The reason phrase, where the protocol has one of its own. */
+  /** Reason phrase, if the protocol defines its own. */
   reason?: string
   headers: Record<string, string | number>
   body: string | Buffer | Readable
@@ -15,34 +15,52 @@ export interface Answer {
 export const plainText = 'text/plain; charset=us-ascii'
 
 const descriptionMaxCharacters = 500
-const retryAfterSeconds = 5
 
-export const refusalAnswer = ({ code, message }: Refusal): Answer => {
-  const description = printableAscii(`${code}: ${message}`).slice(0, descriptionMaxCharacters)
-  return {
-    status: refusalStatus[code],
-    headers: {
-      'X-ErrorDescription': description,
-      'Content-Type': plainText,
-      ...(code === 'unavailable' ? { 'Retry-After': retryAfterSeconds } : {}),
-    },
-    body: `${description}\r\n`,
-  }
-}
+/** Returns the answer to a refused request. Its body has the same form as the errors of the management API. */
+export const refusalAnswer = ({ code, message, retryAfterSeconds }: Refusal, requestId: string): Answer => ({
+  status: refusalStatus[code],
+  headers: {
+    'X-ErrorDescription': printableAscii(`${code}: ${message}`).slice(0, descriptionMaxCharacters),
+    'Content-Type': 'application/json',
+    ...(retryAfterSeconds !== undefined && { 'Retry-After': retryAfterSeconds }),
+  },
+  body: JSON.stringify({ error: { code, message, request_id: requestId } }),
+})
 
-/** All headers that go out with an answer. */
+// A browser that opens a stored document runs no script of it and gives it no access to the origin of the relay.
+const sandbox = { 'Content-Security-Policy': "sandbox; default-src 'none'" }
+// Chrome and Safari show no PDF in a sandbox. With nosniff, they show nothing else than a PDF.
+const pdf = /^application\/pdf(?:\s*;\s*[\w-]+=[\w.-]+)*$/i
+
+/** Returns all headers of an answer. */
 export const headersOf = ({ headers, body }: Answer, requestId: string): Record<string, string> => {
-  const own = Object.entries(headers).map(([name, value]) => [name, String(value)])
-  const length = body instanceof Readable ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
-  return { 'Cache-Control': 'no-store', 'x-relay-request-id': requestId, ...length, ...Object.fromEntries(own) }
+  const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
+  const length: Record<string, string> = body instanceof Readable ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
+  const policy: Record<string, string> = pdf.test(own['Content-Type'] ?? '') ? {} : sandbox
+  return { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff', ...policy, 'x-relay-request-id': requestId, ...length, ...own }
 }
 
-/** Hands an answer to Koa, and takes back what Koa adds of its own. */
-export const send = (ctx: Context, answer: Answer, requestId: string): void => {
+/** Sends an answer through Koa, and removes the headers that Koa and the HTTP server add. */
+export const sendAnswer = (ctx: Context, answer: Answer, requestId: string): void => {
   ctx.status = answer.status
   if (answer.reason) ctx.message = answer.reason
   ctx.body = answer.body
   ctx.remove('Content-Type')
-  // after the body: Koa forgets the length that was set before
+  ctx.remove('Content-Security-Policy')
+  // Set after the body, because setting a body in Koa removes the length.
   ctx.set(headersOf(answer, requestId))
 }
+
+/** Formats one line of an ASCII answer: `key="value";` pairs, with quotation marks in a value doubled. */
+export const asciiLine = (values: Record<string, string>): string => {
+  const pairs = Object.entries(values).map(([key, value]) => `${key}="${printableAscii(value).replaceAll('"', '""')}";`)
+  return `${pairs.join('')}\r\n`
+}
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+export const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => entities[character]!)
+
+/** Formats the page of an answer with resultAs=html. @param content HTML */
+export const htmlPage = (title: string, content: string): string =>
+  `<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>\n<body><h1>${escapeHtml(title)}</h1>${content}</body></html>\n`

@@ -1,115 +1,121 @@
 import type { Context, Middleware } from 'koa'
 import { Readable } from 'node:stream'
+import { Counter, type Metric } from 'prom-client'
+import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import type { Config } from '../config.ts'
-import type { RepeatableRequest } from '../db/captured-requests.ts'
 import { newId, timeOfId } from '../ids.ts'
-import { send } from './answer.ts'
-import { readRest } from './body.ts'
-import { createExchange, isOwn } from './exchange.ts'
-import { flatHeaders, type Incoming } from './incoming.ts'
-import { createProcess, type ProcessDeps } from './process.ts'
+import { sendAnswer } from './answer.ts'
+import { drainBody } from './body.ts'
+import { createExchange, isReceiverTarget, joinHeaders, type ExchangeDeps, type ReceiverRequest } from './exchange.ts'
+import { createExecute, type ExecuteDeps } from './execute.ts'
 
-export interface ReceiverDeps extends ProcessDeps {
+export interface ReceiverDeps extends ExecuteDeps {
   captures: CaptureQueue
-  config: ProcessDeps['config'] & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS' | 'CAPTURE_REPLAY_TIMEOUT_MS'>
+  sealedQueries: ExchangeDeps['sealedQueries']
+  config: ExecuteDeps['config'] & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
 }
 
 export interface Receiver {
-  /** The content server that source systems see. Passes on whatever is not below /receiver/{userSlug}/{workspaceSlug}. */
+  /** Serves the content-server protocol below `/receiver/{userSlug}/{workspaceSlug}`. Other requests pass to the next middleware. */
   middleware: Middleware
   /**
-   * Takes a captured request once more, as if it came in now; only its signature is judged as of then.
-   * @returns the new request's id, once it has been answered and captured
+   * Executes a captured request again, as if it arrived now. Only its signature is judged by the time of the original request.
+   * Resolves after the new request has been answered and captured.
    */
-  replay(request: RepeatableRequest): Promise<string>
+  replay(request: ReplayableRequest, newRequestId: string): Promise<void>
+  metrics: Metric[]
 }
 
 export const createReceiver = (deps: ReceiverDeps): Receiver => {
   const { captures, config, log } = deps
-  const process = createProcess(deps)
+  const refusals = new Counter({
+    name: 'relay_receiver_refusals_total',
+    help: 'Requests to receivers that were refused, by the code of the refusal',
+    labelNames: ['code'],
+    registers: [],
+  })
+  const execute = createExecute(deps, (code) => refusals.inc({ code }))
 
   const middleware: Middleware = async (ctx, next) => {
-    if (!isOwn(ctx.req.url ?? '')) return next()
+    if (!isReceiverTarget(ctx.req.url ?? '')) return next()
     const closed = new Promise<void>((resolve) => ctx.res.once('close', () => resolve()))
-    const exchange = createExchange(incomingOf(ctx, captures), captures)
-    let rest: Promise<boolean> | undefined
-    const outcome = await process(exchange, async (answer) => {
-      rest ??= readRest(exchange.incoming, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
-      // a connection that closes after the answer would take the answer with it, were there anything unread
-      if (!ctx.res.shouldKeepAlive) await rest
-      else void rest.then((ended) => ended || ctx.req.destroy())
-      send(ctx, exchange.passing(answer), exchange.incoming.id)
-      void Promise.all([closed, rest])
-        .then(() => exchange.end(captures.add, ctx.res.writableFinished ? 'whole' : 'broken off'))
-        .catch((thrown: unknown) => log.error({ requestId: exchange.incoming.id, err: thrown }, 'a request could not be captured'))
+    const exchange = createExchange(requestOf(ctx, captures), deps)
+    const { request } = exchange
+    let drained: Promise<boolean> | undefined
+    const outcome = await execute(exchange, async (answer) => {
+      drained ??= drainBody(request, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
+      // Closing a connection with unread bytes discards the answer, so read them first if the connection closes after the answer.
+      if (!ctx.res.shouldKeepAlive) await drained
+      else void drained.then((ended) => ended || ctx.req.destroy())
+      sendAnswer(ctx, exchange.respond(answer), request.id)
+      void Promise.all([closed, drained])
+        .then(() => exchange.end(captures.add, ctx.res.writableFinished ? 'complete' : 'aborted'))
+        .catch((thrown: unknown) => log.error({ requestId: request.id, err: thrown }, 'failed to capture a request'))
     })
     if (outcome === 'client gone') {
       ctx.respond = false
       ctx.req.destroy()
-      exchange.end(captures.add, 'broken off')
+      exchange.end(captures.add, 'aborted')
     }
     return undefined
   }
 
-  const replay = async (request: RepeatableRequest): Promise<string> => {
-    const exchange = createExchange(incomingAgain(request, captures, config.CAPTURE_REPLAY_TIMEOUT_MS), captures)
-    let how: 'whole' | 'broken off' = 'broken off'
-    await process(exchange, async (answer) => {
-      await readRest(exchange.incoming, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
-      const { body } = exchange.passing(answer)
-      how = body instanceof Readable ? await readAnswer(body, body !== answer.body) : 'whole'
+  const replay = async (replayed: ReplayableRequest, id: string): Promise<void> => {
+    const exchange = createExchange(replayOf(replayed, id, captures), deps)
+    let how: 'complete' | 'aborted' = 'aborted'
+    await execute(exchange, async (answer) => {
+      await drainBody(exchange.request, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
+      const { body } = exchange.respond(answer)
+      how = body instanceof Readable ? await readAnswer(body, body !== answer.body) : 'complete'
     })
     await exchange.end(captures.write, how)
-    return exchange.incoming.id
   }
 
-  return { middleware, replay }
+  return { middleware, replay, metrics: [refusals] }
 }
 
-const incomingOf = (ctx: Context, captures: CaptureQueue): Incoming => {
+const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
   const id = newId()
   const receivedAt = timeOfId(id)
   return {
     id,
     method: ctx.method,
     target: ctx.req.url ?? '',
-    headers: flatHeaders(ctx.req.headers),
+    headers: joinHeaders(ctx.req.headers),
     sourceIp: ctx.ip,
     body: ctx.req,
-    passing: captures.passingBody(),
+    recordedBody: captures.streamingBody(ctx.ip),
     receivedAt,
-    judgedAt: receivedAt,
+    signatureTime: receivedAt,
     replayOf: null,
-    isGone: () => ctx.req.socket.destroyed,
+    isAbandoned: () => ctx.req.socket.destroyed,
   }
 }
 
-const incomingAgain = (request: RepeatableRequest, captures: CaptureQueue, timeoutMs: number): Incoming => {
-  const id = newId()
-  const deadline = Date.now() + timeoutMs
+const replayOf = (replayed: ReplayableRequest, id: string, captures: CaptureQueue): ReceiverRequest => {
   return {
     id,
-    method: request.httpMethod,
-    target: `${request.uri}?${request.queryString}`,
-    headers: request.requestHeaders,
-    sourceIp: request.sourceIp,
-    body: Readable.from(request.body ? [request.body] : []),
-    passing: captures.passingBody(),
+    method: replayed.httpMethod,
+    target: `${replayed.uri}?${replayed.queryString}`,
+    headers: replayed.requestHeaders,
+    sourceIp: replayed.sourceIp,
+    body: Readable.from(replayed.body ? [replayed.body] : []),
+    recordedBody: captures.streamingBody(replayed.sourceIp),
     receivedAt: timeOfId(id),
-    judgedAt: request.requestAt,
-    replayOf: request.id,
-    isGone: () => Date.now() > deadline,
+    signatureTime: replayed.requestAt,
+    replayOf: replayed.id,
+    isAbandoned: () => false,
   }
 }
 
-/** Reads an answer that nobody waits for as far as it is captured. */
-const readAnswer = async (body: Readable, isCaptured: boolean): Promise<'whole' | 'broken off'> => {
+/** Reads the answer of a replay, as far as it is captured. */
+const readAnswer = async (body: Readable, isCaptured: boolean): Promise<'complete' | 'aborted'> => {
   try {
-    if (isCaptured) for await (const piece of body) void piece
+    if (isCaptured) for await (const chunk of body) void chunk
     else body.destroy()
-    return 'whole'
+    return 'complete'
   } catch {
-    return 'broken off'
+    return 'aborted'
   }
 }

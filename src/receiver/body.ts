@@ -1,11 +1,15 @@
 import { finished } from 'node:stream/promises'
 import type { Config } from '../config.ts'
-import { announcesBody, type Incoming } from './incoming.ts'
+import { announcesBody, type ReceiverRequest } from './exchange.ts'
+import { checkQuota, type Quota } from './quota.ts'
 import { Refusal } from './refusal.ts'
 
-export type BodyLimits = Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_HTTP_IDLE_TIMEOUT_MS' | 'RELAY_HTTP_MIN_BODY_BYTES'>
+export type BodyLimits = Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_HTTP_IDLE_TIMEOUT_MS' | 'RELAY_HTTP_MIN_BODY_BYTES'> & {
+  /** Set if the body will be stored. */
+  quota?: Quota
+}
 
-/** The connection broke off, or carried so little that we cut it: there is nobody left to answer. */
+/** The client closed the connection, or was too slow and was disconnected. Nobody waits for an answer. */
 export class ClientGone extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super(message, options)
@@ -14,82 +18,87 @@ export class ClientGone extends Error {
 }
 
 /**
- * The body, piece by piece: they throw a Refusal where it is too large, ClientGone where it breaks off or stalls.
- * @throws Refusal at once where none is announced, or one that is too large
+ * Reads the body in chunks. Reading throws a `Refusal` if the body is too large or exceeds the quota, and `ClientGone` if it breaks off
+ * or stalls.
+ * @throws `Refusal` at once if no body is announced, or one that is too large or exceeds the quota
  */
-export const readBody = (request: Incoming, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> => {
-  // an older client may mean "until I hang up"
+export const readBody = (request: ReceiverRequest, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> => {
+  // An older client may mean "until the connection ends".
   if (!announcesBody(request)) throw new Refusal('invalid_parameter', 'Content-Length is missing')
-  if (Number(request.headers['content-length'] ?? 0) > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge(limits)
-  return piecesOf(request, limits)
+  const announcedBytes = Number(request.headers['content-length'] ?? 0)
+  if (announcedBytes > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge(limits)
+  if (limits.quota) checkQuota(announcedBytes, limits.quota)
+  return readChunks(request, limits)
 }
 
 const tooLarge = ({ RELAY_DOCUMENT_MAX_BYTES: maxBytes }: BodyLimits) =>
-  new Refusal('too_large', `a request may bring ${maxBytes} bytes at most`)
+  new Refusal('too_large', `a request may contain at most ${maxBytes} bytes`)
 
-async function* piecesOf(request: Incoming, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> {
-  // leaving early must not destroy the connection: a refusal is still to be sent on it
-  const pieces = request.body.iterator({ destroyOnReturn: false })
-  const nextPiece = createPatience(request, limits)
+async function* readChunks(request: ReceiverRequest, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> {
+  // Leaving early must not destroy the connection: a refusal is still to be sent.
+  const chunks = request.body.iterator({ destroyOnReturn: false })
+  const withStallTimeout = createStallTimeout(request, limits)
   let receivedBytes = 0
   try {
     for (;;) {
-      const piece = await nextPiece(() => pieces.next() as Promise<IteratorResult<Buffer, undefined>>)
-      if (piece === undefined) {
-        request.passing.end()
+      const chunk = await withStallTimeout(() => chunks.next() as Promise<IteratorResult<Buffer, undefined>>)
+      if (chunk === undefined) {
+        request.recordedBody.end()
         return
       }
-      request.passing.add(piece)
-      receivedBytes += piece.length
+      request.recordedBody.add(chunk)
+      receivedBytes += chunk.length
       if (receivedBytes > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge(limits)
-      yield piece
+      if (limits.quota) checkQuota(receivedBytes, limits.quota)
+      yield chunk
     }
   } finally {
-    await pieces.return?.()
+    await chunks.return?.()
   }
 }
 
-/** Counts only the time in which we wait for the client: while a store is slow, nobody loses patience. */
-const createPatience = ({ body }: Incoming, limits: BodyLimits) => {
+/** Counts only the time spent waiting for the client, and not the time that a slow store takes. */
+const createStallTimeout = ({ body }: ReceiverRequest, limits: BodyLimits) => {
   let waitedMs = 0
-  let broughtBytes = 0
+  let receivedBytes = 0
 
   return async (next: () => Promise<IteratorResult<Buffer, undefined>>): Promise<Buffer | undefined> => {
-    const began = performance.now()
-    const cut = setTimeout(() => body.destroy(new ClientGone('the body stalls')), limits.RELAY_HTTP_IDLE_TIMEOUT_MS - waitedMs)
+    const startedAt = performance.now()
+    const timer = setTimeout(() => body.destroy(new ClientGone('the body stalls')), limits.RELAY_HTTP_IDLE_TIMEOUT_MS - waitedMs)
     try {
       const { done, value } = await next()
       if (done) return undefined
-      waitedMs += performance.now() - began
-      broughtBytes += value.length
-      if (broughtBytes >= limits.RELAY_HTTP_MIN_BODY_BYTES) {
+      waitedMs += performance.now() - startedAt
+      receivedBytes += value.length
+      if (receivedBytes >= limits.RELAY_HTTP_MIN_BODY_BYTES) {
         waitedMs = 0
-        broughtBytes = 0
+        receivedBytes = 0
       }
       return value
     } catch (thrown) {
-      throw thrown instanceof ClientGone ? thrown : new ClientGone('the connection broke off in mid-body', { cause: thrown })
+      throw thrown instanceof ClientGone ? thrown : new ClientGone('the connection closed before the end of the body', { cause: thrown })
     } finally {
-      clearTimeout(cut)
+      clearTimeout(timer)
     }
   }
 }
 
 /**
- * Reads what is left of a body that nobody wants, for the capture only: a client that writes first and reads later would be reset in
- * mid-write, and never see why.
- * @returns whether that was the end of it within the time
+ * Reads the rest of a body that no command has read: a client that writes its whole request before it reads would otherwise see a reset
+ * connection instead of the refusal. If no command has begun to read the body, only its size is captured.
+ * @returns true if the end of the body was reached in time
  */
-export const readRest = async (request: Incoming, timeoutMs: number): Promise<boolean> => {
-  const { body, passing } = request
+export const drainBody = async (request: ReceiverRequest, timeoutMs: number): Promise<boolean> => {
+  const { body, recordedBody } = request
   if (announcesBody(request) && !body.readableEnded) {
-    body.on('data', passing.add).resume()
+    if (recordedBody.sizeBytes() === 0) recordedBody.discard('unread')
+    body.on('data', recordedBody.add).resume()
     try {
       await finished(body, { signal: AbortSignal.timeout(timeoutMs), writable: false })
     } catch {
       if (!body.readableEnded) return false
     }
   }
-  passing.end()
+  recordedBody.end()
   return true
 }

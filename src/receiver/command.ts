@@ -2,34 +2,34 @@ import { decodeBytes, decodeText, printableAscii } from './bytes.ts'
 import { commandRules, formats, type CommandRule, type ParameterName } from './parameters.ts'
 import { Refusal } from './refusal.ts'
 
-interface Parameter {
+export interface Parameter {
   name: string
-  /** As it stands on the wire: what a signature covers. */
+  /** Value as it stands in the URL, which a signature covers. */
   raw: string
   value: string
 }
 
 export interface Query {
-  /** The first token, which has no `=`. */
+  /** First token, which has no `=`. */
   command: string
-  /** In the order of the URL, a repeated name only once. */
+  /** In the order of the URL; the first value of a repeated name. */
   parameters: Parameter[]
 }
 
-/** A command whose parameters are known to fit. */
+/** A command with valid parameters. */
 export interface Command {
   rule: CommandRule
   query: Query
   find(name: ParameterName): string | undefined
-  /** For parameters that the command's rule makes mandatory. */
+  /** Returns a mandatory parameter. */
   get(name: ParameterName): string
-  /** The same, as it stands on the wire. */
+  /** Returns a mandatory parameter as it stands in the URL. */
   getRaw(name: ParameterName): string
 }
 
-/** Path and query string of a request target, untouched: whoever decodes them first loses what was signed. */
+/** Splits a request target into path and query string, without decoding: signatures cover the encoded values. */
 export const splitTarget = (target: string): { path: string; query: string } => {
-  // a proxy may send the absolute form
+  // A proxy may send the absolute form.
   const local = target.replace(/^https?:\/\/[^/?]*/i, '')
   const mark = local.indexOf('?')
   return mark < 0 ? { path: local, query: '' } : { path: local.slice(0, mark), query: local.slice(mark + 1) }
@@ -48,18 +48,18 @@ export const parseQuery = (query: string): Query => {
   return { command, parameters: [...parameters.values()] }
 }
 
-/** @throws Refusal for an unknown command, a wrong method, and parameters that are missing or do not fit */
+/** @throws `Refusal` if the command is unknown, the method is wrong, or a parameter is missing or invalid */
 export const readCommand = (method: string, query: Query): Command => {
   const named = commandRules.filter((rule) => rule.command.toLowerCase() === query.command.toLowerCase())
-  if (named.length === 0) throw new Refusal('invalid_parameter', `there is no command ${shown(query.command.split('=', 1)[0]!)} here`)
+  if (named.length === 0) throw new Refusal('invalid_parameter', `unknown command ${quote(query.command.split('=', 1)[0]!)}`)
   const rule = named.find(({ methods }) => methods.includes(method))
-  if (!rule) throw new Refusal('invalid_parameter', `${named[0]!.command} is not called by ${method}`)
+  if (!rule) throw new Refusal('invalid_parameter', `${named[0]!.command} does not accept the method ${method}`)
 
   const parameterOf = (name: ParameterName) => query.parameters.find((parameter) => parameter.name.toLowerCase() === name.toLowerCase())
   const find = (name: ParameterName) => parameterOf(name)?.value
-  const demand = (name: ParameterName) => {
+  const required = (name: ParameterName) => {
     const parameter = parameterOf(name)
-    if (!parameter) throw new TypeError(`${rule.command} does not demand ${name}`)
+    if (!parameter) throw new TypeError(`${name} is not mandatory in ${rule.command}`)
     return parameter
   }
   for (const { name, mandatory } of rule.parameters) {
@@ -74,9 +74,9 @@ export const readCommand = (method: string, query: Query): Command => {
     rule,
     query,
     find,
-    get: (name) => demand(name).value,
-    getRaw: (name) => demand(name).raw,
+    get: (name) => required(name).value,
+    getRaw: (name) => required(name).raw,
   }
 }
 
-const shown = (text: string) => `"${printableAscii(text).slice(0, 40)}"`
+const quote = (text: string) => `"${printableAscii(text).slice(0, 40)}"`

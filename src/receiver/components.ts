@@ -1,56 +1,48 @@
+import type { ReceivedComponent, ReceivedDocument } from '../archive/insert-documents.ts'
 import type { ContentStore } from '../content/store.ts'
-import type { ReceivedComponent } from '../db/planned-documents.ts'
-import { readBody } from './body.ts'
+import type { BusinessMetadata } from '../domain/business-object.ts'
+import { readBody, type BodyLimits } from './body.ts'
 import { decodeHeader, hasControlCharacter } from './bytes.ts'
-import type { Call, CommandDeps } from './call.ts'
+import type { CommandContext, CommandDeps } from './command-context.ts'
+import type { ReceiverRequest } from './exchange.ts'
 import { boundaryOf, readParts, type Part } from './multipart.ts'
 import { formats, isCompId } from './parameters.ts'
+import { quotaOf } from './quota.ts'
 import { Refusal } from './refusal.ts'
 
-export interface ReceivedDocument {
-  docId: string
-  components: ReceivedComponent[]
-}
+/** A document as a request contains it: its components are stored and not yet owned. */
+export type SentDocument = Pick<ReceivedDocument, 'docId' | 'components'>
 
-/** A component on its way in. */
-interface Arriving {
-  docId: string
-  compId: string
-  /** Null where none was sent. */
-  contentType: string | null
-  announcedBytes: number | undefined
-  body: AsyncIterable<Uint8Array>
-}
-
-const contentTypeMaxCharacters = 1_024
-
-/** Takes in one document's components, and otherwise like `withDocuments`. */
-export const withComponents = (
-  call: Call,
+/** Like `storeDocuments`, for a request that contains a single document. */
+export const storeComponents = (
+  context: CommandContext,
   deps: CommandDeps,
   store: ContentStore | undefined,
   commit: (components: ReceivedComponent[]) => Promise<void>,
-): Promise<void> => withDocuments(call, deps, store, ([document]) => commit(document?.components ?? []))
+): Promise<void> => storeDocuments(context, deps, store, ([document]) => commit(document?.components ?? []))
 
 /**
- * Takes in what a request brings and hands it to `commit`. Without a store the bytes are read and thrown away.
- * @returns what `commit` does
- * @throws what reading or `commit` throws, after giving up whatever was stored and is not committed
+ * Stores the components of a request and passes them to `commit`.
+ * @param store without one, the bytes are read and discarded
+ * @returns the result of `commit`
+ * @throws errors of reading and of `commit`, after the stored bytes have been discarded
  */
-export const withDocuments = async <T>(
-  call: Call,
+export const storeDocuments = async <T>(
+  context: CommandContext,
   deps: CommandDeps,
   store: ContentStore | undefined,
-  commit: (documents: ReceivedDocument[]) => Promise<T>,
+  commit: (documents: SentDocument[]) => Promise<T>,
 ): Promise<T> => {
-  const documents: ReceivedDocument[] = []
+  const documents: SentDocument[] = []
   try {
-    for await (const arriving of call.request.method === 'POST' ? componentsOfParts(call, deps) : componentOfBody(call, deps)) {
-      const { components } = documentOf(documents, arriving)
-      const component = await takeComponent(call, arriving, store)
-      components.push(component)
-      if (arriving.announcedBytes !== undefined && arriving.announcedBytes !== component.sizeBytes) {
-        throw new Refusal('invalid_parameter', 'a part is not as long as its Content-Length says')
+    const limits = store ? { ...deps.limits, quota: quotaOf(context.repository, deps.limits) } : deps.limits
+    const components = context.exchange.request.method === 'POST' ? componentsOfParts(context, limits) : componentOfBody(context, limits)
+    for await (const { docId, compId, contentType, announcedBytes, body } of components) {
+      const document = documentOf(documents, docId, compId)
+      const stored = await storeBytes(context, body, store)
+      document.components.push({ compId, contentType, ...stored })
+      if (announcedBytes !== undefined && announcedBytes !== stored.sizeBytes) {
+        throw new Refusal('invalid_parameter', 'the length of a part differs from its Content-Length')
       }
     }
     return await commit(documents)
@@ -60,63 +52,59 @@ export const withDocuments = async <T>(
   }
 }
 
-/** The document that a component belongs to: the one of the component before it, or a new one. */
-const documentOf = (documents: ReceivedDocument[], { docId, compId }: Arriving): ReceivedDocument => {
+/** Returns the document that a component belongs to: the current one, or a new one. */
+const documentOf = (documents: SentDocument[], docId: string, compId: string): SentDocument => {
   const document = documents.find((earlier) => earlier.docId === docId)
   if (!document) {
     documents.push({ docId, components: [] })
     return documents.at(-1)!
   }
-  if (document !== documents.at(-1)) throw new Refusal('invalid_parameter', 'the parts of a document must follow each other')
+  if (document !== documents.at(-1)) throw new Refusal('invalid_parameter', 'the parts of a document must follow one another')
   if (document.components.some((earlier) => earlier.compId === compId)) {
-    throw new Refusal('invalid_parameter', 'two parts bring the same component')
+    throw new Refusal('invalid_parameter', 'two parts contain the same component')
   }
   return document
 }
 
-/** Gives stored bytes up. Never throws: what cannot be removed now, the sweep will. */
+/** Discards stored bytes. Never throws: the orphan sweep removes what cannot be removed now. */
 export const discardComponents = async (components: ReceivedComponent[]): Promise<void> => {
   await Promise.all(components.map(async ({ content }) => content?.discard()))
 }
 
-const takeComponent = async (
-  { source }: Call,
-  { compId, contentType, body }: Arriving,
-  store: ContentStore | undefined,
-): Promise<ReceivedComponent> => {
-  if (!store) return { compId, contentType, sizeBytes: await countBytes(body), content: null }
-  const content = await store.write(source.workspace.id, body)
-  return { compId, contentType, sizeBytes: content.sizeBytes, content }
+const storeBytes = async ({ repository }: CommandContext, body: AsyncIterable<Uint8Array>, store: ContentStore | undefined) => {
+  if (!store) return { sizeBytes: await countBytes(body), content: null }
+  const content = await store.write(repository.workspace.id, body)
+  return { sizeBytes: content.sizeBytes, content }
 }
 
 const countBytes = async (body: AsyncIterable<Uint8Array>): Promise<number> => {
   let sizeBytes = 0
-  for await (const piece of body) sizeBytes += piece.length
+  for await (const chunk of body) sizeBytes += chunk.length
   return sizeBytes
 }
 
-async function* componentOfBody({ command, request }: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
+async function* componentOfBody({ command, exchange }: CommandContext, limits: BodyLimits) {
   yield {
     docId: command.get('docId'),
     compId: command.get('compId'),
-    contentType: contentTypeOf(request.headers['content-type']),
+    contentType: contentTypeOf(exchange.request.headers['content-type']),
     announcedBytes: undefined,
-    body: readBody(request, limits),
+    body: readBody(exchange.request, limits),
   }
 }
 
-async function* componentsOfParts(call: Call, { limits }: CommandDeps): AsyncGenerator<Arriving, void, undefined> {
-  const { request } = call
+async function* componentsOfParts(context: CommandContext, limits: CommandDeps['limits']) {
+  const { request } = context.exchange
   const boundary = boundaryOf(request.headers['content-type'])
   for await (const part of readParts(readBody(request, limits), { boundary, maxParts: limits.RELAY_DOCUMENT_MAX_PARTS })) {
     const compId = compIdOf(part)
     if (compId === undefined) {
-      if ((await countBytes(part.body)) > 0) throw new Refusal('invalid_parameter', 'a part names no component')
+      if ((await countBytes(part.body)) > 0) throw new Refusal('invalid_parameter', 'a part has no component name')
       continue
     }
-    if (!isCompId(compId)) throw new Refusal('invalid_parameter', 'a part names a component by something that is no compId')
+    if (!isCompId(compId)) throw new Refusal('invalid_parameter', 'the component name of a part is not a valid compId')
     yield {
-      docId: docIdOf(call, part),
+      docId: docIdOf(context, part),
       compId,
       contentType: contentTypeOf(part.header('content-type')),
       announcedBytes: announcedBytesOf(part),
@@ -125,35 +113,57 @@ async function* componentsOfParts(call: Call, { limits }: CommandDeps): AsyncGen
   }
 }
 
-/** X-compId; clients that know forms better than this interface put it where a form's field has its name. */
+/** Reads X-compId, or else the name of a form field: some HTTP clients know forms better than this interface. */
 const compIdOf = (part: Part): string | undefined => {
   const [, quoted, plain] = /(?:^|;)\s*name=(?:"([^"]*)"|([^;\s]+))/i.exec(part.header('content-disposition') ?? '') ?? []
   const name = part.header('x-compid')?.trim() || quoted || plain
   return name ? decodeHeader(name) : undefined
 }
 
-/** Only where a request brings many documents do the parts say which one they belong to. */
-const docIdOf = ({ command }: Call, part: Part): string => {
+/** Only in an mCreate do the parts name their document. */
+const docIdOf = ({ command }: CommandContext, part: Part): string => {
   if (command.rule.command !== 'mCreate') return command.get('docId')
   const docId = part.header('x-docid')?.trim()
-  if (docId === undefined || !formats.docId.accepts(docId))
-    throw new Refusal('invalid_parameter', 'a part has no X-docId, or not a good one')
+  if (docId === undefined || !formats.docId.accepts(docId)) {
+    throw new Refusal('invalid_parameter', 'a part has no X-docId, or an invalid one')
+  }
   return docId
 }
 
 const announcedBytesOf = (part: Part): number | undefined => {
   const text = part.header('content-length')?.trim()
   if (!text) return undefined
-  if (!/^\d{1,15}$/.test(text)) throw new Refusal('invalid_parameter', 'the Content-Length of a part is no number')
+  if (!/^\d{1,15}$/.test(text)) throw new Refusal('invalid_parameter', 'the Content-Length of a part is not a number')
   return Number(text)
 }
 
-/** Kept as it is, parameters with no value included: what comes back on reading must be what was sent. */
+const contentTypeMaxCharacters = 1_024
+
+/** Keeps the content type with all its parameters, so that reading returns what was sent. */
 const contentTypeOf = (header: string | undefined): string | null => {
   const contentType = header?.trim()
   if (!contentType) return null
   if (contentType.length > contentTypeMaxCharacters || hasControlCharacter(contentType)) {
-    throw new Refusal('invalid_parameter', 'a Content-Type is too long or has control characters')
+    throw new Refusal('invalid_parameter', 'a Content-Type is too long or contains control characters')
   }
   return contentType
+}
+
+const metadataMaxCharacters = 255
+
+export const noMetadata: BusinessMetadata = { erpObjectType: null, erpObjectId: null, arObject: null }
+
+/** Reads the business metadata that a source system may send in headers of a create or an update. */
+export const readMetadata = ({ headers }: ReceiverRequest): BusinessMetadata => {
+  const valueOf = (name: string): string | null => {
+    const value = headers[name]
+    if (value === undefined || value === '') return null
+    if (value.length > metadataMaxCharacters) throw new Refusal('invalid_parameter', `${name} is too long`)
+    return decodeHeader(value)
+  }
+  return {
+    erpObjectType: valueOf('x-relay-object-type'),
+    erpObjectId: valueOf('x-relay-object-id'),
+    arObject: valueOf('x-relay-ar-object'),
+  }
 }

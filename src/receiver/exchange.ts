@@ -1,130 +1,187 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { pipeline, Readable, Transform } from 'node:stream'
-import type { PassingBody } from '../capture/body.ts'
-import { captureOf, noAnswer, type RequestFacts, type ResponseFacts } from '../capture/capture.ts'
+import type { StreamingBody } from '../capture/body.ts'
+import { captureOf, durationMs, noResponse, type RequestFacts, type ResponseFacts } from '../capture/capture.ts'
+import type { Capture } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
-import type { Capture } from '../db/captures.ts'
+import type { SealedQueries } from '../capture/sealed-query.ts'
 import { headersOf, type Answer } from './answer.ts'
 import { parseQuery, splitTarget, type Query } from './command.ts'
-import type { Incoming } from './incoming.ts'
 
-/** A request on its way through the receiver, with what will be captured of it and of its answer. */
+/** A request to the receiver, as it arrives over HTTP or as a replay repeats it. */
+export interface ReceiverRequest {
+  id: string
+  method: string
+  /** Request target, not decoded. */
+  target: string
+  /** Names in lower case. */
+  headers: Record<string, string | undefined>
+  sourceIp: string
+  /** Read by `readBody` and `drainBody` only, which record it in `recordedBody`. */
+  body: Readable
+  recordedBody: StreamingBody
+  receivedAt: Date
+  /** Time by which a signature is judged: for a replay, the time of the original request. */
+  signatureTime: Date
+  replayOf: string | null
+  /** Returns true if the client no longer waits for the answer. */
+  isAbandoned(): boolean
+}
+
+/** A request to the receiver and its answer, with everything that is captured of them. */
 export interface Exchange {
-  incoming: Incoming
+  request: ReceiverRequest
   userSlug: string
   workspaceSlug: string
   query: Query
   /**
-   * What a transaction writes of an accepted document's request. It counts as written if this very answer is given in the end, and
-   * is replaced if it is another one.
+   * Sets the answer that is sent if the command's transaction commits. @returns the capture to write in that transaction. If another
+   * answer is sent in the end, `end` replaces the capture.
    */
-  captured(answer: Answer): Capture
-  /** The answer to send, whose body is captured as it goes by. */
-  passing(answer: Answer): Answer
-  /** Captures what no transaction has. Without an answer, the client had hung up before there was one. */
-  end<Written>(write: (request: RequestFacts, response: ResponseFacts) => Written, how: 'whole' | 'broken off'): Written | undefined
+  prepareCapture(answer: Answer): Promise<Capture>
+  /** Returns the answer to send. Its body is recorded while it is sent. */
+  respond(answer: Answer): Answer
+  /** Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before. */
+  end<Written>(write: (request: RequestFacts, response: ResponseFacts) => Written, how: 'complete' | 'aborted'): Written | undefined
 }
 
-interface Given {
+interface Response {
   answer: Answer
-  body: PassingBody
-  /** A transaction has written all of it, provided that it was committed. */
+  body: StreamingBody
+  /** True if a transaction writes the whole capture, provided that it commits. */
   isCommitted: boolean
 }
 
-// clients append segments of their own: a file name, say
-const ownPath = /^\/receiver\/([^/]+)\/([^/]+)(?:\/.*)?$/
+// Clients append path segments of their own, for example a file name.
+const receiverPath = /^\/receiver\/([^/]+)\/([^/]+)(?:\/.*)?$/
 
-/** Whether a request target lies below /receiver/{userSlug}/{workspaceSlug}. */
-export const isOwn = (target: string): boolean => ownPath.test(splitTarget(target).path)
+/** Returns true if a request target is below `/receiver/{userSlug}/{workspaceSlug}`. */
+export const isReceiverTarget = (target: string): boolean => receiverPath.test(splitTarget(target).path)
 
-export const createExchange = (
-  incoming: Incoming,
-  captures: Pick<CaptureQueue, 'passingBody' | 'bodyMaxBytes' | 'commitBodyMaxBytes'>,
-): Exchange => {
-  const { path, query: queryString } = splitTarget(incoming.target)
-  const [, userSlug = '', workspaceSlug = ''] = ownPath.exec(path) ?? []
+export interface ExchangeDeps {
+  captures: Pick<CaptureQueue, 'streamingBody' | 'bodyMaxBytes' | 'commitBodyMaxBytes' | 'complete'>
+  sealedQueries: Pick<SealedQueries, 'seal'>
+}
+
+// A refused request may be hostile. A failure of the relay is none: its body may be needed for a replay.
+const isRefusal = (status: number) => status >= 400 && status < 500
+
+export const createExchange = (request: ReceiverRequest, { captures, sealedQueries }: ExchangeDeps): Exchange => {
+  const { path, query: queryString } = splitTarget(request.target)
+  const [, userSlug = '', workspaceSlug = ''] = receiverPath.exec(path) ?? []
   const query = parseQuery(queryString)
-  const valueOf = (name: string) => query.parameters.find((parameter) => parameter.name.toLowerCase() === name)?.value ?? null
-  const request: RequestFacts = {
-    id: incoming.id,
-    channel: 'receiver',
-    userSlug,
-    workspaceSlug,
-    method: incoming.method,
-    uri: path,
-    queryString,
-    repoId: valueOf('contrep'),
-    docId: valueOf('docid'),
-    headers: incoming.headers,
-    body: incoming.passing,
-    sourceIp: incoming.sourceIp,
-    requestAt: incoming.receivedAt,
-    replayOf: incoming.replayOf,
-  }
-  let given: Given | undefined
+  const querySealed = sealedQueries.seal(request.id, queryString)
+  const requestFacts = requestFactsOf(request, { userSlug, workspaceSlug, path, queryString, querySealed, query })
+  let response: Response | undefined
 
-  const give = (answer: Answer): Given => {
-    given?.body.release()
-    given = { answer, body: captures.passingBody(), isCommitted: false }
-    const { body } = given
-    if (answer.body instanceof Readable) return given
-    if (incoming.method !== 'HEAD') body.add(Buffer.from(answer.body))
+  const startResponse = (answer: Answer): Response => {
+    response?.body.release()
+    const body = captures.streamingBody(request.sourceIp)
+    response = { answer, body, isCommitted: false }
+    if (answer.body instanceof Readable) return response
+    if (request.method !== 'HEAD') body.add(Buffer.from(answer.body))
     body.end()
-    return given
+    return response
   }
 
-  const responseOf = ({ answer, body }: Pick<Given, 'answer' | 'body'>): ResponseFacts => ({
+  const responseFactsOf = ({ answer, body }: Response): ResponseFacts => ({
     status: answer.status,
-    headers: headersOf(answer, incoming.id),
+    headers: headersOf(answer, request.id),
     body,
     at: new Date(),
   })
 
   return {
-    incoming,
+    request,
     userSlug,
     workspaceSlug,
     query,
-    captured: (answer) => {
-      const whole = give(answer)
-      const { passing } = incoming
-      // stored twice, a large body would take as long again as its document: it follows after the answer, and is not looked at before
-      whole.isCommitted = passing.heldBytes() <= captures.commitBodyMaxBytes
-      const body = whole.isCommitted ? passing : { ...passing, whole: () => Buffer.alloc(0) }
-      return captureOf({ ...request, body }, responseOf(whole))
+    prepareCapture: (answer) => {
+      const prepared = startResponse(answer)
+      // Writing a large body a second time would double the duration of the commit. It is captured after the answer instead.
+      prepared.isCommitted = request.recordedBody.heldBytes() <= captures.commitBodyMaxBytes
+      return captureOf(requestFacts, responseFactsOf(prepared), { omitRequestBody: !prepared.isCommitted })
     },
 
-    passing: (answer) => {
-      const { body } = given?.answer === answer ? given : give(answer)
+    respond: (answer) => {
+      if (isRefusal(answer.status)) request.recordedBody.discard('refused')
+      const { body } = response?.answer === answer ? response : startResponse(answer)
       if (!(answer.body instanceof Readable)) return answer
-      if (Number(answer.headers['Content-Length']) <= captures.bodyMaxBytes) return { ...answer, body: letPass(answer.body, body) }
-      body.release()
+      if (Number(answer.headers['Content-Length']) <= captures.bodyMaxBytes)
+        return { ...answer, body: recordWhileSending(answer.body, body) }
+      body.discard('too_large')
       return answer
     },
 
     end: (write, how) => {
-      if (!given) return write(request, noAnswer(captures.passingBody()))
-      const { isCommitted, body } = given
-      if (how === 'broken off') body.release()
-      if (!isCommitted) return write(request, responseOf(given))
-      incoming.passing.release()
-      body.release()
+      if (!response) return write(requestFacts, noResponse(captures.streamingBody(request.sourceIp)))
+      if (how === 'aborted') response.body.discard('incomplete')
+      const responseFacts = responseFactsOf(response)
+      if (!response.isCommitted) return write(requestFacts, responseFacts)
+      captures.complete({ id: request.id, responseAt: responseFacts.at, durationMs: durationMs(requestFacts, responseFacts) })
+      request.recordedBody.release()
+      response.body.release()
       return undefined
     },
   }
 }
 
-const letPass = (source: Readable, body: PassingBody): Readable => {
-  const passing = new Transform({
-    transform: (piece: Buffer, _, done) => {
-      body.add(piece)
-      done(null, piece)
+interface Address {
+  userSlug: string
+  workspaceSlug: string
+  path: string
+  queryString: string
+  querySealed: Buffer | null
+  query: Query
+}
+
+const requestFactsOf = (request: ReceiverRequest, address: Address): RequestFacts => {
+  const { userSlug, workspaceSlug, path, queryString, querySealed, query } = address
+  const valueOf = (name: string) => query.parameters.find((parameter) => parameter.name.toLowerCase() === name)?.value ?? null
+  return {
+    id: request.id,
+    channel: 'receiver',
+    userSlug,
+    workspaceSlug,
+    method: request.method,
+    uri: path,
+    queryString,
+    querySealed,
+    repoId: valueOf('contrep'),
+    docId: valueOf('docid'),
+    headers: request.headers,
+    body: request.recordedBody,
+    sourceIp: request.sourceIp,
+    requestAt: request.receivedAt,
+    replayOf: request.replayOf,
+  }
+}
+
+const recordWhileSending = (source: Readable, body: StreamingBody): Readable => {
+  const recorder = new Transform({
+    transform: (chunk: Buffer, _, done) => {
+      body.add(chunk)
+      done(null, chunk)
     },
     flush: (done) => {
       body.end()
       done()
     },
   })
-  // an error of either ends the other: who sends the answer is told by its stream
-  return pipeline(source, passing, () => {})
+  // An error of either stream ends the other one. The sender of the answer sees it in its stream.
+  return pipeline(source, recorder, () => {})
 }
+
+/** Joins the values of repeated headers. */
+export const joinHeaders = (headers: IncomingHttpHeaders): ReceiverRequest['headers'] =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
+
+/** Returns true if the request announces a body. Node treats any other request as one without. */
+export const announcesBody = ({ headers }: Pick<ReceiverRequest, 'headers'>): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+
+// Reading a shorter body costs less than asking the database first.
+const longBodyBytes = 256 * 1024
+
+/** Returns true if the body may be long. A chunked body may have any length. */
+export const mayBeLong = ({ headers }: Pick<ReceiverRequest, 'headers'>): boolean => !(Number(headers['content-length']) <= longBodyBytes)

@@ -1,32 +1,35 @@
 import { Dicer } from '@fastify/busboy'
 import { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Refusal } from './refusal.ts'
 
 export interface Part {
-  /** Names in lower case; values as sent, one character a byte; the first one of a name. */
+  /** Returns the first value of a header as sent, with one character per byte. @param name in lower case */
   header(name: string): string | undefined
-  /** Must be read to its end before the next part comes. */
+  /** Must be read to its end before the next part is available. */
   body: AsyncIterable<Buffer>
 }
 
 type Headers = Record<string, string[] | undefined>
 
 const maxHeaderPairs = 100
-// Dicer searches for 256 bytes at most, and would send others than ASCII through UTF-8
+// The parser and the store need 0.1 ms per small part.
+const partsPerTurn = 20
+// Dicer searches for at most 256 bytes, and converts other characters than ASCII to UTF-8.
 const usableBoundary = /^[\x20-\x7e]{1,200}$/
 
-/** @throws Refusal where the content type is not multipart or names no boundary */
+/** @throws `Refusal` if the content type is not multipart or has no boundary */
 export const boundaryOf = (contentType: string | undefined): string => {
   if (!/^multipart\//i.test(contentType ?? '')) throw new Refusal('invalid_parameter', 'the body must be multipart/form-data')
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]*)"|([^;\s]+))/i.exec(contentType!) ?? []
   const boundary = quoted ?? plain ?? ''
-  if (!usableBoundary.test(boundary)) throw new Refusal('invalid_parameter', 'the Content-Type names no usable boundary')
+  if (!usableBoundary.test(boundary)) throw new Refusal('invalid_parameter', 'the Content-Type has no valid boundary')
   return boundary
 }
 
 /**
- * The parts of a multipart body, one after the other; what is not read yet waits in the connection.
- * @throws Refusal where the body is malformed or has too many parts, and whatever the body throws
+ * Reads the parts of a multipart body one after another. Bytes that have not been read stay in the connection.
+ * @throws `Refusal` if the body is malformed or has too many parts, and errors of the body
  */
 export async function* readParts(
   body: AsyncIterable<Buffer>,
@@ -35,17 +38,17 @@ export async function* readParts(
   const dicer = new Dicer({ boundary, maxHeaderPairs })
   const found = new Readable({ objectMode: true, read: () => {} })
   const open = new Set<Readable>()
-  const faults: unknown[] = []
-  let goOn = () => {}
+  const errors: unknown[] = []
+  let resume = () => {}
   let writtenBytes = 0
   let count = 0
   let headless = false
 
   const fail = (error: unknown) => {
-    faults.push(error)
+    errors.push(error)
     found.destroy(error as Error)
     for (const part of open) part.destroy(error as Error)
-    goOn()
+    resume()
   }
   const malformed = (reason: string) => fail(new Refusal('invalid_parameter', `malformed multipart body: ${reason}`))
 
@@ -53,22 +56,22 @@ export async function* readParts(
     try {
       yield* part
     } catch (thrown) {
-      // Dicer tells each part in words of its own that the body was at fault
-      throw faults[0] ?? thrown
+      // Dicer reports an error of the body to each part as an error of its own.
+      throw errors[0] ?? thrown
     }
   }
 
   dicer.on('part', (part) => {
     if (headless) return malformed('a part has no header')
     count += 1
-    if (count > maxParts) return fail(new Refusal('too_large', `a request may bring ${maxParts} components at most`))
+    if (count > maxParts) return fail(new Refusal('too_large', `a request may contain at most ${maxParts} components`))
     headless = true
     open.add(part)
-    // `bodyOf` and `found` report what matters, each to whom it concerns
+    // `bodyOf` and `found` report the errors to their readers.
     part.on('error', () => {})
     part.once('close', () => {
       open.delete(part)
-      // a part that was full as its boundary came is never read again: Dicer would wait for that for ever
+      // Dicer waits for a read of a part whose buffer was full when its boundary arrived. Nobody would read it again.
       part['_read'](0)
     })
     part.once('header', (headers: object) => {
@@ -79,34 +82,49 @@ export async function* readParts(
   })
   dicer.on('error', (error: Error) => malformed(error.message))
   dicer.on('finish', () => {
-    // `--B CRLF --B--`, a document without components, looks to Dicer like a part without a header
+    // Dicer takes `--B CRLF --B--`, a document without components, for a part without a header.
     const isEmpty = count === 1 && writtenBytes <= emptyBodyBytes(boundary)
     if (headless && !isEmpty) malformed('a part has no header')
     else found.push(null)
   })
 
-  /** Feeds the parser; after a fault it throws the rest away, so that the client gets to read the refusal. */
+  /** Feeds the parser, boundary by boundary. After an error, it discards the rest of the body, so that the client can read the refusal. */
   const feed = async () => {
-    for await (const piece of body) {
-      if (faults.length > 0) continue
-      writtenBytes += piece.length
-      await new Promise<void>((resolve) => {
-        goOn = resolve
-        dicer.write(piece, () => resolve())
-      })
+    for await (const chunk of body) {
+      for (const piece of splitAfterBoundaries(chunk, boundary)) {
+        if (errors.length > 0) break
+        writtenBytes += piece.length
+        const countBefore = count
+        await new Promise<void>((resolve) => {
+          resume = resolve
+          dicer.write(piece, () => resolve())
+        })
+        // A chunk can contain a thousand parts. Other requests have their turn between them.
+        if (count > countBefore && count % partsPerTurn === 0) await nextTurn()
+      }
     }
-    if (faults.length === 0) dicer.end()
+    if (errors.length === 0) dicer.end()
   }
   const fed = feed().catch(fail)
 
   try {
     for await (const part of found) yield part as Part
-    // what follows the last boundary belongs to the request too
+    // The bytes after the last boundary belong to the request as well.
     await fed
-    if (faults.length > 0) throw faults[0]
+    if (errors.length > 0) throw errors[0]
   } finally {
-    if (!found.readableEnded) fail(new Error('nobody reads on'))
+    if (!found.readableEnded) fail(new Error('the reader has stopped'))
   }
+}
+
+/** Splits a chunk after each boundary that it contains as a whole. */
+function* splitAfterBoundaries(chunk: Buffer, boundary: string): Generator<Buffer, void, undefined> {
+  let start = 0
+  for (let at = chunk.indexOf(boundary); at >= 0; at = chunk.indexOf(boundary, start)) {
+    yield chunk.subarray(start, at + boundary.length)
+    start = at + boundary.length
+  }
+  if (start < chunk.length) yield chunk.subarray(start)
 }
 
 const emptyBodyBytes = (boundary: string) => `--${boundary}\r\n--${boundary}--\r\n`.length

@@ -1,18 +1,18 @@
 import { hasControlCharacter } from './bytes.ts'
 
-// What each command takes: section 2 of the protocol's facts, as data.
+// The parameters of each command of the HTTP Content Server interface.
 
 interface ParameterRule {
   name: ParameterName
   mandatory?: boolean
-  /** Its value is part of what a secKey signs. */
+  /** A secKey signs the value. The signed parameters stand in this table in the order in which clients send them. */
   signed?: boolean
 }
 
 export interface CommandRule {
   command: CommandName
   methods: string[]
-  /** The letter that accessMode must contain; null where the command is never signed. */
+  /** Letter that accessMode must contain; null if the command is never signed. */
   access: 'r' | 'c' | 'u' | 'd' | null
   parameters: ParameterRule[]
 }
@@ -49,20 +49,21 @@ interface Format {
 
 const matching = (pattern: RegExp, expected: string): Format => ({ accepts: (value) => pattern.test(value), expected })
 
-/** What a value must look like, whichever command it comes with. What is about signatures is judged with the signature. */
+/** Formats of the values, for all commands. Parameters of signatures are checked together with the signature. */
 export const formats = {
   contRep: { accepts: isName, expected: `1 to ${nameMaxCharacters} characters` },
   docId: matching(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z a-z 0-9 . _ -'),
   compId: { accepts: isCompId, expected: `1 to ${compIdMaxBytes} bytes without control characters` },
   pVersion: matching(/^004[567]$/, '0045, 0046 or 0047'),
-  docProt: matching(/^[rcud]{0,4}$/, 'some of r, c, u and d'),
+  docProt: matching(/^[rcud]{0,4}$/, 'up to four of the letters r, c, u and d'),
   resultAs: matching(/^(ascii|html)$/, 'ascii or html'),
   fromOffset: matching(/^\d{1,15}$/, 'a byte offset'),
   toOffset: matching(/^(-1|\d{1,15})$/, 'a byte offset, or -1 for the end'),
-  // judged by its bytes
+  // Checked by the commands, byte by byte.
   pattern: undefined,
   caseSensitive: matching(/^[ny]$/, 'n or y'),
   numResults: matching(/^\d{1,15}$/, 'a number'),
+  scanPerformed: undefined,
   accessMode: undefined,
   authId: undefined,
   expiration: undefined,
@@ -75,6 +76,8 @@ const contRep: ParameterRule = { name: 'contRep', mandatory: true, signed: true 
 const docId: ParameterRule = { name: 'docId', mandatory: true, signed: true }
 const pVersion: ParameterRule = { name: 'pVersion', mandatory: true }
 const docProt: ParameterRule = { name: 'docProt', signed: true }
+// The flag of a virus scanner. Newer clients sign it in commands that change a component; the interface does not mention it.
+const scanPerformed: ParameterRule = { name: 'scanPerformed', signed: true }
 const searched: ParameterRule[] = [
   { name: 'pattern', mandatory: true },
   { name: 'caseSensitive' },
@@ -94,11 +97,11 @@ export const commandRules: CommandRule[] = [
     command: 'serverInfo',
     methods: ['GET'],
     access: null,
-    // administrators call it from a browser, without any of them
+    // Administrators call serverInfo from a browser, without parameters.
     parameters: [{ name: 'contRep' }, { name: 'pVersion' }, { name: 'resultAs' }],
   },
   {
-    // by design anybody may send a certificate: it is inert until an operator activates it
+    // Anybody may send a certificate. It is inactive until an operator activates it.
     command: 'putCert',
     methods: ['PUT'],
     access: null,
@@ -130,7 +133,7 @@ export const commandRules: CommandRule[] = [
     parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, docProt, ...signature],
   },
   {
-    // the parts name their components
+    // The parts of the body name the components.
     command: 'create',
     methods: ['POST'],
     access: 'c',
@@ -141,15 +144,15 @@ export const commandRules: CommandRule[] = [
     command: 'update',
     methods: ['PUT'],
     access: 'u',
-    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],
+    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, scanPerformed, ...signature],
   },
   {
     command: 'append',
     methods: ['PUT'],
     access: 'u',
-    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, ...signature],
+    parameters: [contRep, docId, { name: 'compId', mandatory: true, signed: true }, pVersion, scanPerformed, ...signature],
   },
-  { command: 'update', methods: ['POST'], access: 'u', parameters: [contRep, docId, pVersion, ...signature] },
+  { command: 'update', methods: ['POST'], access: 'u', parameters: [contRep, docId, pVersion, scanPerformed, ...signature] },
   {
     command: 'delete',
     methods: ['GET', 'DELETE'],

@@ -1,11 +1,13 @@
+import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
+import { AppError, messageOf } from '../errors.ts'
+
 /**
- * Every refusal of the content-server protocol, with its status: the code begins X-ErrorDescription. The protocol knows neither
- * 405 nor 413, hence the 400s. docs/source-system.md says what an operator does about each.
+ * Codes of the refusals in the content-server protocol, with their HTTP statuses. X-ErrorDescription begins with the code. The protocol
+ * defines neither 405 nor 413, hence the 400s. docs/source-system.md tells operators what to do about each code.
  */
 export const refusalStatus = {
   invalid_parameter: 400,
   too_large: 400,
-  too_many_certificates: 400,
   signature_missing: 401,
   signature_invalid: 401,
   url_expired: 401,
@@ -21,19 +23,40 @@ export const refusalStatus = {
   component_offline: 409,
   document_locked: 409,
   certificate_unreadable: 406,
+  certificate_too_weak: 406,
   internal_error: 500,
+  too_many_certificates: 503,
+  rate_limited: 503,
   unavailable: 503,
+  quota_exceeded: 507,
+  loop_detected: 508,
 } as const
 
 export type RefusalCode = keyof typeof refusalStatus
 
-/** A refusal meant for the source system. */
+const defaultRetryAfterSeconds = 5
+
+/** A refusal whose message the source system receives. */
 export class Refusal extends Error {
   readonly code: RefusalCode
+  readonly retryAfterSeconds: number | undefined
 
-  constructor(code: RefusalCode, message: string, options: { cause?: unknown } = {}) {
-    super(message, options)
+  constructor(code: RefusalCode, message: string, options: { retryAfterSeconds?: number; cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
     this.name = 'Refusal'
     this.code = code
+    this.retryAfterSeconds = options.retryAfterSeconds ?? (refusalStatus[code] === 503 ? defaultRetryAfterSeconds : undefined)
   }
+}
+
+/** Converts anything thrown by a command to a refusal. */
+export const toRefusal = (thrown: unknown): Refusal => {
+  if (thrown instanceof Refusal) return thrown
+  if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
+  const isGone = isWorkspaceGone(thrown) || (thrown instanceof AppError && thrown.code === 'not_found')
+  if (isGone) return new Refusal('repository_not_found', 'the workspace does not exist any more', { cause: messageOf(thrown) })
+  const isUnavailable = isOutage(thrown) || isLostRace(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')
+  return isUnavailable
+    ? new Refusal('unavailable', 'the service is temporarily unavailable, try again later', { cause: messageOf(thrown) })
+    : new Refusal('internal_error', 'an internal error occurred', { cause: thrown })
 }

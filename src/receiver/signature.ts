@@ -1,53 +1,68 @@
 import { X509Certificate } from 'node:crypto'
+import type { ArchiveDocuments } from '../archive/documents.ts'
+import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { Config } from '../config.ts'
 import type { Certificates } from '../db/certificates.ts'
 import { isAuthId } from '../security/certificate.ts'
 import { readSignature, verifies } from '../security/cms.ts'
 import type { Command } from './command.ts'
 import { Refusal } from './refusal.ts'
-import { decodeSecKey, signedMessages } from './signed-message.ts'
+import {
+  checkSignedParameters,
+  couldBeItsCreate,
+  isAccessMode,
+  otherDocIds,
+  repositoryOf,
+  signedMessages,
+  signedValues,
+} from './signed-message.ts'
 
 export interface SignatureDeps {
   listKeys: Certificates['listKeys']
+  findDocProts: ArchiveDocuments['findDocProts']
   config: Pick<Config, 'RELAY_SIGNATURE_SKEW_MS'>
 }
 
-/** @throws Refusal unless the request carries a signature that allows this access, at that moment, by an active certificate */
+/** @throws `Refusal` unless an active certificate has signed the request for this access, and the signature was valid at this time */
 export const checkSignature = async (
-  repositoryId: string,
+  { id: repositoryId, signedParameterOrder }: Pick<ReceivingRepository, 'id' | 'signedParameterOrder'>,
   command: Command,
   access: string,
   at: Date,
-  { listKeys, config }: SignatureDeps,
+  { listKeys, findDocProts, config }: SignatureDeps,
 ): Promise<void> => {
   const secKey = command.find('secKey')
-  if (!secKey) throw new Refusal('signature_missing', 'the repository takes signed requests only')
-  const [accessMode, authId, expiration] = (['accessMode', 'authId', 'expiration'] as const).map((name) => needed(command, name))
+  if (!secKey) throw new Refusal('signature_missing', 'the repository requires signed requests')
+  const [accessMode, authId, expiration] = (['accessMode', 'authId', 'expiration'] as const).map((name) => required(command, name))
+  checkSignedParameters(command.query, command.rule, signedParameterOrder)
   checkExpiration(expiration!, at, config.RELAY_SIGNATURE_SKEW_MS)
   checkAccessMode(accessMode!, access)
 
-  const certificates = isAuthId(authId!) ? await listKeys(repositoryId, authId!) : []
-  if (certificates.length === 0) throw new Refusal('certificate_unknown', 'no certificate has been sent for this authId and repository')
+  const { certificates, rivals } = isAuthId(authId!) ? await listKeys(repositoryId, authId!) : { certificates: [], rivals: [] }
+  if (certificates.length === 0) {
+    throw new Refusal('certificate_unknown', 'no certificate has been received for this authId and repository')
+  }
   const keys = certificates.flatMap(({ der }) => (der ? [new X509Certificate(der).publicKey] : []))
-  if (keys.length === 0) throw new Refusal('certificate_inactive', 'the certificate awaits its activation')
+  if (keys.length === 0) throw new Refusal('certificate_inactive', 'the certificate has not been activated')
 
   const encoded = decodeSecKey(secKey)
   const signature = encoded && readSignature(encoded)
-  if (!signature) throw new Refusal('signature_invalid', 'the secKey is not a signature in base64 that can be read')
+  if (!signature) throw new Refusal('signature_invalid', 'the secKey is not a readable signature in base64')
   const messages = signedMessages(command.query, command.rule)
-  if (keys.some((key) => messages.some((message) => verifies(signature, message, key)))) return
-
+  if (keys.some((key) => messages.some((message) => verifies(signature, message, key)))) {
+    return checkReading(repositoryId, command, access, rivals, findDocProts)
+  }
   const signer = certificates.find(({ signerId }) => signerId === signature.signerId)
-  if (signer && !signer.der) throw new Refusal('certificate_inactive', 'the certificate of this signature awaits its activation')
+  if (signer && !signer.der) throw new Refusal('certificate_inactive', 'the certificate of this signature has not been activated')
   throw new Refusal(
     'signature_invalid',
-    signer ? 'the signature is not one of this URL' : 'the signature is by none of the active certificates',
+    signer ? 'the signature does not match this URL' : 'the signature was not made with an active certificate',
   )
 }
 
-const needed = (command: Command, name: 'accessMode' | 'authId' | 'expiration'): string => {
+const required = (command: Command, name: 'accessMode' | 'authId' | 'expiration'): string => {
   const value = command.find(name)
-  if (value === undefined) throw new Refusal('invalid_parameter', `${name} is missing, and goes with a secKey`)
+  if (value === undefined) throw new Refusal('invalid_parameter', `${name} is missing; a secKey requires it`)
   return value
 }
 
@@ -56,14 +71,55 @@ const expirationFormat = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$/
 const checkExpiration = (expiration: string, at: Date, skewMs: number): void => {
   const [, year, month, day, hour, minute, second] = expirationFormat.exec(expiration) ?? []
   const expiresAt = new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
-  if (Number.isNaN(expiresAt.getTime())) throw new Refusal('url_expired', 'expiration must be a moment in UTC, as YYYYMMDDHHMMSS')
+  if (Number.isNaN(expiresAt.getTime())) throw new Refusal('url_expired', 'expiration must be a time in UTC in the format YYYYMMDDHHMMSS')
   if (at.getTime() > expiresAt.getTime() + skewMs) {
-    throw new Refusal('url_expired', `the URL expired at ${expiresAt.toISOString()}, and here it is ${at.toISOString()}`)
+    throw new Refusal('url_expired', `the URL expired at ${expiresAt.toISOString()}; the time here is ${at.toISOString()}`)
   }
 }
 
 const checkAccessMode = (accessMode: string, access: string): void => {
-  if (!/^[rcud]+$/.test(accessMode) || !accessMode.includes(access)) {
-    throw new Refusal('access_mode_denied', `accessMode must be of the letters r, c, u and d, and hold ${access} for this command`)
+  if (!isAccessMode(accessMode)) {
+    throw new Refusal('access_mode_denied', 'accessMode must be crud, or letters of r, c, u and d in this order, each at most once')
   }
+  if (!accessMode.includes(access)) throw new Refusal('access_mode_denied', `accessMode must contain ${access} for this command`)
+}
+
+/**
+ * Refuses a URL with a valid signature that the signer probably made for something else, because the signed text can be read as another
+ * repository, document or command. Asks the database only if the accessMode has several letters or scanPerformed is signed.
+ */
+const checkReading = async (
+  repositoryId: string,
+  command: Command,
+  access: string,
+  rivals: string[],
+  findDocProts: ArchiveDocuments['findDocProts'],
+): Promise<void> => {
+  const values = signedValues(command.query, command.rule)
+  const contRep = command.get('contRep')
+  if (repositoryOf(contRep, values, rivals) !== contRep) {
+    throw new Refusal('signature_invalid', 'the same text could be signed for another repository whose name begins alike')
+  }
+  const others = otherDocIds(values)
+  const mayBeCreate = access !== 'c' && values.accessMode.includes('c')
+  if (others.length === 0 && !mayBeCreate) return
+  const docProts = await findDocProts(repositoryId, [values.docId, ...others])
+  if (others.some((docId) => docProts.has(docId))) {
+    throw new Refusal('signature_invalid', 'the same text could be signed for another document whose docId begins alike')
+  }
+  if (mayBeCreate && couldBeItsCreate(values, docProts.get(values.docId) ?? '')) {
+    throw new Refusal('signature_invalid', 'the same text could be signed to create this document with its docProt')
+  }
+}
+
+// Ten times the size of a signature that contains its certificate. Reading a hostile one takes 1 ms per KiB.
+const secKeyMaxCharacters = 20_000
+const base64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+/** Decodes a secKey whose percent-encoding has been removed. @returns undefined if it is too long or not base64 */
+export const decodeSecKey = (secKey: string): Buffer | undefined => {
+  if (secKey.length > secKeyMaxCharacters) return undefined
+  // A proxy that decodes the query as a form turns a plus into a space. Some clients break lines.
+  const text = secKey.replaceAll(/[\r\n\t]/g, '').replaceAll(' ', '+')
+  return base64.test(text) ? Buffer.from(text, 'base64') : undefined
 }

@@ -7,10 +7,10 @@ import type { KeyLevel } from './levels.ts'
 const secretBytes = 32
 const keyPattern = /^relay_([0-7][0-9A-HJKMNP-TV-Z]{25})_([A-Za-z0-9_-]{43})$/
 
-// "Kept coarsely": one write a minute, however busy the key is.
+// Limits the writes of `lastUsedAt` to one per key and minute.
 const lastUsedIntervalMs = 60_000
 
-/** A key as it is stored, with the workspace it is good for. */
+/** Stored API key with the workspace that it gives access to. */
 export interface StoredKey {
   id: string
   workspace: { id: string; userSlug: string; workspaceSlug: string }
@@ -22,10 +22,10 @@ export interface StoredKey {
   lastUsedAt: Date | null
 }
 
-/** Who is asking. */
+/** Authenticated caller of a request. */
 export interface Actor {
   keyId: string
-  /** The member the key belongs to, if it belongs to one. */
+  /** Member who owns the key, if any. */
   userId: string | null
   level: KeyLevel
   workspace: StoredKey['workspace']
@@ -33,7 +33,10 @@ export interface Actor {
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest()
 
-/** A new key. `key` is shown once and kept nowhere. SHA-256 suffices for 256 random bits: there is nothing to guess. */
+/**
+ * Generates an API key. Only the SHA-256 digest of its secret is stored, so `key` cannot be displayed again. A plain
+ * digest is sufficient, because 256 random bits cannot be guessed.
+ */
 export const newApiKey = (): { id: string; key: string; secretSha256: Buffer } => {
   const id = newId()
   const secret = randomBytes(secretBytes).toString('base64url')
@@ -46,9 +49,10 @@ export interface AuthenticatorDeps {
   wrongKeys: AttemptLimit
 }
 
-const unauthorized = () => new AppError('unauthorized', 'This needs a valid API key for this workspace, as Authorization: Bearer <key>.')
+const unauthorized = () =>
+  new AppError('unauthorized', 'A valid API key for this workspace is required. Send it as Authorization: Bearer <key>.')
 
-/** Tells who holds the key of an Authorization header. Used by every surface that takes API keys. */
+/** Creates the check of Authorization headers for the surfaces that accept API keys. */
 export const createAuthenticator = ({ findKey, recordUse, wrongKeys }: AuthenticatorDeps) => {
   const findValid = async (presented: string, now: number): Promise<StoredKey | undefined> => {
     const [, id, secret] = keyPattern.exec(presented) ?? []
@@ -61,10 +65,11 @@ export const createAuthenticator = ({ findKey, recordUse, wrongKeys }: Authentic
 
   return {
     /**
-     * One answer for every key that is not good for this workspace, so that nobody learns which workspaces and keys exist.
-     * A valid key is let in however many wrong ones came from its address: behind a proxy or NAT, one misconfigured client would
-     * else lock out all others, and 256 bits need no such protection.
-     * @throws AppError `unauthorized`, or `rate_limited` after too many wrong keys from one address
+     * Authenticates a request. Every key that is not valid for this workspace gets the same answer, which therefore
+     * does not reveal the workspaces and keys that exist. A valid key is accepted after any number of wrong keys from
+     * its address. Otherwise one misconfigured client behind a proxy or NAT would lock out all others, and a key of 256
+     * bits needs no protection against guessing.
+     * @throws `AppError` `unauthorized`, or `rate_limited` after too many wrong keys from one address
      */
     authenticate: async (
       authorization: string | undefined,
@@ -78,7 +83,7 @@ export const createAuthenticator = ({ findKey, recordUse, wrongKeys }: Authentic
       if (!key || key.workspace.userSlug !== path.userSlug || key.workspace.workspaceSlug !== path.workspaceSlug) {
         const retryAfterSeconds = wrongKeys.count(sourceAddress)
         if (retryAfterSeconds === 0) throw unauthorized()
-        throw new AppError('rate_limited', 'Too many wrong API keys from this address.', { retryAfterSeconds })
+        throw new AppError('rate_limited', 'Too many wrong API keys from this address. Try again later.', { retryAfterSeconds })
       }
       if (!key.lastUsedAt || now - key.lastUsedAt.getTime() >= lastUsedIntervalMs) await recordUse(key.id)
       return { keyId: key.id, userId: key.memberId, level: key.level, workspace: key.workspace }

@@ -1,34 +1,22 @@
-import ipaddr from 'ipaddr.js'
+import { createTtlCache } from '../ttl-cache.ts'
+import { sourceOf } from './source-address.ts'
 
 const windowMs = 60_000
 
-/** One IPv6 customer has a whole /64 to send from; an IPv4 address may come dressed as IPv6. */
-const sourceOf = (address: string): string => {
-  if (!ipaddr.isValid(address)) return address
-  const parsed = ipaddr.process(address)
-  return parsed.kind() === 'ipv6' ? parsed.toNormalizedString().split(':').slice(0, 4).join(':') : parsed.toString()
-}
-
 /**
- * Counts wrong tries per source address, in windows of a minute. Keeps at most `maxAddresses` of them, forgetting the oldest.
- * In memory, hence per process: the number is a brake, no ledger.
+ * Counts wrong attempts per source address in windows of one minute. Keeps at most `maxAddresses` addresses and drops the least
+ * recently seen one. The count is per process and in memory: it slows down guessing and is not an exact total.
  */
 export const createAttemptLimit = (perMinute: number, maxAddresses: number, now: () => number = Date.now) => {
-  const windows = new Map<string, { startedAt: number; count: number }>()
+  const windows = createTtlCache<{ endsAtMs: number; count: number }>({ maxEntries: maxAddresses, now })
   return {
-    /** Counts one. @returns seconds until the next try is welcome, 0 while the limit is not passed. */
+    /** Counts one attempt. @returns seconds until the next attempt is allowed, 0 while the limit is not exceeded */
     count: (address: string): number => {
       const source = sourceOf(address)
-      let window = windows.get(source)
-      if (!window || now() - window.startedAt >= windowMs) {
-        window = { startedAt: now(), count: 0 }
-        windows.delete(source)
-        windows.set(source, window)
-        const oldest = windows.keys().next()
-        if (windows.size > maxAddresses && !oldest.done) windows.delete(oldest.value)
-      }
+      const window = windows.get(source) ?? { endsAtMs: now() + windowMs, count: 0 }
       window.count += 1
-      return window.count <= perMinute ? 0 : Math.ceil((window.startedAt + windowMs - now()) / 1_000)
+      windows.set(source, window, window.endsAtMs)
+      return window.count <= perMinute ? 0 : Math.ceil((window.endsAtMs - now()) / 1_000)
     },
   }
 }

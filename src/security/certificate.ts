@@ -1,40 +1,42 @@
 import { createHash, X509Certificate, type KeyObject } from 'node:crypto'
 import { fromBER } from 'asn1js'
-import { bytesOf, childrenOf, isTagged, signedDataFields, signerIdOf } from './asn1.ts'
+import { bytesOf, childrenOf, isTagged, oidOf, signedDataFields, signerIdOf } from './asn1.ts'
 
-/** What an operator is shown of a certificate, and what finds it again. */
+/** Properties of a certificate that operators see and that identify it. */
 export interface CertificateFacts {
-  /** X.509, however it arrived. */
+  /** X.509 in DER, whatever the format received. */
   der: Buffer
   subject: string
   issuer: string
-  /** Hexadecimal. */
+  /** Lower-case hexadecimal. */
   serialNumber: string
   validFrom: Date
   validTo: Date
   keyAlgorithm: string
-  /** Null for a curve that we do not know. */
+  /** `null` for an elliptic curve whose name does not contain its size. */
   keyBits: number | null
-  /** Lower-case hexadecimal, both. */
+  /** Object identifier of the algorithm with which the certificate itself is signed. */
+  signatureAlgorithm: string
+  /** Lower-case hexadecimal, as is `fingerprintSha256`. */
   fingerprintSha1: string
   fingerprintSha256: string
-  /** What a signature names this certificate by. */
+  /** Identifier by which a signature names this certificate. */
   signerId: string
 }
 
 const authIdMaxCharacters = 1_024
 
-/** What may name a signer: text of a sensible length that can be stored. It is only ever compared with itself. */
+/** Checks that a text can be stored as the id of a signer. Such ids are only compared for equality. */
 export const isAuthId = (text: string) => text.length > 0 && text.length <= authIdMaxCharacters && !/\p{Cc}/u.test(text)
 
 const pem = /-----BEGIN (?:X509 |TRUSTED )?(?:CERTIFICATE|PKCS7|PKCS #7 SIGNED DATA)-----([A-Za-z0-9+/=\s]+)-----END/
 const sequenceTag = 0x30
 const keyAlgorithms = new Set(['rsa', 'rsa-pss', 'dsa', 'ec'])
-const curveBits: Record<string, number> = { prime256v1: 256, secp384r1: 384, secp521r1: 521 }
 
 /**
- * A certificate in whatever dress it comes: X.509 or PKCS#7 with certificates only (of which the first counts), each as DER, as PEM,
- * or as base64 of either. Undefined where it is none, or its key is of a kind that no source system signs with.
+ * Reads a certificate: X.509 or certificates-only PKCS#7 (its first certificate), each as DER, PEM, or base64 of
+ * either.
+ * @returns `undefined` if the bytes are not a certificate, or source systems cannot sign with its type of key
  */
 export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
   try {
@@ -54,17 +56,18 @@ export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
       validTo,
       keyAlgorithm,
       keyBits: bitsOf(publicKey),
+      signatureAlgorithm: signatureAlgorithmIn(der),
       fingerprintSha1: createHash('sha1').update(der).digest('hex'),
       fingerprintSha256: createHash('sha256').update(der).digest('hex'),
       signerId: signerIdIn(der),
     }
   } catch {
-    // the parsers throw errors of many kinds at bytes that are something else
+    // The parsers throw many kinds of errors if the bytes are not a certificate.
     return undefined
   }
 }
 
-/** The X.509 DER in these bytes. A text may hold the DER or a PEM, once. */
+/** Finds the X.509 DER in bytes that may be DER, PEM or base64 of these. Base64 is decoded only once. */
 const derOf = (bytes: Buffer, mayBeBase64 = true): Buffer | undefined => {
   if (bytes[0] === sequenceTag) return certificateIn(bytes)
   const text = bytes.toString('latin1')
@@ -75,7 +78,7 @@ const derOf = (bytes: Buffer, mayBeBase64 = true): Buffer | undefined => {
 
 const certificatesTag = 0
 
-/** The first certificate of a PKCS#7; anything else as it is, without what may follow it. */
+/** Returns the first certificate of a PKCS#7, or else the first element without the bytes that follow it. */
 const certificateIn = (der: Buffer): Buffer | undefined => {
   const { offset, result } = fromBER(der)
   if (offset < 0) return undefined
@@ -86,12 +89,58 @@ const certificateIn = (der: Buffer): Buffer | undefined => {
 
 const inOneLine = (name: string | undefined) => (name ?? '').replaceAll('\n', ', ')
 
+/** The names of the curves contain their sizes: prime256v1, secp384r1, brainpoolP320r1. */
 const bitsOf = ({ asymmetricKeyDetails: details }: KeyObject): number | null =>
-  details?.modulusLength ?? curveBits[details?.namedCurve ?? ''] ?? null
+  details?.modulusLength ?? (Number(/\d{3}/.exec(details?.namedCurve ?? '')?.[0]) || null)
+
+const signatureAlgorithmIn = (der: Buffer): string => oidOf(childrenOf(childrenOf(fromBER(der).result)[1])[0])
 
 const signerIdIn = (der: Buffer): string => {
   const fields = childrenOf(childrenOf(fromBER(der).result)[0])
-  // a version stands first, except in certificates of the first one
+  // The version field comes first. X.509 version 1 certificates do not have it.
   const [serialNumber, , issuer] = isTagged(fields[0], 0) ? fields.slice(1) : fields
   return signerIdOf(issuer, serialNumber)
+}
+
+// An elliptic curve of 160 bits is about as strong as an RSA key of 1,024 bits, one of 224 bits as 2,048.
+const leastBits = { modulus: 1_024, curve: 160 }
+const recommendedBits = { modulus: 2_048, curve: 224 }
+
+type KeyFacts = Pick<CertificateFacts, 'keyAlgorithm' | 'keyBits'>
+
+const isShorterThan = ({ modulus, curve }: typeof leastBits, { keyAlgorithm, keyBits }: KeyFacts) =>
+  keyBits !== null && keyBits < (keyAlgorithm === 'ec' ? curve : modulus)
+
+/** Returns true if the key is so short that its signatures can be forged. */
+export const isTooWeak = (facts: KeyFacts): boolean => isShorterThan(leastBits, facts)
+
+export const tooWeak = `has a key of less than ${leastBits.modulus} bits (elliptic curve: ${leastBits.curve})`
+
+export const certificateWarningCodes = ['short_key', 'md5', 'expired'] as const
+
+export interface CertificateWarning {
+  code: (typeof certificateWarningCodes)[number]
+  message: string
+}
+
+const md5Algorithms = new Set(['1.2.840.113549.1.1.2', '1.2.840.113549.1.1.4', '1.3.14.3.2.3'])
+
+/** Returns what an operator should know before activating a certificate. None of it prevents signatures from being accepted. */
+export const certificateWarnings = (
+  facts: KeyFacts & Pick<CertificateFacts, 'signatureAlgorithm' | 'validTo'>,
+  now: Date,
+): CertificateWarning[] => {
+  const warnings: CertificateWarning[] = []
+  if (isShorterThan(recommendedBits, facts)) {
+    const recommended = facts.keyAlgorithm === 'ec' ? recommendedBits.curve : recommendedBits.modulus
+    warnings.push({ code: 'short_key', message: `The key has ${facts.keyBits} bits. Use at least ${recommended}.` })
+  }
+  if (md5Algorithms.has(facts.signatureAlgorithm)) {
+    warnings.push({
+      code: 'md5',
+      message: 'The certificate is signed with MD5 or MD2, which can be forged. Compare its SHA-256 fingerprint.',
+    })
+  }
+  if (facts.validTo < now) warnings.push({ code: 'expired', message: `The certificate expired at ${facts.validTo.toISOString()}.` })
+  return warnings
 }

@@ -2,23 +2,25 @@ import { constants, createHash, verify, type KeyObject } from 'node:crypto'
 import { Sequence, type AsnType } from 'asn1js'
 import { bytesOf, childrenOf, isTagged, octetsOf, oidOf, signedDataFields, signerIdOf } from './asn1.ts'
 
-// CMS SignedData (RFC 5652) with one signer: structure by asn1js, mathematics by node:crypto. Whom to trust is the
-// caller's. Walked by hand because a schema's parser took six times as long (3.3 ms a signature), on the thread that serves everybody.
+// CMS SignedData (RFC 5652) with one signer. asn1js reads the structure and node:crypto verifies the signature. The
+// caller decides which keys to trust. The fields are read by position because parsing with an asn1js schema took six
+// times as long (3.3 ms per signature), on the thread that serves all requests.
 
+/** Signature of a SignedData message with what is needed to verify it. */
 export interface CmsSignature {
   digest: string
-  /** What was signed, where the message brings it along. */
+  /** Signed content, if the message embeds it. */
   content: Buffer | undefined
-  /** The signed attributes as they must be hashed, and the one that stands for the content. */
+  /** Signed attributes, encoded as they must be hashed, and the digest of the content among them. */
   attributes: { encoded: Buffer; messageDigest: Buffer } | undefined
   isPss: boolean
   value: Buffer
-  /** As `signerId` of the signer's certificate; undefined where a key identifier names it. */
+  /** `signerId` of the signer's certificate. `undefined` if the message names the signer by a key identifier. */
   signerId: string | undefined
 }
 
-// md5, ripemd160 and sha1 are what source systems of the last decades sign with, and some still do. What is signed is put together
-// by them, so that collisions are of no use to anybody; finding a second message for a given digest is still out of reach.
+// Older source systems sign with md5, ripemd160 or sha1, and some still do. Collisions do not help an attacker, because
+// the source system composes the signed message. Finding a second message with the same digest is still infeasible.
 const digests: Record<string, string> = {
   '1.2.840.113549.2.5': 'md5',
   '1.3.36.3.2.1': 'ripemd160',
@@ -32,7 +34,7 @@ const rsaPss = '1.2.840.113549.1.1.10'
 const messageDigestAttribute = '1.2.840.113549.1.9.4'
 const setTag = 0x31
 
-/** Undefined for whatever is not a SignedData with exactly one signer, in DER or BER. */
+/** Reads a signature in DER or BER. @returns `undefined` if the bytes are not a SignedData with exactly one signer */
 export const readSignature = (encoded: Buffer): CmsSignature | undefined => {
   try {
     const [, , encapsulated, ...rest] = signedDataFields(encoded)
@@ -40,18 +42,18 @@ export const readSignature = (encoded: Buffer): CmsSignature | undefined => {
     if (!signer || others.length > 0) return undefined
     return signatureOf(signer, encapsulated)
   } catch {
-    // the parser throws errors of many kinds at bytes that are something else
+    // The parser throws many kinds of errors if the bytes are not a signature.
     return undefined
   }
 }
 
-/** @throws Error where something is missing, or unknown, or out of place */
+/** @throws `Error` if a field is missing, unknown or in the wrong position */
 const signatureOf = (signer: AsnType, encapsulated: AsnType | undefined): CmsSignature => {
   const [, identifier, digestAlgorithm, ...fields] = childrenOf(signer)
   const attributes = isTagged(fields[0], 0) ? fields.shift() : undefined
   const [signatureAlgorithm, value] = fields
   const digest = digests[algorithmOf(digestAlgorithm)]
-  if (!digest) throw new Error('unknown digest')
+  if (!digest) throw new Error('Unknown digest algorithm')
   const [, content] = childrenOf(encapsulated)
   return {
     digest,
@@ -59,7 +61,7 @@ const signatureOf = (signer: AsnType, encapsulated: AsnType | undefined): CmsSig
     attributes: attributes && attributesOf(attributes),
     isPss: algorithmOf(signatureAlgorithm) === rsaPss,
     value: octetsOf(value),
-    // or a key identifier, by which nobody is looked for here
+    // The alternative is a key identifier, which is not used to find certificates.
     signerId: identifier instanceof Sequence ? signerIdOf(childrenOf(identifier)[0], childrenOf(identifier)[1]) : undefined,
   }
 }
@@ -71,16 +73,17 @@ const attributesOf = (field: AsnType): CmsSignature['attributes'] => {
     .map(childrenOf)
     .filter(([type]) => oidOf(type) === messageDigestAttribute)
     .flatMap(([, set]) => childrenOf(set))
-  if (values.length !== 1) throw new Error('not one message digest')
-  // the very bytes that came, as encoding them again might change them; hashed as the SET they are, not as the [0] they travel as
+  if (values.length !== 1) throw new Error('Expected exactly one message digest')
+  // Use the original bytes, because encoding the attributes again could change them. RFC 5652 hashes them with the tag
+  // of a SET instead of the [0] in the message.
   const encoded = bytesOf(field)
   encoded[0] = setTag
   return { encoded, messageDigest: octetsOf(values[0]) }
 }
 
 /**
- * Whether this is a signature over the message, made with that key. What the key is, the certificate knows best: old clients name
- * their algorithm in ways that no longer exist.
+ * Verifies a signature over a message with a public key. The algorithm is taken from the key, because old clients name
+ * theirs by identifiers that no longer exist.
  */
 export const verifies = ({ digest, content, attributes, isPss, value }: CmsSignature, message: Buffer, key: KeyObject): boolean => {
   if (content && !content.equals(message)) return false
@@ -89,7 +92,7 @@ export const verifies = ({ digest, content, attributes, isPss, value }: CmsSigna
   try {
     return verify(digest, signed, { key, ...paddingOf(key, isPss) }, value)
   } catch {
-    // a digest and a key that cannot go together
+    // The digest cannot be used with this key.
     return false
   }
 }

@@ -1,54 +1,85 @@
-import dns from 'node:dns'
+import dns, { type LookupAddress } from 'node:dns'
 import http from 'node:http'
 import https from 'node:https'
 import net, { type LookupFunction, type Socket } from 'node:net'
-import tls from 'node:tls'
 import { Agent, type Dispatcher } from 'undici'
-import { createAddressJudge } from './address.ts'
+import { createTtlCache } from '../ttl-cache.ts'
+import { createAddressFilter } from './address-filter.ts'
+import { overTls, timeLimit, waitUntilOpen } from './open-socket.ts'
 
-/** The only way out of the relay: whatever opens a socket to a destination takes it from here. */
-export interface OutboundGuard {
-  /** A connected TCP socket. @throws BlockedAddressError, or the system's own error (ECONNREFUSED, ENOTFOUND, ETIMEDOUT, ...) */
+/** Opens outgoing connections to destinations, and blocks those to addresses that are not allowed. */
+export interface Outbound {
+  /**
+   * Opens a TCP connection.
+   * @throws `BlockedAddressError`, or a system error (ECONNREFUSED, ENOTFOUND, ETIMEDOUT, ...)
+   */
   connect(options: { host: string; port: number; timeoutMs: number; signal?: AbortSignal }): Promise<Socket>
-  /** TLS over a socket of `connect`, for protocols that change over in mid-connection. It takes the socket along when it ends. */
+  /**
+   * Starts TLS on a socket from `connect`, for protocols with STARTTLS. Closing the TLS socket closes the TCP socket.
+   */
   secure(
     socket: Socket,
     options: { host: string; timeoutMs: number; caCertificate?: string | undefined; signal?: AbortSignal },
   ): Promise<Socket>
-  /** For undici's `request`. Shared between callers, so that connections are used again: do not close it. */
+  /** Returns a dispatcher for undici's `request`. Callers share it to reuse connections, so do not close it. */
   dispatcher(options: ConnectionOptions): Dispatcher
-  /** For clients built on Node's own http, like the AWS SDK. Shared between callers: do not destroy them. */
+  /**
+   * Returns agents for clients that use Node's http module, such as the AWS SDK. Callers share them, so do not destroy
+   * them.
+   */
   agents(options: ConnectionOptions): { http: http.Agent; https: https.Agent }
-  /** Lets running requests end, then closes every connection that was kept. */
+}
+
+export interface OutboundGuard extends Outbound {
+  /**
+   * For attempts that would send credentials without encryption: connections without TLS are opened to loopback and private addresses of
+   * RELAY_ALLOWED_PRIVATE_CIDRS only.
+   */
+  unencryptedPrivate: Outbound
+  /** Returns true if a host has such an address. False if the name cannot be resolved within the timeout. */
+  isAllowedPrivate(host: string, timeoutMs: number): Promise<boolean>
+  /** Closes all connections after the running requests have ended. */
   close(): Promise<void>
 }
 
 interface ConnectionOptions {
-  /** Name look-up, TCP and TLS together. */
+  /** Covers name resolution, TCP and TLS. */
   connectTimeoutMs: number
-  /** PEM. Trusted in place of the public authorities, not beside them. */
+  /** PEM. The only trusted authority: it replaces the public ones. */
   caCertificate?: string | undefined
 }
 
-/** Where a connection would have led is not for a destination to reach. */
+/** Connection refused because its address is not allowed. */
 export class BlockedAddressError extends Error {
   readonly code = 'blocked_address'
 
   constructor(host: string) {
     super(
-      `${host} leads to an address that destinations may not reach. If it is a private one that is meant, the operator of this relay names its range in RELAY_ALLOWED_PRIVATE_CIDRS`,
+      `${host} resolves to an address that destinations must not reach. To allow a private address, the operator of this relay adds its range to RELAY_ALLOWED_PRIVATE_CIDRS`,
     )
     this.name = 'BlockedAddressError'
   }
 }
 
-// Certificates of destinations differ, and each needs connections of its own; the one unused for longest gives way.
-const poolsAtMost = 64
+/** Connection refused because credentials would be sent over it unencrypted, outside of networks that the operator named. */
+export class UnencryptedError extends Error {
+  readonly code = 'tls_required'
+
+  constructor(host: string) {
+    super(
+      `the relay sends no credentials to ${host} without TLS: unencrypted, they may be sent to loopback and private addresses of RELAY_ALLOWED_PRIVATE_CIDRS only`,
+    )
+    this.name = 'UnencryptedError'
+  }
+}
+
+// Destinations with different CA certificates cannot share connections. The least recently used pool is closed to make room.
+const maxPools = 64
 
 /**
- * Judges every address after the name look-up and dials exactly the one it judged, so a name that resolves differently a
- * moment later (DNS rebinding) gains nothing.
- * @param lookup the resolver, replaced by tests only
+ * Creates an outbound guard. The guard checks every address after name resolution and connects to exactly that address.
+ * A name that resolves to another address a moment later (DNS rebinding) is therefore not a way around the check.
+ * @param lookup resolver, replaced only by tests
  */
 export const createOutboundGuard = ({
   allowedCidrs,
@@ -57,38 +88,83 @@ export const createOutboundGuard = ({
   allowedCidrs: string[]
   lookup?: LookupFunction
 }): OutboundGuard => {
-  const mayReach = createAddressJudge(allowedCidrs)
+  const { isAllowed, isAllowedPrivate } = createAddressFilter(allowedCidrs)
+  const dialAllowed = createDial(lookup, (host, addresses) => {
+    const allowed = addresses.filter(isAllowed)
+    return allowed.length > 0 ? allowed : new BlockedAddressError(host)
+  })
+  const dialPrivate = createDial(lookup, (host, addresses) => {
+    const allowed = addresses.filter(isAllowed)
+    if (allowed.length === 0) return new BlockedAddressError(host)
+    const isPrivate = allowed.filter(isAllowedPrivate)
+    return isPrivate.length > 0 ? isPrivate : new UnencryptedError(host)
+  })
+  const anywhere = createOutbound(dialAllowed, dialAllowed)
+  const unencryptedPrivate = createOutbound(dialPrivate, dialAllowed)
 
-  const judgedLookup: LookupFunction = (host, options, done) =>
+  return {
+    ...anywhere.outbound,
+    unencryptedPrivate: unencryptedPrivate.outbound,
+    isAllowedPrivate: async (host, timeoutMs) => {
+      const addresses = net.isIP(host) ? [host] : await resolveHost(lookup, host, timeoutMs)
+      return addresses.some(isAllowedPrivate)
+    },
+    close: async () => {
+      await Promise.all([anywhere.close(), unencryptedPrivate.close()])
+    },
+  }
+}
+
+/** Returns the addresses of a host name, none if it cannot be resolved in time. */
+const resolveHost = (lookup: LookupFunction, host: string, timeoutMs: number) =>
+  new Promise<string[]>((resolve) => {
+    const timer = setTimeout(() => resolve([]), timeoutMs)
+    lookup(host, { all: true }, (error, found) => {
+      clearTimeout(timer)
+      resolve(error ? [] : addressesOf(found))
+    })
+  })
+
+const addressesOf = (found: string | LookupAddress[]) => (Array.isArray(found) ? found.map(({ address }) => address) : [found])
+
+type Dial = (host: string, port: number, limit: AbortSignal) => Promise<Socket>
+
+/**
+ * Returns a function that opens a TCP connection to an address that a judge accepts.
+ * @param judge returns the accepted ones of a host's addresses, or the error if there are none
+ */
+const createDial = (lookup: LookupFunction, judge: (host: string, addresses: string[]) => string[] | Error): Dial => {
+  const filteredLookup: LookupFunction = (host, options, done) =>
     lookup(host, { ...options, all: true }, (error, found) => {
       if (error) return done(error, [])
-      const addresses = (Array.isArray(found) ? found : [{ address: found, family: net.isIP(found) }]).filter(({ address }) =>
-        mayReach(address),
-      )
-      const [first] = addresses
-      if (!first) return done(new BlockedAddressError(host), [])
-      return options.all ? done(null, addresses) : done(null, first.address, first.family)
+      const accepted = judge(host, addressesOf(found))
+      if (accepted instanceof Error) return done(accepted, [])
+      const addresses = accepted.map((address) => ({ address, family: net.isIP(address) }))
+      return options.all ? done(null, addresses) : done(null, addresses[0]!.address, addresses[0]!.family)
     })
 
-  const dial = async (host: string, port: number, limit: AbortSignal): Promise<Socket> => {
-    // a literal address never sees the look-up function
-    if (net.isIP(host) && !mayReach(host)) throw new BlockedAddressError(host)
+  return async (host, port, limit) => {
+    // Node does not call the lookup function for a literal address.
+    const literal = net.isIP(host) ? judge(host, [host]) : []
+    if (literal instanceof Error) throw literal
     limit.throwIfAborted()
-    const socket = net.connect({ host, port, lookup: judgedLookup, autoSelectFamily: true, noDelay: true, keepAlive: true })
-    await opened(socket, 'connect', limit)
-    if (!mayReach(socket.remoteAddress ?? '')) {
-      socket.destroy()
-      throw new BlockedAddressError(host)
-    }
-    return socket
+    const socket = net.connect({ host, port, lookup: filteredLookup, autoSelectFamily: true, noDelay: true, keepAlive: true })
+    await waitUntilOpen(socket, 'connect', limit)
+    const reached = judge(host, [socket.remoteAddress ?? ''])
+    if (!(reached instanceof Error)) return socket
+    socket.destroy()
+    throw reached
   }
+}
 
-  const connect: OutboundGuard['connect'] = async ({ host, port, timeoutMs, signal }) => {
+/** Creates the ways to connect, with pools of their own. @param dialTls opens the TCP connections that TLS starts on at once */
+const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; close(): Promise<void> } => {
+  const connect: Outbound['connect'] = async ({ host, port, timeoutMs, signal }) => {
     const limit = timeLimit(host, port, timeoutMs, signal)
-    return dial(host, port, limit).finally(() => limit.stop())
+    return dialPlain(host, port, limit).finally(() => limit.stop())
   }
 
-  const secure: OutboundGuard['secure'] = async (socket, { host, timeoutMs, caCertificate, signal }) => {
+  const secure: Outbound['secure'] = async (socket, { host, timeoutMs, caCertificate, signal }) => {
     const limit = timeLimit(host, socket.remotePort ?? 0, timeoutMs, signal)
     return overTls(socket, { host, caCertificate }, limit).finally(() => limit.stop())
   }
@@ -101,7 +177,7 @@ export const createOutboundGuard = ({
   ): Promise<Socket> => {
     const limit = timeLimit(host, port, connectTimeoutMs)
     try {
-      return await overTls(await dial(host, port, limit), { host, servername, caCertificate, ALPNProtocols: ['http/1.1'] }, limit)
+      return await overTls(await dialTls(host, port, limit), { host, servername, caCertificate, ALPNProtocols: ['http/1.1'] }, limit)
     } finally {
       limit.stop()
     }
@@ -111,12 +187,12 @@ export const createOutboundGuard = ({
     return new Agent({
       connect: ({ hostname, port, protocol, servername }, done) => {
         const host = withoutBrackets(hostname)
-        const socket =
+        const connecting =
           protocol === 'https:'
             ? connectSecurely(host, Number(port || 443), servername, options)
             : connect({ host, port: Number(port || 80), timeoutMs: options.connectTimeoutMs })
-        socket.then(
-          (opening) => done(null, opening),
+        connecting.then(
+          (socket) => done(null, socket),
           (error: Error) => done(error, null),
         )
       },
@@ -126,18 +202,18 @@ export const createOutboundGuard = ({
   const agents = createPools((options) => {
     const pair = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) }
     pair.http.createConnection = ({ host, port }, done) => {
-      handOver(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs: options.connectTimeoutMs }), done)
+      invokeCallback(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs: options.connectTimeoutMs }), done)
       return undefined
     }
     pair.https.createConnection = ({ host, port, servername }: https.RequestOptions, done) => {
-      handOver(connectSecurely(withoutBrackets(host ?? ''), Number(port ?? 443), servername, options), done)
+      invokeCallback(connectSecurely(withoutBrackets(host ?? ''), Number(port ?? 443), servername, options), done)
       return undefined
     }
     return {
       ...pair,
       close: async () => {
         for (const agent of [pair.http, pair.https]) {
-          // destroy() would cut running requests short
+          // agent.destroy() would also abort running requests.
           agent.maxFreeSockets = 0
           for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy()
         }
@@ -146,102 +222,36 @@ export const createOutboundGuard = ({
   })
 
   return {
-    connect,
-    secure,
-    dispatcher: dispatchers.take,
-    agents: agents.take,
+    outbound: { connect, secure, dispatcher: dispatchers.take, agents: agents.take },
     close: async () => {
       await Promise.all([dispatchers.close(), agents.close()])
     },
   }
 }
 
-const overTls = async (
-  socket: Socket,
-  {
-    host,
-    servername,
-    caCertificate,
-    ALPNProtocols,
-  }: Pick<tls.ConnectionOptions, 'servername' | 'ALPNProtocols'> & {
-    host: string
-    caCertificate?: string | undefined
-  },
-  limit: AbortSignal,
-): Promise<Socket> => {
-  const secured = tls.connect({
-    socket,
-    host,
-    ...(net.isIP(host) ? {} : { servername: servername || host }),
-    ...(caCertificate && { ca: caCertificate }),
-    ...(ALPNProtocols && { ALPNProtocols }),
-    minVersion: 'TLSv1.2',
-    // said aloud, because NODE_TLS_REJECT_UNAUTHORIZED would otherwise switch it off for everyone
-    rejectUnauthorized: true,
-  })
-  await opened(secured, 'secureConnect', limit)
-  return secured
-}
-
 const withoutBrackets = (host: string) => host.replace(/^\[|\]$/g, '')
 
-const handOver = (socket: Promise<Socket>, done: ((error: Error | null, stream: Socket) => void) | undefined) => {
-  socket.then(
-    (opening) => done?.(null, opening),
-    // Node's own callers look at the error first; the type wants a stream all the same
+const invokeCallback = (connecting: Promise<Socket>, done: ((error: Error | null, stream: Socket) => void) | undefined) => {
+  connecting.then(
+    (socket) => done?.(null, socket),
+    // The type requires a stream, but Node's callers check the error first.
     (error: Error) => (done as ((error: Error) => void) | undefined)?.(error),
   )
 }
 
-/** One signal for the whole of connecting, which ends by the clock or by the caller. */
-const timeLimit = (host: string, port: number, timeoutMs: number, signal?: AbortSignal) => {
-  const controller = new AbortController()
-  const late = () =>
-    controller.abort(Object.assign(new Error(`no connection to ${host}:${port} within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
-  const timer = setTimeout(late, timeoutMs)
-  const limit = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal
-  return Object.assign(limit, { stop: () => clearTimeout(timer) })
-}
-
-const opened = (socket: Socket, event: 'connect' | 'secureConnect', limit: AbortSignal) =>
-  new Promise<void>((resolve, reject) => {
-    const settle = (act: () => void) => {
-      limit.removeEventListener('abort', stop)
-      socket.off(event, done).off('error', fail).off('close', closed)
-      act()
-    }
-    const done = () => settle(resolve)
-    const fail = (error: Error) => settle(() => reject(error))
-    const closed = () => fail(Object.assign(new Error('the connection was closed while it was being opened'), { code: 'ECONNRESET' }))
-    const stop = () => {
-      fail(limit.reason as Error)
-      // an error that comes after this has nobody to hear it
-      socket.on('error', () => {}).destroy()
-    }
-    limit.addEventListener('abort', stop, { once: true })
-    socket.on(event, done).on('error', fail).on('close', closed)
-    if (limit.aborted) stop()
-  })
-
 const createPools = <Pool extends { close(): Promise<void> }>(create: (options: ConnectionOptions) => Pool) => {
-  const pools = new Map<string, Pool>()
+  const pools = createTtlCache<Pool>({ maxEntries: maxPools, onEvict: (pool) => void pool.close() })
   return {
     take: (options: ConnectionOptions): Pool => {
       const key = `${options.connectTimeoutMs} ${options.caCertificate ?? ''}`
-      const pool = pools.get(key) ?? create(options)
-      // moved to the end: the first of the map is the one unused for longest
-      pools.delete(key)
+      const known = pools.get(key)
+      if (known) return known
+      const pool = create(options)
       pools.set(key, pool)
-      const [oldest] = pools.keys()
-      if (pools.size > poolsAtMost && oldest !== undefined) {
-        void pools.get(oldest)?.close()
-        pools.delete(oldest)
-      }
       return pool
     },
     close: async () => {
-      await Promise.all([...pools.values()].map((pool) => pool.close()))
-      pools.clear()
+      await Promise.all(pools.drain().map((pool) => pool.close()))
     },
   }
 }

@@ -1,4 +1,4 @@
-// Run by `npm run build`: bundles the compiled workflows once, so that a worker starts without bundling.
+// Run by `npm run build`: bundles the compiled workflows, so that a worker starts without bundling them.
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { bundleWorkflowCode } from '@temporalio/worker'

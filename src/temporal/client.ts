@@ -1,30 +1,20 @@
 import { Client, Connection, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
-import {
-  batchOptions,
-  bulkRetryOptions,
-  deliveryOptions,
-  deliveryWorkflowId,
-  documentOptions,
-  documentWorkflowId,
-  searchAttributes,
-  signals,
-  type RetryRequest,
-} from '../../workflows/messages.ts'
+import type { bulkRetry } from '../../workflows/bulk-retry.ts'
+import type { cancelDeliveries, releaseDeliveries } from '../../workflows/batches.ts'
+import type { delivery } from '../../workflows/delivery.ts'
+import type { document } from '../../workflows/document.ts'
+import { deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
+import { checkAgainSignal, releaseSignal, retrySignal, type RetryRequest } from '../../workflows/messages.ts'
+import { batchOptions, bulkRetryOptions, deliveryOptions, documentOptions, searchAttributes } from '../../workflows/options.ts'
 import type { Config } from '../config.ts'
-import type {
-  BatchMessage,
-  BulkRetryMessage,
-  DeliveryMessage,
-  DocumentMessage,
-  OutboxMessage,
-  RetryMessage,
-  StopMessage,
-} from '../db/outbox.ts'
+import type { CancelDelivery, OutboxMessage, ProcessBatches, RetryDelivery, StartDelivery } from '../db/outbox.ts'
+import type { RetryPolicy } from '../domain/retry.ts'
+import { isRefusal } from './errors.ts'
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
-/** Connects when first asked, and again by itself after an outage: the API starts and receives while Temporal is away. */
+/** Opens a lazy connection, which connects at the first call and reconnects after an outage. The API starts without Temporal. */
 export const openTemporal = (config: ClientConfig & Pick<Config, 'temporal'>) => {
   const { connectionOptions, namespace } = config.temporal
   const connection = Connection.lazy(connectionOptions)
@@ -37,16 +27,18 @@ export const createTemporal = (
   connection: Pick<Connection, 'withDeadline' | 'operatorService' | 'workflowService'>,
   config: ClientConfig,
 ) => {
+  const { workflow } = client
   const { namespace } = client.options
-  const within = <T>(work: () => Promise<T>) => connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, work)
+  const { TEMPORAL_TASK_QUEUE: taskQueue } = config
+  const withTimeout = <T>(call: () => Promise<T>) => connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, call)
 
   const readRegistered = async (): Promise<boolean> => {
-    const { customAttributes } = await within(() => connection.operatorService.listSearchAttributes({ namespace }))
+    const { customAttributes } = await withTimeout(() => connection.operatorService.listSearchAttributes({ namespace }))
     return Object.values(searchAttributes).every((key) => key.name in customAttributes)
   }
-  // asked once and remembered; a refusal to tell (some clouds) counts as no, an outage is asked again
+  // Asked once. A refusal (some clouds do not allow the call) counts as "not registered". After an outage, the next call asks again.
   let registered: Promise<boolean> | undefined
-  const areRegistered = () => {
+  const hasSearchAttributes = () => {
     registered ??= readRegistered().catch((thrown: unknown) => {
       if (isRefusal(thrown)) return false
       registered = undefined
@@ -55,84 +47,91 @@ export const createTemporal = (
     return registered
   }
 
-  const { TEMPORAL_TASK_QUEUE: taskQueue } = config
-
-  const once = async (start: () => Promise<unknown>): Promise<void> => {
+  /** Runs a call that starts a workflow. A workflow that exists already stays as it is, because its id is a business key. */
+  const startOnce = async (start: () => Promise<unknown>): Promise<void> => {
     try {
-      await within(start)
+      await withTimeout(start)
     } catch (thrown) {
       if (!(thrown instanceof WorkflowExecutionAlreadyStartedError)) throw thrown
     }
   }
+  const once = { taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE }
 
-  type StartOptions = ReturnType<typeof documentOptions> | ReturnType<typeof deliveryOptions> | ReturnType<typeof bulkRetryOptions>
+  // A closed workflow of a delivery is started again, whether it has failed or was held. If it has delivered, it delivers nothing twice.
+  const again = { taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE }
 
-  // the id is a business key: one that was started before stays as it is
-  const startOnce = (type: string, options: StartOptions) =>
-    once(() => client.workflow.start(type, { ...options, taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE }))
-
-  const startDocument = async (message: DocumentMessage): Promise<void> => {
-    const { kind: _, ...document } = message
-    await startOnce('document', documentOptions({ ...document, searchAttributes: await areRegistered() }))
-  }
-
-  const startDelivery = async (message: DeliveryMessage): Promise<void> => {
-    const { kind: _, ...delivery } = message
-    await startOnce('delivery', deliveryOptions({ ...delivery, searchAttributes: await areRegistered() }))
-  }
-
-  const startBulkRetry = async ({ bulkRetryId, workspace }: BulkRetryMessage): Promise<void> => {
-    await startOnce('bulkRetry', bulkRetryOptions({ bulkRetryId, workspace, searchAttributes: await areRegistered() }))
-  }
-
-  // an open delivery gets the signal, a closed one is started anew with it, unless it has delivered
-  const retryDelivery = async (message: RetryMessage): Promise<void> => {
-    const { kind: _, requestId, ...delivery } = message
-    const input = { ...delivery, searchAttributes: await areRegistered() }
-    await once(() =>
-      client.workflow.signalWithStart('delivery', {
-        ...deliveryOptions(input),
-        taskQueue,
-        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-        signal: signals.retry,
-        signalArgs: [{ requestId, policy: input.policy } satisfies RetryRequest],
+  /** Signals the workflow of a delivery if it is open, else starts it with the signal. */
+  const retryDelivery = async ({ requestId, input }: RetryDelivery): Promise<void> => {
+    const options = deliveryOptions(input, { registered: await hasSearchAttributes() })
+    const request: RetryRequest = { requestId, policy: input.policy }
+    await startOnce(() =>
+      workflow.signalWithStart<typeof delivery, [unknown?]>('delivery', {
+        ...options,
+        ...again,
+        signal: retrySignal,
+        signalArgs: [request],
       }),
     )
   }
 
-  const stopDelivery = async ({ documentId, destinationId }: StopMessage): Promise<void> => {
+  /** Starts the workflow of a released delivery. One that is still open has just recorded that the delivery is held: it is signalled. */
+  const startDelivery = async ({ input }: StartDelivery): Promise<void> => {
+    const options = deliveryOptions(input, { registered: await hasSearchAttributes() })
+    await startOnce(() =>
+      workflow.signalWithStart<typeof delivery, [RetryPolicy]>('delivery', {
+        ...options,
+        ...again,
+        signal: releaseSignal,
+        signalArgs: [input.policy],
+      }),
+    )
+  }
+
+  const cancelDelivery = async ({ document: key, destinationId }: CancelDelivery): Promise<void> => {
     try {
-      await within(() => client.workflow.getHandle(deliveryWorkflowId(documentId, destinationId)).cancel())
+      await withTimeout(() => workflow.getHandle(deliveryWorkflowId(key, destinationId)).cancel())
     } catch (thrown) {
-      // it has closed, or was never started: its first attempt will find the delivery cancelled
+      // The workflow has closed, or was never started. In the latter case, its first attempt finds the delivery cancelled.
       if (!(thrown instanceof WorkflowNotFoundError)) throw thrown
     }
   }
 
-  const workOff = async ({ subject }: BatchMessage): Promise<void> => {
-    await within(() => client.workflow.signalWithStart(subject.action, { ...batchOptions(subject), taskQueue }))
+  const processBatches = async ({ subject }: ProcessBatches): Promise<void> => {
+    const type = subject.action === 'release' ? 'releaseDeliveries' : 'cancelDeliveries'
+    await withTimeout(() =>
+      workflow.signalWithStart<typeof releaseDeliveries | typeof cancelDeliveries>(type, {
+        ...batchOptions(subject),
+        taskQueue,
+        signal: checkAgainSignal,
+        signalArgs: [],
+      }),
+    )
   }
 
-  const send = (message: OutboxMessage): Promise<void> => {
+  const send = async (message: OutboxMessage): Promise<void> => {
     switch (message.kind) {
-      case 'document':
-        return startDocument(message)
-      case 'delivery':
+      case 'startDocument': {
+        const options = documentOptions(message.input, { registered: await hasSearchAttributes() })
+        return startOnce(() => workflow.start<typeof document>('document', { ...options, ...once }))
+      }
+      case 'startDelivery':
         return startDelivery(message)
-      case 'retry':
+      case 'startBulkRetry': {
+        const options = bulkRetryOptions(message.input, { registered: await hasSearchAttributes() })
+        return startOnce(() => workflow.start<typeof bulkRetry>('bulkRetry', { ...options, ...once }))
+      }
+      case 'retryDelivery':
         return retryDelivery(message)
-      case 'stop':
-        return stopDelivery(message)
-      case 'bulk-retry':
-        return startBulkRetry(message)
-      default:
-        return workOff(message)
+      case 'cancelDelivery':
+        return cancelDelivery(message)
+      case 'processBatches':
+        return processBatches(message)
     }
   }
 
   const statusOf = async (workflowId: string): Promise<string | undefined> => {
     try {
-      const { status } = await within(() => client.workflow.getHandle(workflowId).describe())
+      const { status } = await withTimeout(() => workflow.getHandle(workflowId).describe())
       return status.name
     } catch (thrown) {
       if (thrown instanceof WorkflowNotFoundError) return undefined
@@ -142,29 +141,22 @@ export const createTemporal = (
 
   return {
     client,
-    /** Whether operators can filter by our search attributes on this server. */
-    hasSearchAttributes: areRegistered,
-    /** Does what a message says. A second time changes nothing. */
+    /** Returns true if the search attributes of the relay are registered on this server. */
+    hasSearchAttributes,
+    /** Sends an outbox message. Sending it a second time has no further effect. */
     send,
-    /** Whether somebody will go on with a delivery that is not at its end by the database. */
-    isUnderWay: async ({ documentId, revision, destinationId }: { documentId: string; revision: number; destinationId: string }) => {
-      const own = await statusOf(deliveryWorkflowId(documentId, destinationId))
-      // not begun yet, or delivered before an append: its document's workflow will start it
-      if (own === undefined || own === 'COMPLETED') return (await statusOf(documentWorkflowId(documentId, revision))) === 'RUNNING'
-      return own === 'RUNNING'
+    /** Returns true if a workflow works, or will work, on a delivery. */
+    isDeliveryRunning: async (document: DocumentKey, revision: number, destinationId: string): Promise<boolean> => {
+      const status = await statusOf(deliveryWorkflowId(document, destinationId))
+      // Not started yet, or completed before the current revision: the workflow of the document will start the delivery.
+      if (status === undefined || status === 'COMPLETED') return (await statusOf(documentWorkflowId(document, revision))) === 'RUNNING'
+      return status === 'RUNNING'
     },
-    /** Answers within the start timeout, or throws. */
+    /** Calls the server. @throws if it does not answer within the start timeout */
     ping: async (): Promise<void> => {
-      await within(() => connection.workflowService.getSystemInfo({}))
+      await withTimeout(() => connection.workflowService.getSystemInfo({}))
     },
   }
 }
 
 export type Temporal = ReturnType<typeof createTemporal>
-export type OpenTemporal = ReturnType<typeof openTemporal>
-
-const isRefusal = (thrown: unknown) => {
-  const code = (thrown as { code?: unknown }).code
-  // gRPC: PERMISSION_DENIED, UNIMPLEMENTED
-  return code === 7 || code === 12
-}

@@ -1,71 +1,71 @@
 import pLimit from 'p-limit'
 import type { Config } from '../config.ts'
-import { keyOf, type Outbox, type OutboxMessage } from '../db/outbox.ts'
+import { outboxKey, type Outbox, type OutboxMessage } from '../db/outbox.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'
 
 type LauncherConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS' | 'OUTBOX_SWEEP_AGE_MS'>
 
-// one sweep reads this many messages at a time, and goes on as long as it finds a full page
+// A sweep reads this many messages at a time, and continues while it finds a full page.
 const sweepPage = 500
 
 /**
- * Sends what the outbox holds. `launch` is the quick way, straight after the commit; `sweep`, a chore of the workers, finds what a
- * crash, an outage of Temporal or a full house left behind. Sending twice does no harm, so the two need not know of each other.
+ * Sends the messages of the outbox. `launch` sends them right after the commit. `sweep`, a maintenance job of the workers, finds messages
+ * that a crash, an outage of Temporal or an overload left behind. The two need no coordination, because sending twice has no effect.
  */
 export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
-  const oneOfMany = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
+  const limit = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
   const open = new Set<Promise<void>>()
 
-  const start = async (message: OutboxMessage): Promise<boolean> => {
+  const send = async (message: OutboxMessage): Promise<boolean> => {
     try {
       await temporal.send(message)
       return true
     } catch (thrown) {
-      log.warn({ message: keyOf(message), reason: messageOf(thrown) }, 'not sent to Temporal yet, the sweep will try again')
+      log.warn({ message: outboxKey(message), reason: messageOf(thrown) }, 'failed to send a message to Temporal, the sweep will retry it')
       return false
     }
   }
 
-  const started: OutboxMessage[] = []
+  const sent: OutboxMessage[] = []
   let removing: Promise<void> | undefined
 
-  // while one removal is under way, the next ones gather for it
-  const removeStarted = async () => {
+  // Messages sent during a removal are removed together by the next one.
+  const removeSent = async () => {
     try {
-      while (started.length > 0) await outbox.remove(started.splice(0))
+      while (sent.length > 0) await outbox.remove(sent.splice(0))
     } catch (thrown) {
-      log.warn({ reason: messageOf(thrown) }, 'workflows are started, their outbox entries stay until the sweep')
+      log.warn({ reason: messageOf(thrown) }, 'failed to remove sent messages from the outbox, the sweep will remove them')
     }
     removing = undefined
   }
 
   const launchOne = async (message: OutboxMessage) => {
-    if (!(await start(message))) return
-    started.push(message)
-    removing ??= removeStarted()
+    if (!(await send(message))) return
+    sent.push(message)
+    removing ??= removeSent()
   }
 
-  /** Starts the workflows of documents that have just been committed. Never throws; past the limit it leaves them to the sweep. */
+  /** Sends messages that have just been committed, in the background. Never throws. Messages over the limit are left to the sweep. */
   const launch = (messages: OutboxMessage[]): void => {
     for (const message of messages) {
       if (open.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) return
-      const launched = oneOfMany(launchOne, message)
-        // rejected by close() only: the sweep of whoever comes next will find it
+      const launched = limit(launchOne, message)
+        // Only close() rejects. Another process will sweep the message.
         .catch(() => {})
         .finally(() => open.delete(launched))
       open.add(launched)
     }
   }
 
-  /** Sends these and waits until that is done; what cannot be sent is left to the sweep. */
+  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
   const sendAll = async (messages: OutboxMessage[]): Promise<void> => {
-    const outcomes = await oneOfMany.map(messages, start)
+    const outcomes = await limit.map(messages, send)
     await outbox.remove(messages.filter((_, index) => outcomes[index]))
   }
 
-  /** Sends everything that is overdue. @returns how many messages that were */
+  /** Sends every overdue message. @returns the number of sent messages */
   const sweep = async (signal?: AbortSignal): Promise<number> => {
     let total = 0
     for (;;) {
@@ -74,9 +74,9 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
       const swept: OutboxMessage[] = []
       for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
         const batch = due.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS)
-        const outcomes = await Promise.all(batch.map(start))
+        const outcomes = await Promise.all(batch.map(send))
         swept.push(...batch.filter((_, index) => outcomes[index]))
-        // Temporal is away: the rest would fail the same way
+        // Temporal is unavailable, so the other messages would fail as well.
         if (!outcomes.includes(true)) break
       }
       await outbox.remove(swept)
@@ -89,9 +89,9 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
     launch,
     sendAll,
     sweep,
-    /** Waits for what is under way; what has not begun is left to the next process. */
+    /** Waits for calls in progress. Waiting messages are left to the next process. */
     close: async () => {
-      oneOfMany.clearQueue()
+      limit.clearQueue()
       await Promise.all(open)
       await removing
     },

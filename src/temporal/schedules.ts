@@ -1,52 +1,57 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client, type Connection, type ScheduleOptions } from '@temporalio/client'
-import type { ChoreInput } from '../../workflows/messages.ts'
-import type { Chore } from '../chores.ts'
+import type { MaintenanceInput } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
 
-type Scheduled = Pick<Chore, 'name' | 'note' | 'intervalMs'>
-type ScheduleConfig = Parameters<Chore['intervalMs']>[0] & Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
+/** A job that a schedule runs. */
+export interface ScheduledJob {
+  name: string
+  description: string
+  intervalMs: number
+}
 
-// Events a run at the shortest interval in use, every 15 s, gathers in this time: below what Temporal suggests a history to have.
+type ScheduleConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
+
+// In this time, a job that runs every 15 s adds fewer events to a history than Temporal suggests as a maximum.
 const runMs = 3_600_000
-// a start that was missed is made up for: without it nothing would be done for as long as a run goes on
+// A missed start is made up for. Otherwise, the job would not run for as long as a workflow lasts.
 const catchupWindow = '1 day'
 
-const scheduleIdOf = ({ name }: Scheduled) => `relay-${name}`
+const scheduleIdOf = ({ name }: ScheduledJob) => `relay-${name}`
 
-const optionsOf = (chore: Scheduled, config: ScheduleConfig) =>
+const optionsOf = (job: ScheduledJob, config: ScheduleConfig) =>
   ({
-    scheduleId: scheduleIdOf(chore),
-    spec: { intervals: [{ every: Math.max(chore.intervalMs(config), runMs) }] },
+    scheduleId: scheduleIdOf(job),
+    spec: { intervals: [{ every: Math.max(job.intervalMs, runMs) }] },
     action: {
       type: 'startWorkflow',
-      workflowType: 'chore',
-      // Temporal adds the time
-      workflowId: scheduleIdOf(chore),
-      args: [{ name: chore.name, everyMs: chore.intervalMs(config), forMs: runMs } satisfies ChoreInput],
+      workflowType: 'maintenance',
+      // Temporal appends the time.
+      workflowId: scheduleIdOf(job),
+      args: [{ job: job.name, everyMs: job.intervalMs, forMs: runMs } satisfies MaintenanceInput],
       taskQueue: config.TEMPORAL_TASK_QUEUE,
-      staticSummary: chore.note,
+      staticSummary: job.description,
     },
-    // one that comes while a run is at work begins when that ends
+    // A start during a run is delayed until the run ends.
     policies: { overlap: 'BUFFER_ONE', catchupWindow },
   }) satisfies ScheduleOptions
 
 export const createSchedules = (client: Client, connection: Pick<Connection, 'withDeadline'>, config: ScheduleConfig) => {
-  const within = <T>(work: () => Promise<T>) => connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, work)
+  const withTimeout = <T>(call: () => Promise<T>) => connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, call)
 
-  const ensureOne = async (chore: Scheduled): Promise<void> => {
-    const options = optionsOf(chore, config)
+  const ensureOne = async (job: ScheduledJob): Promise<void> => {
+    const options = optionsOf(job, config)
     try {
-      await within(() => client.schedule.create({ ...options, state: { note: chore.note, triggerImmediately: true } }))
+      await withTimeout(() => client.schedule.create({ ...options, state: { note: job.description, triggerImmediately: true } }))
     } catch (thrown) {
       if (!(thrown instanceof ScheduleAlreadyRunning)) throw thrown
-      // an operator may have paused it: that stays
-      await within(() => client.schedule.getHandle(options.scheduleId).update(({ state }) => ({ ...options, state })))
+      // A schedule that an operator has paused stays paused.
+      await withTimeout(() => client.schedule.getHandle(options.scheduleId).update(({ state }) => ({ ...options, state })))
     }
   }
 
-  const isThere = async (chore: Scheduled): Promise<boolean> => {
+  const exists = async (job: ScheduledJob): Promise<boolean> => {
     try {
-      await within(() => client.schedule.getHandle(scheduleIdOf(chore)).describe())
+      await withTimeout(() => client.schedule.getHandle(scheduleIdOf(job)).describe())
       return true
     } catch (thrown) {
       if (thrown instanceof ScheduleNotFoundError) return false
@@ -55,15 +60,15 @@ export const createSchedules = (client: Client, connection: Pick<Connection, 'wi
   }
 
   return {
-    /** Makes the schedules of these chores, or changes them to what they are now. Throws where the server does not take them. */
-    ensure: async (chores: readonly Scheduled[]): Promise<void> => {
-      for (const chore of chores) await ensureOne(chore)
+    /** Creates or updates the schedules of these jobs. @throws if the server does not accept schedules */
+    ensure: async (jobs: readonly ScheduledJob[]): Promise<void> => {
+      for (const job of jobs) await ensureOne(job)
     },
 
-    /** The ids of those that are not there. */
-    findMissing: async (chores: readonly Scheduled[]): Promise<string[]> => {
-      const there = await Promise.all(chores.map(isThere))
-      return chores.filter((_, index) => !there[index]).map(scheduleIdOf)
+    /** Returns the ids of missing schedules. */
+    findMissing: async (jobs: readonly ScheduledJob[]): Promise<string[]> => {
+      const found = await Promise.all(jobs.map(exists))
+      return jobs.filter((_, index) => !found[index]).map(scheduleIdOf)
     },
   }
 }

@@ -1,20 +1,34 @@
+import { setTimeout } from 'node:timers/promises'
 import { Connection } from '@temporalio/client'
-import { searchAttributes } from '../../workflows/messages.ts'
-import { messageOf } from '../errors.ts'
+import { searchAttributes } from '../../workflows/options.ts'
 import type { Config } from '../config.ts'
+import { describeTemporalError, isRefusal } from './errors.ts'
 
 const keyword = 2 // temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
 
-/** Every search attribute of ours, as the operator service takes them. */
+/** The search attributes of the relay, in the format of the operator service. */
 export const attributeTypes = Object.fromEntries(Object.values(searchAttributes).map((key) => [key.name, keyword]))
 
+type RegistrationConfig = Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS' | 'TEMPORAL_REGISTER_TIMEOUT_MS'>
+
+const pauseMs = 1_000
+
 /**
- * Registers what operators filter by. Where the server does not let us, the product runs without them.
- * @returns why not, or undefined where all are registered now
+ * Registers the search attributes by which operators filter. Tries again while Temporal is unavailable, for TEMPORAL_REGISTER_TIMEOUT_MS.
+ * The relay runs without them.
+ * @returns the reason of a refusal, or undefined if all are registered
  */
-export const registerSearchAttributes = async (
-  config: Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS'>,
-): Promise<string | undefined> => {
+export const registerSearchAttributes = async (config: RegistrationConfig): Promise<string | undefined> => {
+  const endsAt = Date.now() + config.TEMPORAL_REGISTER_TIMEOUT_MS
+  for (;;) {
+    const thrown = await registerOnce(config)
+    if (thrown === undefined) return undefined
+    if (isRefusal(thrown) || Date.now() + pauseMs >= endsAt) return describeTemporalError(thrown, config.temporal)
+    await setTimeout(pauseMs)
+  }
+}
+
+const registerOnce = async (config: RegistrationConfig): Promise<unknown> => {
   const { connectionOptions, namespace } = config.temporal
   try {
     const connection = await Connection.connect({ ...connectionOptions, connectTimeout: config.TEMPORAL_START_TIMEOUT_MS })
@@ -25,7 +39,7 @@ export const registerSearchAttributes = async (
     }
     return undefined
   } catch (thrown) {
-    return messageOf(thrown)
+    return thrown
   }
 }
 

@@ -16,16 +16,16 @@ type WorkerConfig = Pick<
   | 'RELAY_SHUTDOWN_GRACE_MS'
 >
 
-// made by `npm run build`; a checkout bundles at start instead, which takes a few seconds
+// Written by `npm run build`. A checkout bundles at the start instead, which takes a few seconds.
 const builtBundle = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url))
 const workflowsPath = fileURLToPath(new URL('../../workflows/index', import.meta.url))
 
 type WorkflowSource = Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'>
 
-const ourWorkflows = (): WorkflowSource =>
+const defaultWorkflows = (): WorkflowSource =>
   existsSync(builtBundle) ? { workflowBundle: { codePath: builtBundle } } : { workflowsPath: `${workflowsPath}.ts` }
 
-/** Once a process, before the first worker: the SDK's log lines go where ours go, and signals are ours to handle. */
+/** Installs the SDK's runtime with the relay's log, and without signal handlers. Call it once per process, before the first worker. */
 export const installRuntime = (log: Log): void => {
   Runtime.install({
     shutdownSignals: [],
@@ -35,7 +35,7 @@ export const installRuntime = (log: Log): void => {
       const line = error instanceof Error ? { ...rest, reason: error.message } : rest
       if (level === 'ERROR') log.error(line, message)
       else if (level === 'WARN') log.warn(line, message)
-      // the SDK tells of every worker's birth and death at its info level
+      // At info level, the SDK logs every start and stop of a worker.
       else log.debug(line, message)
     }),
   })
@@ -44,8 +44,8 @@ export const installRuntime = (log: Log): void => {
 const heartbeatThrottleMs = 1_000
 
 /**
- * Under a build id, Temporal gives a worker only what belongs to its version. A delivery may be open for days, so running ones move on
- * to the version that is made current: recorded histories keep the workflows fit for that.
+ * Returns the options of worker versioning. A delivery may be open for days, so running workflows move to the version that becomes
+ * current. The recorded histories in test/replay prove that they can.
  */
 const versioning = ({ TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYMENT: deploymentName }: WorkerConfig) =>
   buildId
@@ -58,15 +58,15 @@ const versioning = ({ TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYM
       }
     : {}
 
-/** A worker of our task queue. Call `run()` on it; `shutdown()` lets running attempts finish within the grace period. */
+/** Creates a worker of the task queue. After `run()`, `shutdown()` lets running attempts finish within the grace period. */
 export const createWorker = async (
   config: WorkerConfig,
   activities: object,
-  workflows = ourWorkflows(),
+  workflows = defaultWorkflows(),
 ): Promise<{ worker: Worker; close(): Promise<void> }> => {
   const { connectionOptions, namespace } = config.temporal
   const connection = await NativeConnection.connect(connectionOptions).catch((thrown: unknown) => {
-    throw new UserError(`Temporal cannot be reached at ${connectionOptions.address ?? 'its default address'}: ${messageOf(thrown)}`, {
+    throw new UserError(`Cannot connect to Temporal at ${connectionOptions.address ?? 'its default address'}: ${messageOf(thrown)}`, {
       cause: thrown,
     })
   })
@@ -82,7 +82,7 @@ export const createWorker = async (
       maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,
       workflowTaskPollerBehavior: { type: 'autoscaling' },
       activityTaskPollerBehavior: { type: 'autoscaling' },
-      // attempts beat seldom enough by themselves; what one saves of an upload must not wait
+      // Attempts send few heartbeats by themselves, and the saved state of an upload must not be delayed.
       maxHeartbeatThrottleInterval: heartbeatThrottleMs,
       shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
     })

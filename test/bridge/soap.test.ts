@@ -3,8 +3,8 @@ import { readRfcAnswer, rfcEnvelope, type RfcValue } from '../../src/bridge/soap
 const bodyOf = (xml: string) => /<soapenv:Body>(.*)<\/soapenv:Body>/s.exec(xml)?.[1]
 const answerOf = (body: string) => `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>${body}</e:Body></e:Envelope>`
 
-describe('a call in SOAP', () => {
-  test('is what the documents of the interface show', () => {
+describe('the SOAP envelope of a call', () => {
+  test('matches the documented example of the interface', () => {
     const xml = rfcEnvelope({
       functionName: 'ARCHIV_GET_CONNECTIONS',
       imports: { ARCHIV_ID: 'Z1', ARC_DOC_ID: '005056B5A3F21EEFA9C1D04F7B6E8C11' },
@@ -20,9 +20,9 @@ describe('a call in SOAP', () => {
   })
 
   test.each<[string, RfcValue, string]>([
-    ['text with what XML reserves', `<a & "b" 'c'>`, '<P>&lt;a &amp; &quot;b&quot; &apos;c&apos;&gt;</P>'],
-    ['letters of any script', 'Grüße 日本', '<P>Grüße 日本</P>'],
-    ['leading and closing blanks', '  x ', '<P>  x </P>'],
+    ['text with reserved XML characters', `<a & "b" 'c'>`, '<P>&lt;a &amp; &quot;b&quot; &apos;c&apos;&gt;</P>'],
+    ['non-ASCII text', 'Grüße 日本', '<P>Grüße 日本</P>'],
+    ['leading and trailing spaces', '  x ', '<P>  x </P>'],
     ['a number', 12.5, '<P>12.5</P>'],
     ['true', true, '<P>X</P>'],
     ['false', false, '<P/>'],
@@ -31,19 +31,19 @@ describe('a call in SOAP', () => {
     ['a table in a structure', { ROWS: [{ A: '1' }] }, '<P><ROWS><item><A>1</A></item></ROWS></P>'],
     ['rows without fields', ['one', 'two'], '<P><item>one</item><item>two</item></P>'],
     ['text that looks like a number', '0012', '<P>0012</P>'],
-  ])('carries %s', (_, value, expected) => {
+  ])('encodes %s', (_, value, expected) => {
     expect(bodyOf(rfcEnvelope({ functionName: 'F', imports: { P: value }, tables: {} }))).toBe(`<urn:F>${expected}</urn:F>`)
   })
 
-  test('names functions and parameters of a namespace as the interface does', () => {
+  test('encodes functions and parameters with a namespace', () => {
     expect(bodyOf(rfcEnvelope({ functionName: '/ACME/PING', imports: { '/acme/id': '1' }, tables: {} }))).toBe(
       '<urn:_-ACME_-PING><_-ACME_-ID>1</_-ACME_-ID></urn:_-ACME_-PING>',
     )
   })
 })
 
-describe('an answer in SOAP', () => {
-  test('gives exports, structures, and each table that the call named, in whatever prefix', () => {
+describe('a SOAP answer', () => {
+  test('is read as exports, structures, and the tables that the call named, with any XML prefix', () => {
     const xml = answerOf(`
       <urn:F.Response xmlns:urn="urn:sap-com:document:sap:rfc:functions">
         <COUNT>0001</COUNT>
@@ -56,16 +56,16 @@ describe('an answer in SOAP', () => {
         </CONNECTIONS>
         <NONE></NONE>
       </urn:F.Response>`)
-    expect(readRfcAnswer(xml, { tables: { connections: [], NONE: [] } })).toEqual({
+    expect(readRfcAnswer(xml, ['connections', 'NONE'])).toEqual({
       kind: 'result',
       exports: { COUNT: '0001', BLANKS: '  x ', EMPTY: '', HEADER: { BUKRS: '1000', '/ACME/KEY': '7' } },
       tables: { CONNECTIONS: [{ OBJECT_ID: '1 & 2' }, { OBJECT_ID: '3' }], NONE: [] },
     })
   })
 
-  test('gives the character for a reference to it, whichever way it is written', () => {
+  test('has its character references decoded', () => {
     const xml = answerOf('<F.Response><A>Gr&#xFC;&#223;e&#13;&#xA;&#x1F600;</A><B>&amp;#65;&amp;lt;</B></F.Response>')
-    expect(readRfcAnswer(xml, { tables: {} })).toMatchObject({ exports: { A: 'Grüße\r\n😀', B: '&#65;&lt;' } })
+    expect(readRfcAnswer(xml, [])).toMatchObject({ exports: { A: 'Grüße\r\n😀', B: '&#65;&lt;' } })
   })
 
   test.each([
@@ -75,12 +75,12 @@ describe('an answer in SOAP', () => {
       'NOTHING_FOUND',
     ],
     [
-      'a fault that names it in its detail',
+      'a fault that names an exception in its detail',
       '<e:Fault><faultstring>Application error</faultstring><detail><r:Error xmlns:r="urn:r"><type>2</type><message>ERROR_CONNECTIONTABLE</message></r:Error></detail></e:Fault>',
       'ERROR_CONNECTIONTABLE',
     ],
     [
-      'the other dialect',
+      'an exception element',
       '<r:F.Exception xmlns:r="urn:r"><Name>NOTHING_FOUND</Name><Message><Text>none</Text></Message></r:F.Exception>',
       'NOTHING_FOUND',
     ],
@@ -89,14 +89,18 @@ describe('an answer in SOAP', () => {
       '<F.Response><RETURN><item><TYPE>S</TYPE></item><item><TYPE>E</TYPE><ID>F5</ID><NUMBER>312</NUMBER><MESSAGE>Period closed</MESSAGE></item></RETURN></F.Response>',
       'F5-312',
     ],
-    ['one of type A in a structure', '<F.Response><RETURN><TYPE>A</TYPE><ID>ZX</ID><NUMBER>001</NUMBER></RETURN></F.Response>', 'ZX-001'],
-  ])('reads %s as an exception', (_, body, name) => {
-    expect(readRfcAnswer(answerOf(body), { tables: { RETURN: [] } })).toMatchObject({ kind: 'exception', name })
+    [
+      'a BAPI message of type A in a structure',
+      '<F.Response><RETURN><TYPE>A</TYPE><ID>ZX</ID><NUMBER>001</NUMBER></RETURN></F.Response>',
+      'ZX-001',
+    ],
+  ])('with %s is read as an exception', (_, body, name) => {
+    expect(readRfcAnswer(answerOf(body), ['RETURN'])).toMatchObject({ kind: 'exception', name })
   })
 
-  test('takes a BAPI message of success for what it is', () => {
+  test('with a BAPI success message is read as a result', () => {
     const body = '<F.Response><RETURN><TYPE>S</TYPE><MESSAGE>Posted</MESSAGE></RETURN></F.Response>'
-    expect(readRfcAnswer(answerOf(body), { tables: {} })).toEqual({
+    expect(readRfcAnswer(answerOf(body), [])).toEqual({
       kind: 'result',
       exports: { RETURN: { TYPE: 'S', MESSAGE: 'Posted' } },
       tables: {},
@@ -105,13 +109,13 @@ describe('an answer in SOAP', () => {
 
   test.each([
     ['a login page', '<html><body>Please log on</body></html>'],
-    ['nothing', ''],
+    ['an empty body', ''],
     ['JSON', '{"a":1}'],
     ['broken XML', '<e:Envelope><e:Body>'],
-    ['an envelope that is empty', answerOf('')],
-    ['entities of its own', `<!DOCTYPE x [<!ENTITY a "aaaa">]>${answerOf('<F.Response><A>&a;</A></F.Response>')}`],
+    ['an empty envelope', answerOf('')],
+    ['its own entities', `<!DOCTYPE x [<!ENTITY a "aaaa">]>${answerOf('<F.Response><A>&a;</A></F.Response>')}`],
     ['a fault of the call itself', answerOf('<e:Fault><faultstring>Deserialization of P failed</faultstring></e:Fault>')],
-  ])('counts %s as no answer of the function', (_, xml) => {
-    expect(readRfcAnswer(xml, { tables: {} })).toMatchObject({ kind: 'fault', message: expect.stringMatching(/\w/) })
+  ])('with %s is read as a fault', (_, xml) => {
+    expect(readRfcAnswer(xml, [])).toMatchObject({ kind: 'fault', message: expect.stringMatching(/\w/) })
   })
 })

@@ -1,12 +1,15 @@
 import * as fc from 'fast-check'
-import { redactBody, redactHeaders, redactJson } from '../../src/capture/redact.ts'
+import { redactBody as redactInSteps, redactHeaders, redactQuery, redactQueryForReplay } from '../../src/capture/redact.ts'
+import { runAtOnce, runInSlices } from '../../src/capture/steps.ts'
 import { check } from '../support/properties.ts'
 
 const json = 'application/json'
+const redactBody = (data: Buffer, contentType: string | null) => runAtOnce(redactInSteps(data, contentType))
 const redactText = (text: string, contentType: string | null = json) => redactBody(Buffer.from(text), contentType)?.toString()
+const redactJson = (text: string) => redactText(text)
 
 describe('a header', () => {
-  it('is redacted by its name, in whatever case, and no other is', () => {
+  test('is redacted if its name is sensitive, in any case', () => {
     const secrets = [
       'Authorization',
       'PROXY-AUTHORIZATION',
@@ -18,18 +21,103 @@ describe('a header', () => {
       'X-API-Key',
       'x_api_key',
       'apikey',
+      'Ocp-Apim-Subscription-Key',
+      'x-functions-key',
+      'x-auth',
+      'Signature',
+      'X-Hub-Signature-256',
+      'x-pwd',
+      'X-Passwd',
+      'passphrase',
+      'secKey',
     ]
-    const others = ['content-type', 'x-authorization-mode', 'cookies', 'x-forwarded-for', 'x-key', 'x-api-version']
+    const others = ['content-type', 'x-authorization-mode', 'cookies', 'x-forwarded-for', 'x-api-version', 'x-author', 'signature-input']
     const headers = Object.fromEntries([...secrets, ...others].map((name) => [name, 'canary']))
     const safe = redactHeaders(headers)
     expect(Object.keys(safe)).toEqual(Object.keys(headers))
     for (const name of secrets) expect([name, safe[name]]).toEqual([name, '[REDACTED]'])
     for (const name of others) expect([name, safe[name]]).toEqual([name, 'canary'])
   })
+
+  test('has the query parameters of a URL redacted', () => {
+    const url = 'https://erp.example/receiver/a/b?get&docId=D1&secKey=canary#top'
+    expect(redactHeaders({ referer: url, origin: 'token=1' })).toEqual({
+      referer: 'https://erp.example/receiver/a/b?get&docId=D1&secKey=[REDACTED]',
+      origin: 'token=1',
+    })
+  })
+})
+
+describe('a query string', () => {
+  test.each([
+    ['get&docId=D1&secKey=canary%3D&authId=CN', 'get&docId=D1&secKey=[REDACTED]&authId=CN'],
+    ['SECKEY=canary', 'SECKEY=[REDACTED]'],
+    ['s%65cKe%79=canary&a=1', 's%65cKe%79=[REDACTED]&a=1'],
+    ['secKey=one&secKey=canary==&x', 'secKey=[REDACTED]&secKey=[REDACTED]&x'],
+    ['access_token=canary&password=canary', 'access_token=[REDACTED]&password=[REDACTED]'],
+    ['pwd=&sig=a%26secKey=b', 'pwd=[REDACTED]&sig=a%26secKey=b'],
+    ['get&docId=token&compId=secKey&authId=auth&author=a&OBJ_KEY=k', 'get&docId=token&compId=secKey&authId=auth&author=a&OBJ_KEY=k'],
+    ['', ''],
+    ['&&==%zz=&token', '&&==%zz=&token'],
+  ])('has exactly the values of sensitive names redacted: %s', (query, safe) => {
+    expect(redactQuery(query)).toBe(safe)
+  })
+
+  test('keeps nothing but the secKey for a replay', () => {
+    expect(redactQueryForReplay('get&secKey=abc&password=canary')).toBe('get&secKey=abc&password=[REDACTED]')
+  })
+})
+
+describe('a form', () => {
+  const form = 'application/x-www-form-urlencoded; charset=utf-8'
+
+  test('has the values of sensitive fields redacted', () => {
+    expect(redactText('user=u&pass%77ord=canary&note=a', form)).toBe('user=u&pass%77ord=[REDACTED]&note=a')
+  })
+
+  test('is left as it is if it is another text, or not a text at all', () => {
+    expect(redactText('password=canary', 'text/plain')).toBe('password=canary')
+    const binary = Buffer.concat([Buffer.from('a&pwd=x&'), Buffer.from([0xff, 0xfe])])
+    expect(redactBody(binary, form)).toBe(binary)
+  })
+})
+
+describe('an XML body', () => {
+  test.each([
+    ['<a><password>canary</password><b>x</b></a>', '<a><password>[REDACTED]</password><b>x</b></a>'],
+    ['<n:Password n:x="1" >canary</n:Password >', '<n:Password n:x="1" >[REDACTED]</n:Password >'],
+    ['<token><token>canary</token>canary</token>', '<token>[REDACTED]</token>'],
+    ['<secret><a b=">"/><![CDATA[</secret>canary]]><!--</secret>--></secret><c/>', '<secret>[REDACTED]</secret><c/>'],
+    ['<a user="u" n:pwd="canary" passwd = \'ca"nary\'/>', '<a user="u" n:pwd="[REDACTED]" passwd = \'[REDACTED]\'/>'],
+    ['<api-key/><token></token><pwd a="b"/>', '<api-key/><token></token><pwd a="b"/>'],
+    ['<signature>canary</signature>', '<signature>[REDACTED]</signature>'],
+    ['<ds:Signature><ds:Value>public</ds:Value></ds:Signature>', '<ds:Signature><ds:Value>public</ds:Value></ds:Signature>'],
+    ['<Signature>\n<pwd>canary</pwd></Signature>', '<Signature>\n<pwd>[REDACTED]</pwd></Signature>'],
+    ['<tokenSignature><a>canary</a></tokenSignature>', '<tokenSignature>[REDACTED]</tokenSignature>'],
+    ['<?xml version="1.0"?><!-- password --><a password="canary"/>', '<?xml version="1.0"?><!-- password --><a password="[REDACTED]"/>'],
+    ['<a><password>canary', '<a><password>[REDACTED]'],
+    ['<p>the password is <b>here</b></p>', '<p>the password is <b>here</b></p>'],
+  ])('has exactly the content of sensitive elements and attributes redacted: %s', (text, safe) => {
+    expect(redactText(text, 'application/soap+xml')).toBe(safe)
+    expect(redactText(`\uFEFF ${text}`, null)).toBe(`\uFEFF ${safe}`)
+  })
+
+  test('is redacted in any encoding', () => {
+    const text = '<ä><password>canary</password></ä>'
+    const safe = '<ä><password>[REDACTED]</password></ä>'
+    for (const encoding of ['latin1', 'utf8'] as const) {
+      expect(redactBody(Buffer.from(text, encoding), 'text/xml')).toEqual(Buffer.from(safe, encoding))
+    }
+    const [little, safeLittle] = [text, safe].map((content) => Buffer.from(`\uFEFF${content}`, 'utf16le')) as [Buffer, Buffer]
+    expect(redactBody(little, 'text/xml')).toEqual(safeLittle)
+    expect(redactBody(Buffer.from(little).swap16(), 'text/xml')).toEqual(Buffer.from(safeLittle).swap16())
+    const odd = Buffer.concat([little, Buffer.from('x')])
+    expect(redactBody(odd, 'text/xml')).toBe(odd)
+  })
 })
 
 describe('a JSON body', () => {
-  it.each([
+  test.each([
     ['{"password":"canary"}', '{"password":"[REDACTED]"}'],
     ['{ "PassWord" : "canary" , "a" : 1 }', '{ "PassWord" : "[REDACTED]" , "a" : 1 }'],
     ['[{"deep":[{"accessToken":"canary"}]}]', '[{"deep":[{"accessToken":"[REDACTED]"}]}]'],
@@ -45,11 +133,11 @@ describe('a JSON body', () => {
     ['{"payload":"{\\"password\\":\\"canary\\",\\"n\\":1}"}', '{"payload":"{\\"password\\":\\"[REDACTED]\\",\\"n\\":1}"}'],
     ['"{\\"token\\":\\"canary\\"}"', '"{\\"token\\":\\"[REDACTED]\\"}"'],
     ['\uFEFF{"token":"canary"}', '\uFEFF{"token":"[REDACTED]"}'],
-  ])('loses what stands under the contract’s keys, and nothing else: %s', (text, safe) => {
+  ])('has exactly the values of sensitive keys redacted: %s', (text, safe) => {
     expect(redactText(text)).toBe(safe)
   })
 
-  it.each([
+  test.each([
     '{"n":12345678901234567890,"n":1.0}',
     '{"value":"password: x"}',
     '["token"]',
@@ -57,12 +145,12 @@ describe('a JSON body', () => {
     'null',
     '"token"',
     ''.padEnd(9, '[').padEnd(18, ']'),
-  ])('without such a key stays the very buffer: %s', (text) => {
+  ])('without a sensitive key is returned as the same buffer: %s', (text) => {
     const data = Buffer.from(text)
     expect(redactBody(data, json)).toBe(data)
   })
 
-  it('is recognised by any type that says JSON, and by its look under any other', () => {
+  test('is recognized by its content type, and by its first character under any other type', () => {
     const types = [
       'application/json; charset=utf-8',
       'text/JSON',
@@ -75,7 +163,7 @@ describe('a JSON body', () => {
     expect(redactText('\uFEFF\r\n\t {"token":"canary"}', null)).toBe('\uFEFF\r\n\t {"token":"[REDACTED]"}')
   })
 
-  it('that is none is not kept where its type says it is one', () => {
+  test('that is invalid is dropped if its type is JSON', () => {
     const broken = [
       '{"password":"canary',
       '{password: canary}',
@@ -90,40 +178,64 @@ describe('a JSON body', () => {
     expect(redactText('{"password":"canary', 'text/plain')).toBe('{"password":"canary')
   })
 
-  it('of a megabyte or of any depth takes no time', () => {
-    const depth = 200_000
-    const deep = `${'{"a":['.repeat(depth)}{"token":"canary"}${']}'.repeat(depth)}`
-    const wide = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => ({ index, password: 'canary', note: '\\"'.repeat(5) })))
-    const backslashes = JSON.stringify({ token: '\\'.repeat(500_000), more: '"'.repeat(100_000) })
-    // of the processor: others may be at work, too
-    const began = process.cpuUsage()
-    for (const text of [deep, wide, backslashes]) expect(redactJson(text)).not.toContain('canary')
-    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(3_000)
+  test('in which a key has another sensitive name is redacted', () => {
+    const names = ['pwd', 'passwd', 'passphrase', 'subscription-key', 'auth', 'signature', 'secKey']
+    const text = JSON.stringify(Object.fromEntries(names.map((name) => [name, 'canary'])))
+    expect(redactText(text)).toBe(text.replaceAll('canary', '[REDACTED]'))
   })
+})
+
+const mebibyte = 1024 * 1024
+const filled = (unit: string) => unit.repeat(Math.floor(mebibyte / unit.length))
+const nested = (text: string, depth: number): string => (depth === 0 ? text : nested(JSON.stringify({ a: text }), depth - 1))
+
+test.each([
+  ['deep JSON', json, `${'['.repeat(mebibyte / 2)}"token"${']'.repeat(mebibyte / 2)}`],
+  ['many secrets in JSON', json, `[${filled('{"token":1},')}1]`],
+  ['strings that begin like JSON', json, `[${filled(String.raw`"{\"token\":x}",`)}1]`],
+  ['backslashes', json, `["${filled('\\\\')}","token"]`],
+  ['quotes', json, `["${filled('\\"')}","token"]`],
+  ['JSON in JSON', json, nested(JSON.stringify({ token: 'x', pad: ' '.repeat(700_000) }), 14)],
+  ['JSON that does not end', json, filled('{"secret":')],
+  ['pairs', 'application/x-www-form-urlencoded', filled('%41=&')],
+  ['separators', 'application/x-www-form-urlencoded', `${filled('&')}token`],
+  ['a name without a value', 'application/x-www-form-urlencoded', filled('token')],
+  ['open elements', 'text/xml', filled('<pwd>')],
+  ['comments that do not end', 'text/xml', `${filled('<!--')}token`],
+  ['quotes in XML', 'text/xml', `${filled("<a '")}token`],
+  ['attributes', 'text/xml', `<a ${filled("pwd='1' ")}>`],
+  ['blanks in a tag', 'text/xml', `<a ${filled(' ')}=''>token`],
+  ['signatures', 'text/xml', filled('<signature><a>')],
+])('a hostile megabyte is redacted in a time that is linear in its size: %s', async (_, contentType, text) => {
+  // Needs 0.3 s of processor time at most. Quadratic work would need minutes.
+  const began = process.cpuUsage()
+  await runInSlices(redactInSteps(Buffer.from(text), contentType))
+  expect(process.cpuUsage(began).user / 1_000).toBeLessThan(3_000)
 })
 
 const canary = 'canary-7d1f'
 const sensitive = fc.constantFrom('token', 'x-Secret-y', 'PASSWORD', 'api-key', 'my_api_key', 'ApiKey', 'authorization', 'Set-Cookie')
 const harmless = fc.oneof(fc.string(), fc.constantFrom('a', 'key', 'cookies', '"', '\\', '__proto__')).filter((name) => !isSecret(name))
 
-/** The contract once more, in other words. */
+/** Returns true for a sensitive name, independently of the implementation. */
 const isSecret = (name: string) => {
   const lower = name.toLowerCase()
   if (['authorization', 'proxy-authorization', 'cookie', 'set-cookie'].includes(lower)) return true
-  return ['token', 'secret', 'password', 'api-key', 'api_key', 'apikey'].some((part) => lower.includes(part))
+  if (['auth', '-key', 'signature'].some((end) => lower.endsWith(end)) || /signature-\d+$/.test(lower) || lower === 'seckey') return true
+  return ['token', 'secret', 'password', 'api-key', 'api_key', 'apikey', 'pwd', 'passwd', 'passphrase'].some((part) => lower.includes(part))
 }
 
 const { value } = fc.letrec<{ value: string }>((tie) => {
   const member = fc.oneof(
     {
       weight: 1,
-      arbitrary: fc.tuple(sensitive, tie('value')).map(([key, inner]) => `${JSON.stringify(key)}: [${JSON.stringify(canary)}, ${inner}]`),
+      arbitrary: fc.tuple(sensitive, tie('value')).map(([key, inner]) => [key, `: [${JSON.stringify(canary)}, ${inner}]`]),
     },
     {
       weight: 1,
-      arbitrary: fc.tuple(sensitive, fc.string()).map(([key, text]) => `${JSON.stringify(key)}:${JSON.stringify(text + canary)}`),
+      arbitrary: fc.tuple(sensitive, fc.string()).map(([key, text]) => [key, `:${JSON.stringify(text + canary)}`]),
     },
-    { weight: 3, arbitrary: fc.tuple(harmless, tie('value')).map(([key, inner]) => `${JSON.stringify(key)} :${inner}`) },
+    { weight: 3, arbitrary: fc.tuple(harmless, tie('value')).map(([key, inner]) => [key, ` :${inner}`]) },
   )
   return {
     value: fc.oneof(
@@ -134,7 +246,10 @@ const { value } = fc.letrec<{ value: string }>((tie) => {
         fc.constant('12345678901234567890'),
       ),
       fc.array(tie('value'), { maxLength: 4 }).map((items) => `[${items.join(' ,\n')}]`),
-      fc.array(member, { maxLength: 4 }).map((members) => `{${members.join(',')}}`),
+      // Without repeated keys: JSON.parse of V8 returns the first or the last of their values, by chance (Node 24.21).
+      fc
+        .uniqueArray(member, { maxLength: 4, selector: ([key]) => key })
+        .map((members) => `{${members.map(([key, rest]) => JSON.stringify(key) + rest).join(',')}}`),
       tie('value').map((text) => JSON.stringify(text)),
     ),
   }
@@ -155,7 +270,7 @@ const unpack = (text: string): unknown => {
   }
 }
 
-it('of arbitrary JSON, however nested, no secret survives and everything else does', () =>
+test('in arbitrary nested JSON every secret is redacted, and nothing else changes', () =>
   check(
     fc.asyncProperty(value, async (text) => {
       const safe = redactJson(text)!

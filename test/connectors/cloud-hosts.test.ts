@@ -1,15 +1,15 @@
 import { generateKeyPairSync } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import type { Connector } from '../../src/connectors/connector.ts'
-import { createDrive } from '../../src/connectors/drive.ts'
-import { createEntraTokens } from '../../src/connectors/entra-token.ts'
-import { createTeamsite } from '../../src/connectors/teamsite.ts'
-import { microsoftClouds, type CloudName } from '../../src/connectors/teamsite-target.ts'
+import { createDrive } from '../../src/connectors/drive/index.ts'
+import { createEntraTokens } from '../../src/connectors/shared/entra-tokens.ts'
+import { createTeamsite } from '../../src/connectors/teamsite/index.ts'
+import { microsoftClouds, type CloudName } from '../../src/connectors/teamsite/schema.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { contextOf, failure } from './parcels.ts'
+import { contextOf, failure } from './payloads.ts'
 
-// No double has a say here: which hosts are asked for where nothing is replaced. The resolver takes the names down and knows none.
-const hostsAskedFor = async (connector: Connector, config: object, credentials: object) => {
+// Without a double, to test which hosts the product itself contacts. The resolver records the names and resolves none.
+const contactedHosts = async (connector: Connector, config: object, credentials: object) => {
   const names: string[] = []
   const lookup: LookupFunction = (host, _options, done) => {
     names.push(host)
@@ -27,17 +27,17 @@ test.each<[CloudName, string, string]>([
   ['usgov', 'login.microsoftonline.us', 'graph.microsoft.us'],
   ['usgov-dod', 'login.microsoftonline.us', 'dod-graph.microsoft.us'],
   ['china', 'login.chinacloudapi.cn', 'microsoftgraph.chinacloudapi.cn'],
-])('teamsite signs in to the cloud %s at %s, and works at %s', async (cloud, authority, graph) => {
+])('teamsite signs in to the cloud %s at %s, and uses %s', async (cloud, authority, graph) => {
   const config = { site_url: 'https://contoso.sharepoint.com/sites/Finance', document_library: 'Documents', cloud }
   const credentials = { tenant_id: 'contoso.example', client_id: 'client-1', client_secret: 'the-secret' }
-  expect(await hostsAskedFor(createTeamsite(createEntraTokens()), config, credentials)).toEqual([authority])
+  expect(await contactedHosts(createTeamsite(createEntraTokens()), config, credentials)).toEqual([authority])
   expect(microsoftClouds[cloud]).toMatchObject({ graphRoot: `https://${graph}`, scope: `https://${graph}/.default` })
 })
 
-test('drive signs in where the key file says, or at Google where it says nothing', async () => {
+test('drive signs in at the token_uri of the key file, or at Google by default', async () => {
   const privateKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const account = { type: 'service_account', client_email: 'relay@project.example', private_key: privateKey }
-  const asked = (more: object) => hostsAskedFor(createDrive(), { folder_id: 'f' }, { service_account: { ...account, ...more } })
-  expect(await asked({})).toEqual(['oauth2.googleapis.com'])
-  expect(await asked({ token_uri: 'https://tokens.example/token' })).toEqual(['tokens.example'])
+  const hostsFor = (more: object) => contactedHosts(createDrive(), { folder_id: 'f' }, { service_account: { ...account, ...more } })
+  expect(await hostsFor({})).toEqual(['oauth2.googleapis.com'])
+  expect(await hostsFor({ token_uri: 'https://tokens.example/token' })).toEqual(['tokens.example'])
 })

@@ -3,50 +3,14 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Connector, Parcel, Receipt, Target } from '../../src/connectors/connector.ts'
+import type { Payload } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
-import type { Busy, Load } from '../support/busy-server.ts'
+import type { Load } from '../support/busy-server.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
-import type { Job, News } from './deliver-until-killed.ts'
-import { contextOf, dying, largeParcel, MiB, parcelOf, slowly, failure } from './parcels.ts'
-
-interface Stored {
-  sha256: string
-  sizeBytes: number
-  /** Where the target keeps one. */
-  contentType?: string | undefined
-}
-
-/** A real server of one kind, and what the suite must know to look into it. */
-export interface Rig {
-  connector: Connector
-  /** Where the product itself names the hosts of a kind, and not the target: the connector as it would be made for another port. */
-  connectorAt?(port: number): Connector
-  /** And where those hosts are in a process of its own. */
-  double?: Job['double']
-  port: number
-  /** A target that works, reached by another port where something stands in between. */
-  target(port?: number): Target<unknown, unknown>
-  wrongCredentials: Target<unknown, unknown>
-  /** A target that is too busy now, and says until when where its protocol has words for it. */
-  busy(load: Load, retryAfter: string): Promise<Busy>
-  /** Its protocol has no words for it: the relay's own backoff decides. */
-  neverSaysUntilWhen?: boolean
-  /** Where the folder, bucket or path is not there. */
-  missingPlace: { target: Target<unknown, unknown>; code: string }
-  /** What must be found in no message. */
-  secrets: string[]
-  keepsContentType: boolean
-  /** No client can take back what was sent of an unfinished upload: the target drops it after a time. */
-  partsExpire?: boolean
-  read(parcel: Parcel, receipt: Receipt): Promise<Stored | undefined>
-  /** Names of whole documents at the target. */
-  documents(): Promise<string[]>
-  /** Anything else: parts, temporary files, uploads that were begun. */
-  leftovers(): Promise<string[]>
-  reset(): Promise<void>
-  stop(): Promise<void>
-}
+import type { Job, Report } from './deliver-in-process.ts'
+import { contextOf, failing, failure, largePayload, MiB, payloadOf, slowly, watched } from './payloads.ts'
+import { fullOr } from '../support/full-run.ts'
+import type { Rig, RunningTarget } from './rig.ts'
 
 const awkwardNames = [
   'with  blanks inside .pdf',
@@ -69,21 +33,24 @@ const awkwardNames = [
   'ü'.repeat(200),
 ]
 
-const killedChild = fileURLToPath(new URL('deliver-until-killed.ts', import.meta.url))
+const childProgram = fileURLToPath(new URL('deliver-in-process.ts', import.meta.url))
 
-/** Delivers in a process that is killed past the middle. @returns what it had saved by then */
-const killedAfter = async (parcel: Parcel, job: Omit<Job, 'parcel'>): Promise<{ saved: unknown }> => {
-  const child = fork(killedChild, { execArgv: ['--disable-warning=ExperimentalWarning'] })
+/**
+ * Delivers in a process that is killed after 60 % of the document.
+ * @returns the state that the process had saved by then
+ */
+const deliverUntilKilled = async (payload: Payload, job: Omit<Job, 'payload'>): Promise<{ saved: unknown }> => {
+  const child = fork(childProgram, { execArgv: ['--disable-warning=ExperimentalWarning'] })
   const exited = once(child, 'exit')
-  const { open: _, receivedAt: __, ...plain } = parcel
-  child.send({ ...job, parcel: plain } satisfies Job)
+  const { open: _, receivedAt: __, ...plain } = payload
+  child.send({ ...job, payload: plain } satisfies Job)
   let saved: unknown
   await new Promise<void>((resolve, reject) => {
-    child.on('exit', () => reject(new Error('the process ended by itself')))
-    child.on('message', (news: News) => {
-      if ('failed' in news) reject(new Error(news.failed))
-      else if ('saved' in news) saved = news.saved
-      else if (news.bytesSent > parcel.sizeBytes * 0.6) resolve()
+    child.on('exit', () => reject(new Error('The process ended by itself')))
+    child.on('message', (message: Report) => {
+      if ('failed' in message) reject(new Error(message.failed))
+      else if ('saved' in message) saved = message.saved
+      else if (message.bytesSent > payload.sizeBytes * 0.6) resolve()
     })
   })
   child.kill('SIGKILL')
@@ -92,292 +59,308 @@ const killedAfter = async (parcel: Parcel, job: Omit<Job, 'parcel'>): Promise<{ 
 }
 
 const loopback = ['127.0.0.0/8', '::1/128']
-const promptlyMs = 2_000
-// the parts an upload holds at a time, and what the garbage collector has not come to yet; a document kept whole would take 256 MiB
+// Half of the idle timeout of these tests, so that a busy machine does not break them.
+const promptlyMs = 30_000
+// The parts that an upload holds at a time, and garbage that has not been collected yet. A document in memory would
+// take 256 MiB.
 const growthMaxBytes = 160 * MiB
+// More than two parts of every kind: parts have 8 MiB or 10 MiB.
+const severalPartsBytes = 20 * MiB + 1
 
-/** What every connector does in the same way, tried against a real server. */
-export const describeConnector = (kind: string, start: () => Promise<Rig>) => {
-  describe(`the ${kind} connector`, () => {
-    let rig: Rig
+/** Tests that every connector must pass, against a running target. */
+export const describeConnector = (rig: Rig) => {
+  describe(`the ${rig.kind}${rig.isDouble ? ' (against a double)' : ''} connector`, () => {
+    let running: RunningTarget
     let outbound: OutboundGuard
 
     beforeAll(async () => {
-      rig = await start()
+      running = await rig.start()
       outbound = createOutboundGuard({ allowedCidrs: loopback })
     })
-    beforeEach(() => rig.reset())
+    beforeEach(() => running.reset())
     afterAll(async () => {
       await outbound.close()
-      await rig.stop()
+      await running.stop()
     })
 
     const expectNothingUnfinished = async () => {
-      if (!rig.partsExpire) expect(await rig.leftovers()).toEqual([])
+      if (!running.partsExpire) expect(await running.leftovers()).toEqual([])
     }
-    const deliver = (parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}, target = rig.target()) =>
-      rig.connector.deliver(parcel, target, contextOf(outbound, overrides))
-
-    const deliverBy = (port: number, parcel: Parcel, overrides: Parameters<typeof contextOf>[1] = {}) =>
-      (rig.connectorAt?.(port) ?? rig.connector).deliver(parcel, rig.target(port), contextOf(outbound, overrides))
+    const deliver = (payload: Payload, overrides: Parameters<typeof contextOf>[1] = {}, target = running.target()) =>
+      running.connector.deliver(payload, target, contextOf(outbound, overrides))
 
     test.each([0, 1, 32 * 1024, 100_003])('delivers a document of %i bytes', async (sizeBytes) => {
-      const parcel = parcelOf(randomBytes(sizeBytes))
+      const payload = payloadOf(randomBytes(sizeBytes))
 
-      const receipt = await deliver(parcel)
+      const result = await deliver(payload)
 
-      expect(receipt.bytesSent).toBe(sizeBytes)
-      expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256, sizeBytes })
-      expect(await rig.leftovers()).toEqual([])
+      expect(result.bytesSent).toBe(sizeBytes)
+      expect(await running.read(payload, result)).toMatchObject({ sha256: payload.sha256, sizeBytes })
+      expect(await running.leftovers()).toEqual([])
     })
 
-    test('delivers 256 MiB in bounded memory and tells how far it is', async () => {
-      const parcel = largeParcel(256 * MiB)
+    test('delivers a large document in bounded memory and reports progress', async () => {
+      const sizeBytes = fullOr(256 * MiB, severalPartsBytes)
+      const payload = largePayload(sizeBytes)
       const progress: number[] = []
       const before = process.memoryUsage().rss
       let peak = before
 
-      const receipt = await deliver(parcel, {
+      const result = await deliver(payload, {
         onProgress: (bytes) => {
           progress.push(bytes)
           peak = Math.max(peak, process.memoryUsage.rss())
         },
       })
 
-      expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256, sizeBytes: 256 * MiB })
+      expect(await running.read(payload, result)).toMatchObject({ sha256: payload.sha256, sizeBytes })
       expect(peak - before).toBeLessThan(growthMaxBytes)
       expect(progress.length).toBeGreaterThan(10)
-      expect(progress.at(-1)).toBe(256 * MiB)
+      expect(progress.at(-1)).toBe(sizeBytes)
     }, 180_000)
 
-    test('keeps documents with awkward names apart, and their bytes right', async () => {
-      const parcels = awkwardNames.map((name) => parcelOf(Buffer.from(`content of ${name}`), { path: `R 1/ä+%/${name}`, docId: name }))
+    test('keeps documents with awkward names apart, each with its own content', async () => {
+      const payloads = awkwardNames.map((name) => payloadOf(Buffer.from(`content of ${name}`), { path: `R 1/ä+%/${name}`, docId: name }))
 
-      for (const parcel of parcels) {
-        const receipt = await deliver(parcel)
-        expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256 })
+      for (const payload of payloads) {
+        const result = await deliver(payload)
+        expect(await running.read(payload, result)).toMatchObject({ sha256: payload.sha256 })
       }
 
-      expect(await rig.documents()).toHaveLength(awkwardNames.length)
+      expect(await running.documents()).toHaveLength(awkwardNames.length)
     })
 
-    test('keeps the content type where the target has a place for it', async () => {
-      const parcel = parcelOf(Buffer.from('x'), { contentType: 'text/plain; charset=utf-8' })
-      const stored = await rig.read(parcel, await deliver(parcel))
-      expect(stored?.contentType).toBe(rig.keepsContentType ? 'text/plain; charset=utf-8' : undefined)
+    test('stores the content type if the target has a field for it', async () => {
+      const payload = payloadOf(Buffer.from('x'), { contentType: 'text/plain; charset=utf-8' })
+      const stored = await running.read(payload, await deliver(payload))
+      expect(stored?.contentType).toBe(running.keepsContentType ? 'text/plain; charset=utf-8' : undefined)
     })
 
-    test('has no second effect when a delivery is repeated', async () => {
-      const parcel = parcelOf(randomBytes(1_000))
+    test('a repeated delivery has no second effect', async () => {
+      const payload = payloadOf(randomBytes(1_000))
 
-      const first = await deliver(parcel)
-      const second = await deliver(parcel)
+      const first = await deliver(payload)
+      const second = await deliver(payload)
 
       expect(second.path).toBe(first.path)
-      expect(await rig.documents()).toHaveLength(1)
-      expect(await rig.read(parcel, second)).toMatchObject({ sha256: parcel.sha256 })
-      expect(await rig.leftovers()).toEqual([])
+      expect(await running.documents()).toHaveLength(1)
+      expect(await running.read(payload, second)).toMatchObject({ sha256: payload.sha256 })
+      expect(await running.leftovers()).toEqual([])
     })
 
-    test.each([1, 20])('leaves nothing where the source dies in the midst of %i MiB', async (sizeMiB) => {
-      const parcel = largeParcel(sizeMiB * MiB)
+    test.each([1, 20])('leaves nothing if the source fails in the middle of %i MiB', async (sizeMiB) => {
+      const payload = largePayload(sizeMiB * MiB)
 
-      const error = await failure(deliver(dying(parcel, parcel.sizeBytes / 2)))
+      const error = await failure(deliver(failing(payload, payload.sizeBytes / 2)))
 
       expect(error).toMatchObject({ code: 'content_unreadable', permanent: false })
-      expect(await rig.documents()).toEqual([])
+      expect(await running.documents()).toEqual([])
       await expectNothingUnfinished()
     })
 
-    test('refuses a source that ends before its time, and one that does not end', async () => {
-      const parcel = parcelOf(randomBytes(10_000))
+    test('refuses a source that is shorter or longer than announced', async () => {
+      const payload = payloadOf(randomBytes(10_000))
 
       for (const sizeBytes of [9_999, 10_001]) {
-        const error = await failure(deliver({ ...parcel, sizeBytes }))
+        const error = await failure(deliver({ ...payload, sizeBytes }))
         expect(error.code).toBe('content_unreadable')
       }
 
-      expect(await rig.documents()).toEqual([])
+      expect(await running.documents()).toEqual([])
     })
 
-    test.each([1, 20])('a connection cut in the midst of %i MiB leaves no document, and the next attempt cleans up', async (sizeMiB) => {
-      const parcel = largeParcel(sizeMiB * MiB)
-      const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: parcel.sizeBytes / 2 })
-
-      const error = await failure(deliverBy(proxy.port, parcel))
-      await proxy.stop()
-
-      expect(error).toMatchObject({ code: 'connection_lost', permanent: false })
-      expect(await rig.documents()).toEqual([])
-
-      await deliver(parcel)
-      expect(await rig.documents()).toHaveLength(1)
-    })
-
-    test.each([1, 20])('ends at once when it is cancelled in the midst of %i MiB, and leaves nothing', async (sizeMiB) => {
-      const parcel = slowly(largeParcel(sizeMiB * MiB), sizeMiB === 1 ? 20 : 5)
+    test.each([1, 20])('a cancellation in the middle of %i MiB takes effect at once and leaves nothing', async (sizeMiB) => {
+      const payload = slowly(largePayload(sizeMiB * MiB), sizeMiB === 1 ? 20 : 2)
       const cancelled = new AbortController()
-      let sources = 0
+      let opened = 0
       let closed = 0
-      const watched: Parcel = {
-        ...parcel,
+      const source: Payload = {
+        ...payload,
         open: () => {
-          sources += 1
-          return parcel.open().on('close', () => {
+          opened += 1
+          return payload.open().on('close', () => {
             closed += 1
           })
         },
       }
-      // past the first eight MiB of a large one, so that an upload in parts is on its way
+      // In the larger document, this is after the first part.
       const onProgress = (bytes: number) => void (bytes > (sizeMiB * MiB) / 2 && cancelled.abort(new Error('cancelled')))
       let cancelledAt = 0
       cancelled.signal.addEventListener('abort', () => {
         cancelledAt = Date.now()
       })
 
-      await expect(deliver(watched, { signal: cancelled.signal, onProgress })).rejects.toThrow()
+      await expect(deliver(source, { signal: cancelled.signal, onProgress })).rejects.toThrow()
 
       expect(cancelledAt).toBeGreaterThan(0)
       expect(Date.now() - cancelledAt).toBeLessThan(promptlyMs)
       await pause(100)
-      expect(closed).toBe(sources)
-      expect(await rig.documents()).toEqual([])
+      expect(closed).toBe(opened)
+      expect(await running.documents()).toEqual([])
       await expectNothingUnfinished()
     })
 
-    test('killed in the midst of 40 MiB: the next run goes on with what was saved, and leaves exactly one whole document', async () => {
-      const parcel = largeParcel(40 * MiB)
-      const { saved } = await killedAfter(parcel, {
-        kind: rig.connector.kind,
-        target: rig.target(),
-        double: rig.double,
-      })
-      expect(await rig.documents()).toEqual([])
+    test('after a worker was killed in the middle of a large document, the next run resumes and leaves one complete document', async () => {
+      const large = largePayload(fullOr(40 * MiB, 24 * MiB))
+      const { kind, target, processSettings } = { ...running, kind: rig.kind, target: running.target() }
+      const { saved } = await deliverUntilKilled(large, { kind, target, processSettings })
+      expect(await running.documents()).toEqual([])
 
-      const starts: number[] = []
-      const watched: Parcel = {
-        ...parcel,
-        open: (from = 0) => {
-          starts.push(from)
-          return parcel.open(from)
-        },
-      }
-      const receipt = await deliver(watched, { saved })
+      const { payload, starts } = watched(large)
+      const result = await deliver(payload, { saved })
 
-      expect(await rig.read(parcel, receipt)).toMatchObject({ sha256: parcel.sha256, sizeBytes: parcel.sizeBytes })
-      expect(await rig.documents()).toHaveLength(1)
-      expect(await rig.leftovers()).toEqual([])
-      // nothing is sent twice that the target has kept
+      expect(await running.read(payload, result)).toMatchObject({ sha256: payload.sha256, sizeBytes: payload.sizeBytes })
+      expect(await running.documents()).toHaveLength(1)
+      expect(await running.leftovers()).toEqual([])
+      // Nothing is sent twice that the target has stored.
       if (saved !== undefined) expect(Math.max(...starts)).toBeGreaterThan(0)
     })
 
-    test('does nothing when it is cancelled before it begins', async () => {
-      await expect(deliver(parcelOf(Buffer.from('x')), { signal: AbortSignal.abort(new Error('cancelled')) })).rejects.toThrow('cancelled')
-      expect(await rig.documents()).toEqual([])
+    test('does nothing if it is cancelled before it starts', async () => {
+      await expect(deliver(payloadOf(Buffer.from('x')), { signal: AbortSignal.abort(new Error('cancelled')) })).rejects.toThrow('cancelled')
+      expect(await running.documents()).toEqual([])
     })
 
-    test.each([
-      ['before it says anything', 0],
-      ['in the midst of the document', 1 * MiB],
-    ])('gives up on a target that falls silent %s', async (_when, afterBytes) => {
-      const proxy = await startTcpProxy(rig.port, { kind: 'stall', afterBytes })
-      const begun = Date.now()
-
-      const error = await failure(deliverBy(proxy.port, largeParcel(12 * MiB), { connectTimeoutMs: 700, idleTimeoutMs: 700 }))
-      await proxy.stop()
-
-      expect(error).toMatchObject({ code: 'timeout', permanent: false })
-      expect(Date.now() - begun).toBeLessThan(8_000)
-      expect(await rig.documents()).toEqual([])
-    })
-
-    test('succeeds at a target that takes the document slowly, and answers in drips, for longer than it may be silent', async () => {
-      const parcel = largeParcel(24 * MiB)
-      const proxy = await startTcpProxy(rig.port, { kind: 'slow', bytesPerSecond: 8 * MiB, answerBytesPerSecond: 256 * 1024 })
-      const idleTimeoutMs = 2_000
-      const begun = Date.now()
-
-      const receipt = await deliverBy(proxy.port, parcel, { idleTimeoutMs })
-      const tookMs = Date.now() - begun
-      await proxy.stop()
-
-      const path = receipt.path.replace(`:${proxy.port}/`, `:${rig.port}/`)
-      expect(await rig.read(parcel, { ...receipt, path })).toMatchObject({ sha256: parcel.sha256, sizeBytes: parcel.sizeBytes })
-      expect(tookMs).toBeGreaterThan(idleTimeoutMs)
-    })
-
-    test.each<[Load, string, () => string]>([
-      ['throttled', 'in seconds', () => '17'],
-      ['throttled', 'by a date', () => new Date(Date.now() + 17_000).toUTCString()],
-      ['overloaded', 'in seconds', () => '17'],
-      ['overloaded', 'by a date', () => new Date(Date.now() + 17_000).toUTCString()],
-    ])('tries again where we are %s, after the time the target asks for %s', async (load, _form, retryAfter) => {
-      const busy = await rig.busy(load, retryAfter())
-
-      const error = await failure(deliverBy(busy.port, parcelOf(Buffer.from('x'))))
-      await busy.stop()
-
-      expect(error).toMatchObject({ code: busy.code, permanent: false })
-      if (rig.neverSaysUntilWhen) expect(error.retryAfterMs).toBeUndefined()
-      else expect(Math.abs(error.retryAfterMs! - 16_000)).toBeLessThanOrEqual(1_500)
-      expect(await rig.documents()).toEqual([])
-    })
-
-    test('tries again where nothing listens', async () => {
-      const proxy = await startTcpProxy(rig.port, { kind: 'cut', afterBytes: 0 })
-      await proxy.stop()
-      expect(await failure(deliverBy(proxy.port, parcelOf(Buffer.from('x'))))).toMatchObject({
-        code: 'connection_refused',
-        permanent: false,
-      })
-    })
-
-    test('gives up for good on wrong credentials, and shows none of them', async () => {
+    test('fails permanently if the bucket, folder or recipient does not exist', async () => {
       for (const attempt of [
-        () => deliver(parcelOf(Buffer.from('x')), {}, rig.wrongCredentials),
-        () => rig.connector.probe(rig.wrongCredentials, contextOf(outbound)),
+        () => deliver(payloadOf(Buffer.from('x')), {}, running.missingLocation.target),
+        () => running.connector.probe(running.missingLocation.target, contextOf(outbound)),
       ]) {
-        const error = await failure(attempt())
-        expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
-        const said = JSON.stringify([error.message, error.answer])
-        for (const secret of rig.secrets) expect(said).not.toContain(secret)
+        expect(await failure(attempt())).toMatchObject({ code: running.missingLocation.code, permanent: true })
       }
     })
 
-    test('gives up for good on a place that is not there', async () => {
-      for (const attempt of [
-        () => deliver(parcelOf(Buffer.from('x')), {}, rig.missingPlace.target),
-        () => rig.connector.probe(rig.missingPlace.target, contextOf(outbound)),
-      ]) {
-        expect(await failure(attempt())).toMatchObject({ code: rig.missingPlace.code, permanent: true })
-      }
-    })
-
-    test('reaches no address that was not allowed', async () => {
-      const strict = createOutboundGuard({ allowedCidrs: [] })
-      for (const attempt of [
-        () => rig.connector.deliver(parcelOf(Buffer.from('x')), rig.target(), contextOf(strict)),
-        () => rig.connector.probe(rig.target(), contextOf(strict)),
-      ]) {
-        const error = await failure(attempt())
-        expect(error).toMatchObject({ code: 'blocked_address', permanent: true })
-        expect(error.message).toContain('RELAY_ALLOWED_PRIVATE_CIDRS')
-      }
-      await strict.close()
-      expect(await rig.documents()).toEqual([])
-    })
-
-    test('the probe finds nothing wrong, and leaves nothing', async () => {
-      await rig.connector.probe(rig.target(), contextOf(outbound))
-      expect(await rig.documents()).toEqual([])
+    test('the probe succeeds and leaves nothing', async () => {
+      await running.connector.probe(running.target(), contextOf(outbound))
+      expect(await running.documents()).toEqual([])
       await expectNothingUnfinished()
     })
 
-    test('its schemas take back what they gave out', () => {
-      const { config, credentials } = rig.target()
-      expect(rig.connector.config.parse(config)).toEqual(config)
-      expect(rig.connector.config.safeParse({ ...(config as object), unheard_of: 1 }).success).toBe(false)
-      expect(rig.connector.credentials.safeParse({ ...(credentials as object), unheard_of: 1 }).success).toBe(false)
+    test('the schemas accept their own output and refuse unknown keys', () => {
+      const { config, credentials } = running.target()
+      expect(running.connector.config.parse(config)).toEqual(config)
+      expect(running.connector.config.safeParse({ ...(config as object), unheard_of: 1 }).success).toBe(false)
+      expect(running.connector.credentials.safeParse({ ...(credentials as object), unheard_of: 1 }).success).toBe(false)
     })
+
+    if (rig.usesNetwork) describeNetwork(() => ({ running, outbound }))
+  })
+}
+
+/** Tests of the connection to the target. */
+const describeNetwork = (get: () => { running: RunningTarget; outbound: OutboundGuard }) => {
+  const deliverTo = (port: number, payload: Payload, overrides: Parameters<typeof contextOf>[1] = {}) => {
+    const { running, outbound } = get()
+    const connector = running.network!.connectorAt?.(port) ?? running.connector
+    return connector.deliver(payload, running.target(port), contextOf(outbound, overrides))
+  }
+
+  test.each([1, 20])(
+    'a connection that is cut in the middle of %i MiB leaves no document, and the next attempt cleans up',
+    async (sizeMiB) => {
+      const { running, outbound } = get()
+      const payload = largePayload(sizeMiB * MiB)
+      const proxy = await startTcpProxy(running.network!.port, { kind: 'cut', afterBytes: payload.sizeBytes / 2 })
+
+      const error = await failure(deliverTo(proxy.port, payload))
+      await proxy.stop()
+
+      expect(error).toMatchObject({ code: 'connection_lost', permanent: false })
+      expect(await running.documents()).toEqual([])
+
+      await running.connector.deliver(payload, running.target(), contextOf(outbound))
+      expect(await running.documents()).toHaveLength(1)
+    },
+  )
+
+  test.each([
+    ['before its first answer', 0],
+    ['in the middle of the document', 1 * MiB],
+  ])('times out if the target falls silent %s', async (_when, afterBytes) => {
+    const { running } = get()
+    const proxy = await startTcpProxy(running.network!.port, { kind: 'stall', afterBytes })
+    const startedAt = Date.now()
+
+    const error = await failure(deliverTo(proxy.port, largePayload(12 * MiB), { connectTimeoutMs: 700, idleTimeoutMs: 700 }))
+    await proxy.stop()
+
+    expect(error).toMatchObject({ code: 'timeout', permanent: false })
+    expect(Date.now() - startedAt).toBeLessThan(promptlyMs)
+    expect(await running.documents()).toEqual([])
+  })
+
+  test('succeeds at a target that reads and answers slowly, for longer than it may be silent', async () => {
+    const { running } = get()
+    const { port } = running.network!
+    const payload = largePayload(40 * MiB)
+    const proxy = await startTcpProxy(port, { kind: 'slow', bytesPerSecond: 4 * MiB, answerBytesPerSecond: 256 * 1024 })
+    // Longer than one part of 8 MiB takes (2 s), and shorter than five parts take on two parallel connections (6 s).
+    const idleTimeoutMs = 5_000
+    const startedAt = Date.now()
+
+    const result = await deliverTo(proxy.port, payload, { idleTimeoutMs })
+    const tookMs = Date.now() - startedAt
+    await proxy.stop()
+
+    const path = result.path.replace(`:${proxy.port}/`, `:${port}/`)
+    expect(await running.read(payload, { ...result, path })).toMatchObject({ sha256: payload.sha256, sizeBytes: payload.sizeBytes })
+    expect(tookMs).toBeGreaterThan(idleTimeoutMs)
+  })
+
+  test.each<[Load, string, () => string]>([
+    ['throttled', 'in seconds', () => '17'],
+    ['throttled', 'as a date', () => new Date(Date.now() + 17_000).toUTCString()],
+    ['overloaded', 'in seconds', () => '17'],
+    ['overloaded', 'as a date', () => new Date(Date.now() + 17_000).toUTCString()],
+  ])('is retried at a target that is %s, after the time that it asks for %s', async (load, _form, retryAfter) => {
+    const { running } = get()
+    const { busy: startBusy, hasNoRetryAfter } = running.network!
+    const busy = await startBusy(load, retryAfter())
+
+    const error = await failure(deliverTo(busy.port, payloadOf(Buffer.from('x'))))
+    await busy.stop()
+
+    expect(error).toMatchObject({ code: busy.code, permanent: false })
+    if (hasNoRetryAfter) expect(error.retryAfterMs).toBeUndefined()
+    else expect(Math.abs(error.retryAfterMs! - 16_000)).toBeLessThanOrEqual(1_500)
+    expect(await running.documents()).toEqual([])
+  })
+
+  test('is retried if nothing listens at the port', async () => {
+    const proxy = await startTcpProxy(get().running.network!.port, { kind: 'cut', afterBytes: 0 })
+    await proxy.stop()
+    expect(await failure(deliverTo(proxy.port, payloadOf(Buffer.from('x'))))).toMatchObject({
+      code: 'connection_refused',
+      permanent: false,
+    })
+  })
+
+  test('fails permanently with wrong credentials and shows none of them', async () => {
+    const { running, outbound } = get()
+    const { wrongCredentials, secrets } = running.network!
+    for (const attempt of [
+      () => running.connector.deliver(payloadOf(Buffer.from('x')), wrongCredentials, contextOf(outbound)),
+      () => running.connector.probe(wrongCredentials, contextOf(outbound)),
+    ]) {
+      const error = await failure(attempt())
+      expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
+      const text = JSON.stringify([error.message, error.answer])
+      for (const secret of secrets) expect(text).not.toContain(secret)
+    }
+  })
+
+  test('reaches no address that is not allowed', async () => {
+    const { running } = get()
+    const strict = createOutboundGuard({ allowedCidrs: [] })
+    for (const attempt of [
+      () => running.connector.deliver(payloadOf(Buffer.from('x')), running.target(), contextOf(strict)),
+      () => running.connector.probe(running.target(), contextOf(strict)),
+    ]) {
+      const error = await failure(attempt())
+      expect(error).toMatchObject({ code: 'blocked_address', permanent: true })
+      expect(error.message).toContain('RELAY_ALLOWED_PRIVATE_CIDRS')
+    }
+    await strict.close()
+    expect(await running.documents()).toEqual([])
   })
 }

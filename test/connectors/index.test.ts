@@ -1,37 +1,38 @@
 import { z } from 'zod'
-import { findConnector, parseTarget } from '../../src/connectors/index.ts'
-import { connectorTypes } from '../../src/domain/connector-type.ts'
+import { connectorTypes, createConnectors, parseTarget } from '../../src/connectors/index.ts'
 
-test('every connector there is code for is found by its kind', () => {
+const { find: findConnector } = createConnectors()
+
+test('every registered connector is found by its kind', () => {
   const found = connectorTypes.map(findConnector).filter((connector) => connector !== undefined)
   expect(found.length).toBeGreaterThanOrEqual(3)
   for (const connector of found) expect(findConnector(connector.kind)).toBe(connector)
 })
 
-test('config and credentials come back with their defaults', () => {
+test('parsing fills in the defaults of config and credentials', () => {
   const connector = findConnector('sftp')!
   expect(parseTarget(connector, { config: { host: 'files.example' }, credentials: { username: 'u', password: 'p' } })).toEqual({
     target: { config: { host: 'files.example', port: 22, directory: '.' }, credentials: { username: 'u', password: 'p' } },
   })
 })
 
-test('every destination may say how busy it may be made, in its config, and nothing else that is unknown', () => {
+test('every config accepts the limits of a destination, and no other unknown key', () => {
   const credentials = { username: 'u', password: 'p' }
   const config = { host: 'files.example', max_concurrent_deliveries: 2, max_deliveries_per_minute: 0 }
   const parsed = parseTarget(findConnector('sftp')!, { config, credentials })
   expect(parsed).toMatchObject({ target: { config } })
   for (const wrong of [{ max_concurrent_deliveries: 0 }, { max_deliveries_per_minute: -1 }, { max_concurrent: 2 }]) {
-    expect(parseTarget(findConnector('sftp')!, { config: { ...config, ...wrong }, credentials })).toHaveProperty('faults')
+    expect(parseTarget(findConnector('sftp')!, { config: { ...config, ...wrong }, credentials })).toHaveProperty('issues')
   }
 })
 
-test('everything that does not fit is told at once, by its place, and no secret is repeated', () => {
+test('all issues are reported at once, with their paths and without secrets', () => {
   const parsed = parseTarget(findConnector('objstore')!, {
     config: { bucket: 'documents', extra: 1 },
     credentials: { access_key_id: 'a', secret_access_key: 12_345_678 },
   })
   expect(parsed).toEqual({
-    faults: expect.arrayContaining([
+    issues: expect.arrayContaining([
       expect.objectContaining({ path: 'config.region' }),
       expect.objectContaining({ path: 'credentials.secret_access_key' }),
     ]) as unknown,
@@ -39,7 +40,7 @@ test('everything that does not fit is told at once, by its place, and no secret 
   expect(JSON.stringify(parsed)).not.toContain('12345678')
 })
 
-test('no secret of any connector can be shown by accident', () => {
+test('every credential that sounds secret is marked as secret', () => {
   const secretLike = /secret|password|token|passphrase|private_key|account_key|header_value|service_account/
   for (const kind of connectorTypes) {
     const connector = findConnector(kind)

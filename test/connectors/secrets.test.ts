@@ -1,27 +1,22 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { allConnectors, findConnector } from '../../src/connectors/index.ts'
-import { secretsIn } from '../../src/connectors/secrets.ts'
+import { z } from 'zod'
+import { createConnectors } from '../../src/connectors/index.ts'
+import { secretsIn } from '../../src/connectors/shared/secrets.ts'
+import { loadRigs } from './rig.ts'
 
-const privateKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+const { find: findConnector } = createConnectors()
 
-test.each<[string, object, string[]]>([
-  ['objstore', { access_key_id: 'AKIA1', secret_access_key: 'canary', session_token: 'canary-2' }, ['canary', 'canary-2']],
-  ['blob', { account_key: 'Y2FuYXJ5' }, ['Y2FuYXJ5']],
-  ['blob', { tenant_id: 'acme.example', client_id: 'client', client_secret: 'canary' }, ['canary']],
-  ['teamsite', { tenant_id: 'acme.example', client_id: 'client', client_secret: 'canary' }, ['canary']],
-  [
-    'drive',
-    { service_account: { type: 'service_account', client_email: 'relay@project.example', private_key: privateKey, project_id: 'p' } },
-    [privateKey],
-  ],
-  ['sftp', { username: 'relay', password: 'canary' }, ['canary']],
-  ['email', { username: 'relay', password: 'canary' }, ['canary']],
-  ['webhook', { username: 'relay', password: 'canary', secret: 'canary-2' }, ['canary', 'canary-2']],
-])('of the credentials of %s only what is secret is taken for one', (kind, credentials, secrets) => {
-  const { credentials: schema } = findConnector(kind as 'objstore')!
+const rigs = await loadRigs()
+const samples = rigs.flatMap(({ kind, secretSamples }) =>
+  secretSamples.map(([credentials, secrets]): [string, object, string[]] => [kind, credentials, secrets]),
+)
+
+test.each(samples)('of the credentials of %s only the secret strings count as secrets', (kind, credentials, secrets) => {
+  const { credentials: schema } = findConnector(kind)!
   expect(secretsIn(schema, schema.parse(credentials)).toSorted()).toEqual(secrets.toSorted())
 })
 
-test('every kind is tried', () => {
-  expect(allConnectors()).toHaveLength(7)
+test('every kind with a secret in its credentials has a sample', () => {
+  const hasSecret = (kind: string) => JSON.stringify(z.toJSONSchema(findConnector(kind)!.credentials)).includes('"secret":true')
+  const kinds = rigs.map(({ kind }) => kind)
+  expect(new Set(samples.map(([kind]) => kind))).toEqual(new Set(kinds.filter(hasSecret)))
 })

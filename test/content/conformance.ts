@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
 import type { ContentStore, UnownedContent } from '../../src/content/store.ts'
+import { createSegmentedStores, hashAppended } from '../../src/content/segments.ts'
 import { sweepOrphans } from '../../src/content/sweep.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { newId } from '../../src/ids.ts'
@@ -13,21 +14,21 @@ const chunk = 256 * KiB
 
 export interface StoreUnderTest {
   open(db: Database): ContentStore
-  /** Ids of the contents whose bytes, or parts of them, lie in the store. */
+  /** Returns the ids of the contents of which the store holds any bytes. */
   stored(db: Database): Promise<string[]>
 }
 
-async function* inPieces(data: Buffer, pieceBytes: number) {
-  for (let start = 0; start < data.length; start += pieceBytes) yield data.subarray(start, start + pieceBytes)
+async function* split(data: Buffer, stepBytes: number) {
+  for (let start = 0; start < data.length; start += stepBytes) yield data.subarray(start, start + stepBytes)
 }
 
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex')
 
-/** What every content store must do: run by each of them. */
+/** Defines the tests that every content store must pass. */
 export const describeContentStore = (name: string, underTest: () => StoreUnderTest) => {
   describe(`the ${name} content store`, () => {
     let database: TestDatabase
-    // two connections only, so that one that is not given back is noticed
+    // Only two connections, so that a connection that is not released makes a test fail.
     let db: Database
     let store: ContentStore
     const workspaceId = newId()
@@ -44,14 +45,14 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
     })
 
     const own = (content: UnownedContent) => db.transaction((trx) => content.own(trx))
-    const keep = async (data: Buffer, pieceBytes = 64 * KiB) => {
-      const content = await store.write(workspaceId, inPieces(data, pieceBytes))
+    const writeOwned = async (data: Buffer, stepBytes = 64 * KiB) => {
+      const content = await store.write(workspaceId, split(data, stepBytes))
       await own(content)
       return content
     }
     const rowOf = (id: string) => db('contents').where({ id }).first()
 
-    it.each([
+    test.each([
       ['nothing', 0],
       ['a byte', 1],
       ['a byte less than a chunk', chunk - 1],
@@ -59,9 +60,9 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       ['a byte more than a chunk', chunk + 1],
       ['four chunks', 4 * chunk],
       ['20 MiB and a bit', 20 * MiB + 4_321],
-    ])('gives %s back as it came', async (_, sizeBytes) => {
+    ])('returns %s unchanged', async (_, sizeBytes) => {
       const data = randomBytes(sizeBytes)
-      const content = await keep(data)
+      const content = await writeOwned(data)
       expect(content.sizeBytes).toBe(sizeBytes)
       expect(content.sha256.toString('hex')).toBe(sha256(data))
       expect((await buffer(store.read(content))).equals(data)).toBe(true)
@@ -69,19 +70,19 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       expect((await rowOf(content.id)).sha256.toString('hex')).toBe(sha256(data))
     })
 
-    it('does not care in how small pieces the bytes come', async () => {
+    test('accepts a source of single bytes', async () => {
       const data = randomBytes(3_000)
-      expect((await buffer(store.read(await keep(data, 1)))).equals(data)).toBe(true)
+      expect((await buffer(store.read(await writeOwned(data, 1)))).equals(data)).toBe(true)
     })
 
-    it('does not care in how large pieces the bytes come', async () => {
+    test('accepts a source of one large buffer', async () => {
       const data = randomBytes(3 * MiB + 7)
-      expect((await buffer(store.read(await keep(data, data.length)))).equals(data)).toBe(true)
+      expect((await buffer(store.read(await writeOwned(data, data.length)))).equals(data)).toBe(true)
     })
 
-    it('gives any range of bytes, both ends included', async () => {
+    test('returns any range of bytes, including both ends', async () => {
       const data = randomBytes(5 * MiB + 100)
-      const content = await keep(data)
+      const content = await writeOwned(data)
       const last = data.length - 1
       const ranges: [number, number][] = [
         [0, 0],
@@ -102,46 +103,46 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       expect((await buffer(store.read(content, { start: last, end: last + 100 }))).equals(data.subarray(last))).toBe(true)
     })
 
-    it('gives nothing for a range beyond the end, or one that ends before it starts', async () => {
-      const content = await keep(Buffer.from('0123456789'))
+    test('returns no bytes for a range beyond the end or with its end before its start', async () => {
+      const content = await writeOwned(Buffer.from('0123456789'))
       expect(await buffer(store.read(content, { start: 10 }))).toHaveLength(0)
       expect(await buffer(store.read(content, { start: 5, end: 4 }))).toHaveLength(0)
     })
 
-    it.each([
+    test.each([
       ['early', 10],
       ['late', 12 * MiB],
-    ])('keeps nothing of a source that fails %s, and throws what it threw', async (_, sizeBytes) => {
+    ])('stores nothing of a source that fails %s, and throws its error', async (_, sizeBytes) => {
       const before = { stored: await underTest().stored(db), rows: await db('contents').count() }
-      const broken = new Error('the source is gone')
-      async function* breaking() {
-        yield* inPieces(randomBytes(sizeBytes), 64 * KiB)
-        throw broken
+      const sourceError = new Error('the source is gone')
+      async function* failing() {
+        yield* split(randomBytes(sizeBytes), 64 * KiB)
+        throw sourceError
       }
-      await expect(store.write(workspaceId, breaking())).rejects.toBe(broken)
+      await expect(store.write(workspaceId, failing())).rejects.toBe(sourceError)
       expect(await underTest().stored(db)).toEqual(before.stored)
       expect(await db('contents').count()).toEqual(before.rows)
     })
 
-    it.each([
+    test.each([
       ['small', 10],
       ['large', 12 * MiB],
-    ])('forgets a %s content that is discarded', async (_, sizeBytes) => {
-      const content = await store.write(workspaceId, inPieces(randomBytes(sizeBytes), 64 * KiB))
+    ])('removes a %s content that is discarded', async (_, sizeBytes) => {
+      const content = await store.write(workspaceId, split(randomBytes(sizeBytes), 64 * KiB))
       await content.discard()
       expect(await rowOf(content.id)).toBeUndefined()
       expect(await underTest().stored(db)).not.toContain(content.id)
     })
 
-    it('keeps a content that is owned, though it is discarded afterwards: the answer to a commit may get lost', async () => {
+    test('keeps an owned content that is discarded afterwards, since a commit can succeed without an answer', async () => {
       const data = randomBytes(2 * MiB)
-      const content = await keep(data)
+      const content = await writeOwned(data)
       await content.discard()
       expect((await buffer(store.read(content))).equals(data)).toBe(true)
     })
 
-    it('owns nothing where the transaction is rolled back', async () => {
-      const content = await store.write(workspaceId, inPieces(randomBytes(2 * MiB), 64 * KiB))
+    test('leaves a content without owner if the transaction is rolled back', async () => {
+      const content = await store.write(workspaceId, split(randomBytes(2 * MiB), 64 * KiB))
       const rolledBack = db.transaction(async (trx) => {
         await content.own(trx)
         throw new Error('no')
@@ -152,8 +153,12 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       expect(await underTest().stored(db)).not.toContain(content.id)
     })
 
-    it('removes contents, and does not mind those that are gone', async () => {
-      const [small, large, kept] = [await keep(randomBytes(3)), await keep(randomBytes(2 * MiB)), await keep(Buffer.from('kept'))]
+    test('removes contents, and ignores those that do not exist', async () => {
+      const [small, large, kept] = [
+        await writeOwned(randomBytes(3)),
+        await writeOwned(randomBytes(2 * MiB)),
+        await writeOwned(Buffer.from('kept')),
+      ]
       await store.remove([small.id, large.id, newId()])
       await store.remove([small.id])
       await store.remove([])
@@ -164,12 +169,12 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       await expect(buffer(store.read(large))).rejects.toThrow()
     })
 
-    it('sweeps what no document came to own, once it is old enough', async () => {
-      const orphan = await store.write(workspaceId, inPieces(randomBytes(2 * MiB), 64 * KiB))
-      const kept = await keep(randomBytes(2 * MiB))
+    test('removes contents without owner in the orphan sweep, once they are old enough', async () => {
+      const orphan = await store.write(workspaceId, split(randomBytes(2 * MiB), 64 * KiB))
+      const kept = await writeOwned(randomBytes(2 * MiB))
       const hour = 3_600_000
       await db('contents').update({ created_at: new Date(Date.now() - 2 * hour) })
-      const young = await store.write(workspaceId, inPieces(randomBytes(2 * MiB), 64 * KiB))
+      const young = await store.write(workspaceId, split(randomBytes(2 * MiB), 64 * KiB))
 
       expect(await sweepOrphans(db, { [store.kind]: store }, new Date(Date.now() - hour))).toBe(1)
       const stored = await underTest().stored(db)
@@ -179,63 +184,124 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       await young.discard()
     })
 
-    it('gives everything back that a reader held who leaves early', async () => {
-      const content = await keep(randomBytes(6 * MiB))
+    describe('a content with segments', () => {
+      /** Writes a content of which all parts but the first are segments. */
+      const writeSegments = async (parts: Buffer[]) => {
+        const [first, ...segments] = parts
+        const { id } = await writeOwned(first!)
+        let sizeBytes = first!.length
+        for (const [index, part] of segments.entries()) {
+          const segment = { content_id: id, append: index + 1, start_byte: sizeBytes, segment_id: (await writeOwned(part)).id }
+          await db('content_segments').insert({ ...segment, workspace_id: workspaceId })
+          sizeBytes += part.length
+        }
+        await db('contents').where({ id }).update({ appends: segments.length })
+        return { id, sizeBytes, appends: segments.length }
+      }
+      const segmented = () => createSegmentedStores(db, { postgres: undefined, s3: undefined, [store.kind]: store })[store.kind]!
+
+      test('returns its bytes and any range of them, also while further segments are added', async () => {
+        const parts = [Buffer.alloc(0), randomBytes(3), randomBytes(chunk + 5), randomBytes(1), randomBytes(2 * chunk)]
+        const whole = Buffer.concat(parts)
+        const content = await writeSegments(parts)
+        expect((await buffer(segmented().read(content))).equals(whole)).toBe(true)
+        const ranges = [0, 2, 3, chunk + 7, chunk + 8, chunk + 9, whole.length - 1].flatMap((start) => [
+          { start, end: start },
+          { start, end: start + 1 },
+          { start, end: whole.length + 9 },
+        ])
+        for (const { start, end } of ranges) {
+          expect((await buffer(segmented().read(content, { start, end }))).equals(whole.subarray(start, end + 1))).toBe(true)
+        }
+        const before = { ...content, sizeBytes: chunk }
+        expect((await buffer(segmented().read(before))).equals(whole.subarray(0, chunk))).toBe(true)
+        const sha256Bytes = await hashAppended(db, segmented(), content, new AbortController().signal)
+        expect(sha256Bytes.toString('hex')).toBe(sha256(whole))
+        expect((await rowOf(content.id)).appended_sha256.equals(sha256Bytes)).toBe(true)
+      })
+
+      test('fails to be read if a segment is missing, instead of returning other bytes', async () => {
+        const content = await writeSegments([randomBytes(10), randomBytes(10), randomBytes(10)])
+        await db('content_segments').where({ content_id: content.id, append: 1 }).delete()
+        await expect(buffer(segmented().read(content))).rejects.toThrow('lacks bytes at 10')
+      })
+
+      test('keeps its segments if a document owns it', async () => {
+        const parts = [randomBytes(10), randomBytes(20)]
+        const content = await writeSegments(parts)
+        await expect(segmented().remove([content.id])).rejects.toThrow('content_segments')
+        expect((await buffer(segmented().read(content))).equals(Buffer.concat(parts))).toBe(true)
+      })
+
+      test('is removed by the orphan sweep', async () => {
+        const content = await writeSegments([randomBytes(10), randomBytes(2 * chunk), randomBytes(10)])
+        const segmentIds: string[] = await db('content_segments').where({ content_id: content.id }).pluck('segment_id')
+        expect(segmentIds).toHaveLength(2)
+        await db('contents').where({ id: content.id }).update({ owned_at: null })
+        await sweepOrphans(db, { [store.kind]: segmented() }, new Date(Date.now() + 60_000))
+        expect(await db('contents').whereIn('id', [content.id, ...segmentIds])).toEqual([])
+        const stored = await underTest().stored(db)
+        for (const id of [content.id, ...segmentIds]) expect(stored).not.toContain(id)
+      })
+    })
+
+    test('releases its connections if a reader stops early', async () => {
+      const content = await writeOwned(randomBytes(6 * MiB))
       for (let round = 0; round < 10; round += 1) {
         const stream = store.read(content)
         await once(stream, 'readable')
         stream.destroy()
         await once(stream, 'close')
       }
-      // one that never got a byte
+      // A reader that never received a byte.
       store.read(content).destroy()
       const all = await Promise.all([db.raw('select 1'), db.raw('select 1'), buffer(store.read(content))])
       expect(all[2]).toHaveLength(6 * MiB)
     })
 
-    it('holds no connection for a reader that pauses', async () => {
-      const content = await keep(randomBytes(6 * MiB))
+    test('holds no connection for a reader that pauses', async () => {
+      const content = await writeOwned(randomBytes(6 * MiB))
       const streams = Array.from({ length: 5 }, () => store.read(content))
       for (const stream of streams) await once(stream, 'readable')
       await Promise.all([db.raw('select 1'), db.raw('select 1')])
       for (const stream of streams) stream.destroy()
     })
 
-    it('holds no connection for a source that pauses', async () => {
-      const going = Promise.withResolvers<void>()
+    test('holds no connection for a source that pauses', async () => {
+      const resumed = Promise.withResolvers<void>()
       async function* pausing() {
-        yield* inPieces(randomBytes(3 * MiB), 64 * KiB)
-        await going.promise
+        yield* split(randomBytes(3 * MiB), 64 * KiB)
+        await resumed.promise
         yield Buffer.from('end')
       }
       const writes = Array.from({ length: 5 }, () => store.write(workspaceId, pausing()))
       await Promise.all([db.raw('select 1'), db.raw('select 1')])
-      going.resolve()
+      resumed.resolve()
       for (const content of await Promise.all(writes)) {
         expect(content.sizeBytes).toBe(3 * MiB + 3)
         await content.discard()
       }
     })
 
-    it('needs a bounded part of the memory that the content would need', async () => {
+    test('needs less memory than the content', async () => {
       const sizeBytes = 192 * MiB
-      const piece = randomBytes(64 * KiB)
+      const block = randomBytes(64 * KiB)
       let highest = 0
       const before = process.memoryUsage().rss
-      const note = () => {
+      const measure = () => {
         highest = Math.max(highest, process.memoryUsage().rss - before)
       }
       async function* large() {
-        for (let sent = 0; sent < sizeBytes; sent += piece.length) {
-          note()
-          yield piece
+        for (let sent = 0; sent < sizeBytes; sent += block.length) {
+          measure()
+          yield block
         }
       }
       const content = await store.write(workspaceId, large())
       await own(content)
       let read = 0
       for await (const data of store.read(content)) {
-        note()
+        measure()
         read += data.length
       }
       expect(read).toBe(sizeBytes)

@@ -1,10 +1,10 @@
-import { createKey } from '../../src/commands/key.ts'
+import { createKey } from '../../src/commands/api-key.ts'
 import { createWorkspaces } from '../../src/db/workspaces.ts'
 import { auditEvents } from '../../src/domain/audit-events.ts'
 import { newId } from '../../src/ids.ts'
 import { ulid, type Row, type World } from './world.ts'
 
-// sections 5 and 6 of the specification: authentication and events
+// Sections 5 and 6 of the specification: authentication and events.
 
 const authentication: Row[] = [
   [
@@ -22,7 +22,7 @@ const authentication: Row[] = [
     },
   ],
   [
-    '5.2 keys carry levels Member and Admin: a retry takes either, a replay Admin only',
+    '5.2 keys carry the levels Member and Admin: a retry requires Member or Admin, a replay Admin',
     async ({ acme, specimen }) => {
       const retry = `/documents/${specimen.documentId}/retry`
       for (const key of [acme.keys.member, acme.keys.admin]) expect(await acme.statusOf('POST', retry, undefined, key)).toBe(409)
@@ -57,7 +57,7 @@ const authentication: Row[] = [
     '5.4 destination credentials are accepted on create and update, and never returned',
     async ({ acme, db }) => {
       const canary = `canary-${newId()}`
-      const id = await acme.made('/destinations', { ...acme.webhook(), credentials: { bearer_token: canary } })
+      const id = await acme.createResource('/destinations', { ...acme.webhook(), credentials: { bearer_token: canary } })
       await acme.call('PATCH', `/destinations/${id}`, { credentials: { bearer_token: `${canary}-2` } })
       expect((await acme.call('GET', `/destinations/${id}`)).text).not.toContain('canary')
       const row = await db('destinations').where({ id }).first()
@@ -68,15 +68,15 @@ const authentication: Row[] = [
     '5.5 captured data is redacted on write',
     async ({ acme, specimen, db }) => {
       const sent = await acme.send('GET', `info&pVersion=0045&contRep=${specimen.repoId}&docId=D1`, undefined, { 'x-token': 'canary-5' })
-      await acme.captured(sent)
+      await acme.capturedRequest(sent)
       const row = await db('captured_requests').where({ id: sent.requestId }).first()
       expect(JSON.stringify(row)).not.toContain('canary-5')
     },
   ],
 ]
 
-/** What makes each event happen, in a workspace that has nothing else to do. @returns the id of the subject, where one is told */
-const causes: Record<keyof typeof auditEvents, (world: World) => Promise<string>> = {
+/** Functions that cause each event. @returns the id of the subject */
+const causes: Record<keyof typeof specifiedEvents, (world: World) => Promise<string>> = {
   'cert.received': async ({ acme, signer }) => {
     const { id, repoId } = await acme.repository()
     await acme.send('PUT', `putCert&pVersion=0045&contRep=${repoId}&authId=CN%3DA&permissions=rcud`, signer.der)
@@ -107,26 +107,26 @@ const causes: Record<keyof typeof auditEvents, (world: World) => Promise<string>
     await acme.call('DELETE', `/destinations/${id}`)
     return id
   },
-  'connection.created': async ({ acme }) => (await acme.wire(['taken'])).connectionId,
+  'connection.created': async ({ acme }) => (await acme.wire(['accepting'])).connectionId,
   'connection.toggled': async ({ acme }) => {
-    const { connectionId } = await acme.wire(['taken'])
+    const { connectionId } = await acme.wire(['accepting'])
     await acme.call('PATCH', `/connections/${connectionId}`, { is_active: false })
     return connectionId
   },
   'connection.deleted': async ({ acme }) => {
-    const { connectionId } = await acme.wire(['taken'])
+    const { connectionId } = await acme.wire(['accepting'])
     await acme.call('DELETE', `/connections/${connectionId}`)
     return connectionId
   },
   'document.retried': async ({ acme }) => {
-    const { repoId } = await acme.wire(['refused'])
-    const id = await acme.document(repoId, 'failed')
+    const { repoId } = await acme.wire(['refusing'])
+    const id = await acme.sendDocument(repoId, 'failed')
     await acme.call('POST', `/documents/${id}/retry`)
     return id
   },
-  'apikey.created': ({ acme }) => acme.made('/api-keys', { name: 'A', level: 'viewer' }),
+  'apikey.created': ({ acme }) => acme.createResource('/api-keys', { name: 'A', level: 'viewer' }),
   'apikey.revoked': async ({ acme }) => {
-    const id = await acme.made('/api-keys', { name: 'A', level: 'viewer' })
+    const id = await acme.createResource('/api-keys', { name: 'A', level: 'viewer' })
     await acme.call('DELETE', `/api-keys/${id}`)
     return id
   },
@@ -139,7 +139,7 @@ const causes: Record<keyof typeof auditEvents, (world: World) => Promise<string>
 const certificateAfter = async ({ acme, signer }: World, statuses: string[]): Promise<string> => {
   const { id } = await acme.repository()
   const path = `/repositories/${id}/certificates`
-  const certificateId = await acme.made(path, { auth_id: 'CN=A', certificate: signer.pem })
+  const certificateId = await acme.createResource(path, { auth_id: 'CN=A', certificate: signer.pem })
   for (const status of statuses) {
     if (status === 'deleted') await acme.call('DELETE', `${path}/${certificateId}`)
     else await acme.call('PATCH', `${path}/${certificateId}`, { status })
@@ -147,7 +147,7 @@ const certificateAfter = async ({ acme, signer }: World, statuses: string[]): Pr
   return certificateId
 }
 
-// section 6 once more, and not the list of src/: what was taken from it wrongly must show here
+// Copied from section 6 of the specification, not imported from src/, so that a mistake in src/ is found.
 const specifiedEvents = {
   'cert.received': 'Certificate',
   'cert.activated': 'Certificate',
@@ -168,8 +168,21 @@ const specifiedEvents = {
   'rfc.call': 'RfcCall',
 } as const
 
+// Not part of the specification.
+const decidedEvents = {
+  'document.acknowledged': 'Document',
+  'document.erased': 'Document',
+  'destination.links_revoked': 'Destination',
+  'connection.updated': 'Connection',
+  'document.metadata_updated': 'Document',
+  'bulk_retry.started': 'BulkRetry',
+  'bulk_retry.cancelled': 'BulkRetry',
+  'request.replayed': 'CapturedRequest',
+  'settings.updated': 'Settings',
+}
+
 const isRecorded = ([event, subjectType]: [string, string]): Row => [
-  `6 ${event} is recorded once, about a ${subjectType}`,
+  `6 ${event} is recorded once, with the subject type ${subjectType}`,
   async (world) => {
     const subjectId = await causes[event as keyof typeof specifiedEvents](world)
     const recorded = (await world.acme.eventsOf(subjectId)).filter(({ attributes }) => attributes.event === event)
@@ -184,7 +197,10 @@ const isRecorded = ([event, subjectType]: [string, string]): Row => [
 ]
 
 const events: Row[] = [
-  ['6 there are these events and no others', async () => expect(auditEvents).toEqual(specifiedEvents)],
+  [
+    '6 there are no other events, except those that were decided',
+    async () => expect(auditEvents).toEqual({ ...specifiedEvents, ...decidedEvents }),
+  ],
   ...Object.entries(specifiedEvents).map(isRecorded),
   [
     '6 user_id is the member to whom the key belongs',

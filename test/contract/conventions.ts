@@ -1,7 +1,7 @@
 import { newId } from '../../src/ids.ts'
 import { type Json, type Row } from './world.ts'
 
-// section 4 of the specification, its beginning and 4.1: conventions of all endpoints
+// Sections 4 and 4.1 of the specification: conventions of all endpoints.
 
 const offsetLists = ['/destinations', '/repositories', '/documents']
 const cursorLists = ['/requests', '/audit-logs']
@@ -11,7 +11,7 @@ const needsKey = (path: string): Row => [
   async ({ acme }) => expect((await acme.call('GET', path, undefined, { key: null })).status).toBe(401),
 ]
 
-const startsAtOne = (path: string): Row => [
+const hasDefaults = (path: string): Row => [
   `4.1 page defaults to 1 and per_page to 25: ${path}`,
   async ({ acme }) => {
     const { json } = await acme.call('GET', path)
@@ -20,8 +20,8 @@ const startsAtOne = (path: string): Row => [
   },
 ]
 
-const cutsPages = (path: string): Row => [
-  `4.1 per_page and page cut ${path}, and total counts all`,
+const selectsRows = (path: string): Row => [
+  `4.1 per_page and page select the rows of ${path}, and total counts all rows`,
   async ({ acme }) => {
     const all = await acme.call('GET', `${path}?per_page=100`)
     const second = await acme.call('GET', `${path}?per_page=1&page=2`)
@@ -29,8 +29,8 @@ const cutsPages = (path: string): Row => [
   },
 ]
 
-const endsEmpty = (path: string): Row => [
-  `4.1 a page behind the last one is empty: ${path}`,
+const isEmptyAfterTheEnd = (path: string): Row => [
+  `4.1 a page after the last one is empty: ${path}`,
   async ({ acme }) => {
     const { status, json } = await acme.call('GET', `${path}?page=999999&per_page=100`)
     expect({ status, data: json.data, page: json.meta.current_page }).toEqual({ status: 200, data: [], page: 999_999 })
@@ -46,8 +46,8 @@ const hasCursor = (path: string): Row => [
   },
 ]
 
-const goesBackward = (path: string): Row => [
-  `4.1 before: rows whose id is less, newest first: ${path}`,
+const goesBackwards = (path: string): Row => [
+  `4.1 before returns rows with a lower id, newest first: ${path}`,
   async ({ acme }) => {
     const first = await acme.call('GET', `${path}?per_page=1`)
     const id = first.json.data[0].id
@@ -71,15 +71,15 @@ const endsWithoutCursor = (path: string): Row => [
 ]
 
 const boundsPerPage = (path: string): Row => [
-  `4.1 per_page of 100 is taken, over 100 and under 1 are 400: ${path}`,
+  `4.1 per_page of 100 is accepted; over 100 and under 1 are 400: ${path}`,
   async ({ acme }) => {
     expect(await acme.statusOf('GET', `${path}?per_page=100`)).toBe(200)
     for (const wrong of ['101', '0', '-1', 'x', '1.5', '']) expect(await acme.statusOf('GET', `${path}?per_page=${wrong}`)).toBe(400)
   },
 ]
 
-const refusesNoCursor = (path: string): Row => [
-  `4.1 before that is no ULID, and page, are 400: ${path}`,
+const refusesOtherCursors = (path: string): Row => [
+  `4.1 page, and a before that is not a ULID, are 400: ${path}`,
   async ({ acme }) => {
     for (const query of ['before=x', 'before=', 'page=1']) expect(await acme.statusOf('GET', `${path}?${query}`)).toBe(400)
   },
@@ -87,7 +87,7 @@ const refusesNoCursor = (path: string): Row => [
 
 export const conventionRows: Row[] = [
   [
-    '4 every path lies below /api/{userSlug}/{workspaceSlug}',
+    '4 every path begins with /api/{userSlug}/{workspaceSlug}',
     async ({ baseUrl, acme }) => {
       const headers = { authorization: `Bearer ${acme.keys.admin}` }
       for (const path of ['/destinations', '/api/destinations', '/api/acme/destinations']) {
@@ -96,7 +96,7 @@ export const conventionRows: Row[] = [
     },
   ],
   [
-    '4 :id is the resource identifier, in no other spelling',
+    '4 :id is the resource identifier; other spellings are not found',
     async ({ acme, specimen }) => {
       const { destinationId } = specimen
       expect(await acme.statusOf('GET', `/destinations/${destinationId}`)).toBe(200)
@@ -106,12 +106,12 @@ export const conventionRows: Row[] = [
     },
   ],
   ...[...offsetLists, ...cursorLists, '/connections', '/audit-logs.csv', '/settings', '/api-keys'].map(needsKey),
-  ...offsetLists.map(startsAtOne),
-  ...offsetLists.map(cutsPages),
-  ...offsetLists.map(endsEmpty),
+  ...offsetLists.map(hasDefaults),
+  ...offsetLists.map(selectsRows),
+  ...offsetLists.map(isEmptyAfterTheEnd),
   ...cursorLists.map(hasCursor),
-  ...cursorLists.map(goesBackward),
+  ...cursorLists.map(goesBackwards),
   ...cursorLists.map(endsWithoutCursor),
   ...[...offsetLists, ...cursorLists].map(boundsPerPage),
-  ...cursorLists.map(refusesNoCursor),
+  ...cursorLists.map(refusesOtherCursors),
 ]

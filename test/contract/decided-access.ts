@@ -2,7 +2,7 @@ import { newId } from '../../src/ids.ts'
 import { objstore } from './decided-errors.ts'
 import { time, ulid, type Json, type Row } from './world.ts'
 
-// what the specification leaves open: keys and levels, settings, probes, conventions
+// Behaviour that the specification leaves open: keys and levels, settings, probes, conventions.
 
 const unknown = '00000000000000000000000000'
 const levels = ['viewer', 'member', 'admin'] as const
@@ -10,7 +10,7 @@ type LevelOperations = [level: (typeof levels)[number], what: string, calls: [me
 const operations: LevelOperations[] = [
   [
     'viewer',
-    'reads everything but keys',
+    'reads everything except API keys',
     [
       '/destinations',
       '/repositories',
@@ -52,7 +52,7 @@ const operations: LevelOperations[] = [
   ['admin', 'replays', [['POST', `/requests/${unknown}/replay`]]],
   [
     'admin',
-    'handles certificates',
+    'manages certificates',
     [
       ['POST', `/repositories/${unknown}/certificates`],
       ['PATCH', `/repositories/${unknown}/certificates/${unknown}`],
@@ -61,7 +61,7 @@ const operations: LevelOperations[] = [
   ],
   [
     'admin',
-    'handles keys',
+    'manages API keys',
     [
       ['GET', '/api-keys'],
       ['POST', '/api-keys'],
@@ -81,13 +81,18 @@ const key = {
 }
 
 const isForLevel = ([level, what, calls]: LevelOperations): Row => [
-  `levels: ${level} ${what}, and no lower one does`,
+  `levels: ${level} ${what}, and lower levels do not`,
   async ({ acme }) => {
     for (const [method, path] of calls) {
       const body = ['POST', 'PATCH'].includes(method) ? { colour: 'red' } : undefined
-      for (const held of levels) {
-        const isRefused = (await acme.statusOf(method, path, body, acme.keys[held])) === 403
-        expect({ method, path, held, isRefused }).toEqual({ method, path, held, isRefused: levels.indexOf(held) < levels.indexOf(level) })
+      for (const keyLevel of levels) {
+        const isRefused = (await acme.statusOf(method, path, body, acme.keys[keyLevel])) === 403
+        expect({ method, path, keyLevel, isRefused }).toEqual({
+          method,
+          path,
+          keyLevel,
+          isRefused: levels.indexOf(keyLevel) < levels.indexOf(level),
+        })
       }
     }
   },
@@ -96,7 +101,7 @@ const isForLevel = ([level, what, calls]: LevelOperations): Row => [
 const keys: Row[] = [
   ...operations.map(isForLevel),
   [
-    'keys: POST /api-keys answers 201 with the key, relay_<id>_<256 bits>, this once',
+    'keys: POST /api-keys answers 201 with the key, relay_<id>_<256 bits>; no later response contains it',
     async ({ acme, db }) => {
       const { status, json } = await acme.call('POST', '/api-keys', { name: 'Nightly', level: 'viewer' })
       const { id, attributes } = json.data
@@ -115,7 +120,7 @@ const keys: Row[] = [
     },
   ],
   [
-    'keys: DELETE /api-keys/:id revokes, from the next request on, and answers 204',
+    'keys: DELETE /api-keys/:id answers 204 and revokes the key from the next request on',
     async ({ acme }) => {
       const { json } = await acme.call('POST', '/api-keys', { name: 'A', level: 'viewer' })
       expect(await acme.statusOf('DELETE', `/api-keys/${json.data.id}`)).toBe(204)
@@ -124,7 +129,7 @@ const keys: Row[] = [
     },
   ],
   [
-    'keys: expires_at and user_id are optional, and have to fit',
+    'keys: expires_at and user_id are optional and validated',
     async ({ acme }) => {
       const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
       const { status, json } = await acme.call('POST', '/api-keys', { name: 'A', level: 'member', expires_at: expiresAt })
@@ -138,7 +143,7 @@ const keys: Row[] = [
 
 const settings: Row[] = [
   [
-    'settings: these, with these defaults',
+    'settings: a new workspace has the default settings',
     async ({ other, workspace }) => {
       const { call, id } = await workspace('acme/untouched')
       const { status, json } = await call('GET', '/settings')
@@ -157,7 +162,10 @@ const settings: Row[] = [
             audit_days: 365,
             content_days: null,
             receiver_allowed_cidrs: [],
+            receiver_max_bytes: null,
+            receiver_max_requests_per_minute: null,
             rfc: null,
+            tier: 'standard',
           },
         },
       })
@@ -165,7 +173,7 @@ const settings: Row[] = [
     },
   ],
   [
-    'settings: PATCH changes those given; wrong values are 422, unknown keys 400',
+    'settings: PATCH changes only the settings in the body; invalid values are 422, unknown keys 400',
     async ({ workspace }) => {
       const { call } = await workspace('acme/changing')
       const { status, json } = await call('PATCH', '/settings', { content_days: 30, max_retries: 0 })
@@ -178,7 +186,7 @@ const settings: Row[] = [
     },
   ],
   [
-    'settings: receiver_allowed_cidrs keeps others out',
+    'settings: receiver_allowed_cidrs refuses other addresses',
     async ({ workspace }) => {
       const { call, send } = await workspace('acme/fenced')
       expect((await send('GET', 'serverInfo')).status).toBe(200)
@@ -197,7 +205,7 @@ const settings: Row[] = [
 ]
 
 const answersOpenly = ([path, type]: readonly [path: string, type: string]): Row => [
-  `probes: GET ${path} answers 200, without a key`,
+  `probes: GET ${path} answers 200 without an API key`,
   async ({ baseUrl }) => {
     const response = await fetch(baseUrl + path)
     expect({ status: response.status, type: response.headers.get('content-type')?.split(';')[0] }).toEqual({ status: 200, type })
@@ -215,7 +223,7 @@ const surfaces: Row[] = [
     ] as const
   ).map(answersOpenly),
   [
-    'conventions: HEAD answers as GET does, without a body',
+    'conventions: HEAD has the headers of GET and no body',
     async ({ acme, specimen }) => {
       for (const path of [
         '/documents',
@@ -230,7 +238,7 @@ const surfaces: Row[] = [
     },
   ],
   [
-    'conventions: names may hold any text, up to their length',
+    'conventions: a name can contain any text of up to 200 characters',
     async ({ acme }) => {
       for (const name of ['Ωmega ☃ 文書 👩‍🚀', '<b>"\'&', 'x'.repeat(200)]) {
         const { status, json } = await acme.call('POST', '/destinations', { ...objstore, name })
@@ -240,7 +248,7 @@ const surfaces: Row[] = [
     },
   ],
   [
-    'conventions: of ten simultaneous creates of one repo_id one wins',
+    'conventions: of ten concurrent creates of the same repo_id one succeeds',
     async ({ acme }) => {
       const body = { repo_id: newId(), name: 'A' }
       const statuses = await Promise.all(Array.from({ length: 10 }, () => acme.statusOf('POST', '/repositories', body)))

@@ -1,14 +1,14 @@
-import { insertDocument } from '../http/documents-in.ts'
+import { insertDocument } from '../http/insert-document.ts'
 import { text, time, ulid, type Row } from './world.ts'
 
-// what the specification leaves open: documents, deliveries, certificates
+// Behaviour that the specification leaves open: documents, deliveries, certificates.
 
 type Status = 'pending' | 'held' | 'retrying' | 'delivered' | 'failed' | 'cancelled'
 
 const derivesStatus = ([statuses, expected]: [Status[], string]): Row => [
-  `document status: deliveries that are ${statuses.join(', ')} make it ${expected}`,
+  `document status: ${expected} if the deliveries are ${statuses.join(', ')}`,
   async ({ acme, db }) => {
-    const { repoId, repositoryId, connectionId, destinations } = await acme.wire(statuses.map(() => 'taken'))
+    const { repoId, repositoryId, connectionId, destinations } = await acme.wire(statuses.map(() => 'accepting'))
     const deliveries = destinations.map((destinationId) => ({ destinationId, connectionId, status: 'pending' as const }))
     const id = await insertDocument(db, { workspaceId: acme.id, repositoryId, repoId, deliveries })
     for (const [index, status] of statuses.entries()) {
@@ -30,50 +30,50 @@ const documents: Row[] = [
     ] as [Status[], string][]
   ).map(derivesStatus),
   [
-    'delivery status: held where only inactive connections lead there',
+    'delivery status: held if only inactive connections lead to the destination',
     async ({ acme }) => {
-      const { repoId } = await acme.wire(['taken'], { is_active: false })
-      const { deliveries } = await acme.settled(await acme.document(repoId, 'pending'), 'pending')
+      const { repoId } = await acme.wire(['accepting'], { is_active: false })
+      const { deliveries } = await acme.waitForStatus(await acme.sendDocument(repoId, 'pending'), 'pending')
       expect(deliveries[0]).toMatchObject({ status: 'held', attempts: 0, delivered_at: null })
     },
   ],
   [
-    'delivery status: cancelled where the destination, or the connection that held it, was deleted first',
+    'delivery status: cancelled if its destination or the connection that held it is deleted before the delivery',
     async ({ acme }) => {
-      const one = await acme.wire(['taken'], { is_active: false })
-      const two = await acme.wire(['taken'], { is_active: false })
-      const ids = [await acme.document(one.repoId, 'pending'), await acme.document(two.repoId, 'pending')]
+      const one = await acme.wire(['accepting'], { is_active: false })
+      const two = await acme.wire(['accepting'], { is_active: false })
+      const ids = [await acme.sendDocument(one.repoId, 'pending'), await acme.sendDocument(two.repoId, 'pending')]
       await acme.call('DELETE', `/destinations/${one.destinations[0]}`)
       await acme.call('DELETE', `/connections/${two.connectionId}`)
-      for (const id of ids) expect((await acme.settled(id, 'failed')).deliveries[0].status).toBe('cancelled')
+      for (const id of ids) expect((await acme.waitForStatus(id, 'failed')).deliveries[0].status).toBe('cancelled')
     },
   ],
   [
-    'a destination reached through two connections gets a document once',
+    'a destination reached through two connections receives a document once',
     async ({ acme, arrivalsOf }) => {
-      const { repoId, repositoryId, destinations } = await acme.wire(['taken'])
+      const { repoId, repositoryId, destinations } = await acme.wire(['accepting'])
       await acme.connection([repositoryId], destinations)
-      const { deliveries } = await acme.settled(await acme.document(repoId, 'delivered'), 'delivered')
+      const { deliveries } = await acme.waitForStatus(await acme.sendDocument(repoId, 'delivered'), 'delivered')
       expect({ deliveries: deliveries.length, arrivals: arrivalsOf(repoId).length }).toEqual({ deliveries: 1, arrivals: 1 })
     },
   ],
   [
-    'on_resume skip: what was held stays held',
+    'on_resume skip: held deliveries stay held',
     async ({ acme }) => {
-      const { repoId, connectionId } = await acme.wire(['taken'], { is_active: false, settings: { on_resume: 'skip' } })
-      const held = await acme.document(repoId, 'pending')
+      const { repoId, connectionId } = await acme.wire(['accepting'], { is_active: false, settings: { on_resume: 'skip' } })
+      const held = await acme.sendDocument(repoId, 'pending')
       await acme.call('PATCH', `/connections/${connectionId}`, { is_active: true })
-      await acme.document(repoId, 'delivered')
+      await acme.sendDocument(repoId, 'delivered')
       expect((await acme.attributesOf(`/documents/${held}`)).deliveries[0].status).toBe('held')
     },
   ],
   [
-    'connection settings: path_template says where a document lies, filter which ones are forwarded',
+    'connection settings: path_template decides the path of a document, filter which documents are forwarded',
     async ({ acme }) => {
       const filter = { content_types: ['application/pdf'], min_bytes: 1 }
-      const { repoId } = await acme.wire(['taken'], { settings: { path_template: 'in/{doc_id}/{comp_id}.{ext}', filter } })
-      await acme.document(repoId, 'delivered')
-      await acme.create(repoId, 'TEXT', 'hello', 'text/plain')
+      const { repoId } = await acme.wire(['accepting'], { settings: { path_template: 'in/{doc_id}/{comp_id}.{ext}', filter } })
+      await acme.sendDocument(repoId, 'delivered')
+      await acme.sendCreate(repoId, 'TEXT', 'hello', 'text/plain')
       const { json } = await acme.call('GET', `/documents?repo_id=${repoId}`)
       expect(json.data[0].attributes).toMatchObject({ doc_id: 'TEXT', deliveries: [] })
     },
@@ -87,31 +87,31 @@ const documents: Row[] = [
     },
   ],
   [
-    'destination status: failing after a delivery ends failed, with last_error; connected after a success',
-    async ({ acme, mend }) => {
-      mend(400)
-      const { repoId, destinations } = await acme.wire(['mended'])
-      const id = await acme.document(repoId, 'failed')
+    'destination status: failing with last_error after a failed delivery, connected after a success',
+    async ({ acme, switchTo }) => {
+      switchTo(400)
+      const { repoId, destinations } = await acme.wire(['switchable'])
+      const id = await acme.sendDocument(repoId, 'failed')
       const path = `/destinations/${destinations[0]}`
       expect(await acme.attributesOf(path)).toMatchObject({ status: 'failing', last_error: text, last_delivered_at: null })
-      mend(200)
+      switchTo(200)
       await acme.call('POST', `/documents/${id}/retry`)
-      await acme.settled(id, 'delivered')
+      await acme.waitForStatus(id, 'delivered')
       expect(await acme.attributesOf(path)).toMatchObject({ status: 'connected', last_error: null, last_delivered_at: time })
     },
   ],
   [
-    'GET /documents/:id/content gives the bytes with their type; of a discarded document there are none',
+    'GET /documents/:id/content returns the bytes with their content type',
     async ({ acme, specimen }) => {
       const { status, text: body, headers } = await acme.call('GET', `/documents/${specimen.documentId}/content`)
       expect({ status, body, type: headers.get('content-type') }).toEqual({ status: 200, body: 'hello', type: 'application/pdf' })
     },
   ],
   [
-    'GET /documents/:id/attempts tells of every attempt: when, how long, outcome, error, answer',
+    'GET /documents/:id/attempts lists every attempt with its time, duration, outcome, error and answer',
     async ({ acme }) => {
-      const { repoId, destinations } = await acme.wire(['refused'])
-      const id = await acme.document(repoId, 'failed')
+      const { repoId, destinations } = await acme.wire(['refusing'])
+      const id = await acme.sendDocument(repoId, 'failed')
       const { status, json } = await acme.call('GET', `/documents/${id}/attempts`)
       expect({ status, json }).toEqual({
         status: 200,
@@ -122,13 +122,13 @@ const documents: Row[] = [
               type: 'delivery_attempt',
               attributes: {
                 destination_id: destinations[0],
-                destination_name: 'To refused',
+                destination_name: 'To refusing',
                 number: 1,
                 started_at: time,
                 duration_ms: expect.any(Number),
                 outcome: 'permanent',
                 error: { code: 'http_400', message: text },
-                answer: { status: 400, body: 'said' },
+                answer: { status: 400, body: 'test response' },
                 bytes_sent: expect.anything(),
               },
             },
@@ -139,19 +139,19 @@ const documents: Row[] = [
     },
   ],
   [
-    'POST /documents/retry retries what the filters match, in the background',
-    async ({ acme, mend }) => {
-      mend(400)
-      const { repoId } = await acme.wire(['mended'])
-      const ids = [await acme.document(repoId, 'failed'), await acme.document(repoId, 'failed')]
-      mend(200)
+    'POST /documents/retry retries the documents that match the filters, in the background',
+    async ({ acme, switchTo }) => {
+      switchTo(400)
+      const { repoId } = await acme.wire(['switchable'])
+      const ids = [await acme.sendDocument(repoId, 'failed'), await acme.sendDocument(repoId, 'failed')]
+      switchTo(200)
       const { status, json } = await acme.call('POST', '/documents/retry', { repo_id: repoId, status: 'failed', date_from: '2020-01-01' })
       expect({ status, type: json.data.type }).toEqual({ status: 202, type: 'bulk_retry' })
-      for (const id of ids) await acme.settled(id, 'delivered')
+      for (const id of ids) await acme.waitForStatus(id, 'delivered')
     },
   ],
   [
-    'PUT /documents/by-doc-id/:repo_id/:doc_id/metadata sets what a document is about, idempotently',
+    'PUT /documents/by-doc-id/:repo_id/:doc_id/metadata sets the metadata of a document, idempotently',
     async ({ acme, specimen }) => {
       const path = `/documents/by-doc-id/${specimen.repoId}/CAPTURED/metadata`
       const metadata = { erp_object_type: 'BKPF', erp_object_id: '1', ar_object: 'ZINVOICE' }
@@ -181,7 +181,7 @@ const certificates: Row[] = [
     },
   ],
   [
-    'certificates: what is none is 422',
+    'certificates: a body that is not a certificate is 422',
     async ({ acme, specimen }) => {
       const body = { auth_id: 'CN=A', certificate: 'garbage' }
       expect(await acme.statusOf('POST', `/repositories/${specimen.repositoryId}/certificates`, body)).toBe(422)

@@ -1,18 +1,18 @@
-import { createKey, revokeKey } from '../../src/commands/key.ts'
+import { createKey, revokeKey } from '../../src/commands/api-key.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { newId } from '../../src/ids.ts'
 import { startApi } from '../http/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { ulid, type Json, type Row, type World } from './world.ts'
 
-// what the specification leaves open: errors
+// Behaviour that the specification leaves open: errors.
 
-type Asked = { method: string; path: string; body?: unknown; headers?: Record<string, string> }
+type ApiRequest = { method: string; path: string; body?: unknown; headers?: Record<string, string> }
 
-const refusal = (status: number, code: string, when: string, ask: (world: World) => Asked | Promise<Asked>): Row => [
+const refusal = (status: number, code: string, when: string, requestFor: (world: World) => ApiRequest | Promise<ApiRequest>): Row => [
   `errors: ${status} ${code}: ${when}`,
   async (world) => {
-    const { method, path, body, headers } = await ask(world)
+    const { method, path, body, headers } = await requestFor(world)
     const answer = await world.acme.call(method, path, body, headers && { headers })
     expect({ status: answer.status, error: answer.json.error }).toEqual({
       status,
@@ -23,8 +23,8 @@ const refusal = (status: number, code: string, when: string, ask: (world: World)
 const detailed = ({ error }: Json) =>
   'details' in error && { details: expect.arrayContaining([{ path: expect.any(String), message: expect.any(String) }]) }
 
-const get = (path: string): Asked => ({ method: 'GET', path })
-const post = (path: string, body?: unknown, headers?: Record<string, string>): Asked => ({
+const get = (path: string): ApiRequest => ({ method: 'GET', path })
+const post = (path: string, body?: unknown, headers?: Record<string, string>): ApiRequest => ({
   method: 'POST',
   path,
   body,
@@ -71,34 +71,34 @@ export const decidedErrorRows: Row[] = [
   refusal(400, 'invalid_request', 'an unknown body key', () => post('/destinations', { ...objstore, colour: 'red' })),
   refusal(404, 'not_found', 'an unknown id', () => get(`/destinations/${newId()}`)),
   refusal(404, 'not_found', 'an id of another workspace', async ({ other }) => get(`/destinations/${await other.destination()}`)),
-  refusal(404, 'not_found', 'an unknown address', () => get('/nowhere')),
-  refusal(405, 'method_not_allowed', 'a method that the address does not have', () => ({ method: 'PUT', path: '/destinations' })),
+  refusal(404, 'not_found', 'an unknown path', () => get('/nowhere')),
+  refusal(405, 'method_not_allowed', 'a method that the path does not support', () => ({ method: 'PUT', path: '/destinations' })),
   refusal(409, 'conflict', 'a duplicate repo_id', ({ specimen }) => post('/repositories', { repo_id: specimen.repoId, name: 'A' })),
-  refusal(409, 'conflict', 'retry of a document with no failed delivery', ({ specimen }) =>
+  refusal(409, 'nothing_to_retry', 'retry of a document with no failed delivery', ({ specimen }) =>
     post(`/documents/${specimen.documentId}/retry`),
   ),
   refusal(409, 'conflict', 'replay of a bridge call', async ({ acme, specimen }) => {
-    await acme.captured({ requestId: specimen.bridgeRequestId })
+    await acme.capturedRequest({ requestId: specimen.bridgeRequestId })
     return post(`/requests/${specimen.bridgeRequestId}/replay`)
   }),
   refusal(409, 'conflict', 'replay of a request whose body was truncated', async ({ acme, specimen }) => {
-    const sent = await acme.create(specimen.repoId, newId(), 'x'.repeat(100_001))
-    await acme.captured(sent)
+    const sent = await acme.sendCreate(specimen.repoId, newId(), 'x'.repeat(100_001))
+    await acme.capturedRequest(sent)
     return post(`/requests/${sent.requestId}/replay`)
   }),
-  refusal(413, 'payload_too_large', 'a body beyond the limit', () => post('/destinations', { ...objstore, name: 'x'.repeat(1_100_000) })),
-  refusal(415, 'unsupported_media_type', 'a body that is no JSON', () =>
+  refusal(413, 'payload_too_large', 'a body over the limit', () => post('/destinations', { ...objstore, name: 'x'.repeat(1_100_000) })),
+  refusal(415, 'unsupported_media_type', 'a body that is not JSON', () =>
     post('/destinations', JSON.stringify(objstore), { 'content-type': 'text/plain' }),
   ),
   refusal(422, 'validation_failed', 'unknown ids', ({ specimen }) =>
     post('/connections', { name: 'A', repository_ids: [newId()], destination_ids: [specimen.destinationId] }),
   ),
   refusal(422, 'validation_failed', 'an unknown connector_type', () => post('/destinations', { ...objstore, connector_type: 'fax' })),
-  refusal(422, 'validation_failed', 'config that does not fit the connector', () =>
+  refusal(422, 'validation_failed', 'a config that is invalid for the connector', () =>
     post('/destinations', { ...objstore, config: { bucket: 'x' } }),
   ),
   [
-    'errors: 401 unauthorized, one message for no key, an unknown, an expired, a revoked and a foreign one',
+    'errors: 401 unauthorized: the same message for a missing, unknown, expired, revoked and foreign key',
     async ({ acme, other, db }) => {
       const revoked = await createKey(db, { workspace: acme.name, level: 'admin' })
       await revokeKey(db, revoked.id)
@@ -138,13 +138,13 @@ export const decidedErrorRows: Row[] = [
     },
   ],
   [
-    'errors: 503 unavailable: the database is away',
+    'errors: 503 unavailable: the database is unreachable',
     async ({ acme }) => {
-      const away = openDatabase(databaseConfig('postgres://relay:relay@127.0.0.1:1/none'), 'away')
-      const api = await startApi(away)
+      const unreachable = openDatabase(databaseConfig('postgres://relay:relay@127.0.0.1:1/none'), 'unreachable')
+      const api = await startApi(unreachable)
       const { status, json } = await api.call('GET', `/api/${acme.name}/documents`, { key: acme.keys.admin })
       await api.stop()
-      await away.destroy()
+      await unreachable.destroy()
       expect({ status, code: json.error.code }).toEqual({ status: 503, code: 'unavailable' })
     },
   ],

@@ -2,16 +2,16 @@ import { newId } from '../../src/ids.ts'
 import { until } from '../support/until.ts'
 import type { Json, Row, World } from './world.ts'
 
-// what the specification leaves open: the receiver and the bridge, as an API client sees them
+// Behaviour that the specification leaves open: the receiver and the bridge, as an API client sees them.
 
-type Refused = readonly [status: number, code: string, what: string, repoIdFor: (acme: World['acme']) => Promise<string>]
+type Refused = readonly [status: number, code: string, when: string, repoIdFor: (acme: World['acme']) => Promise<string>]
 
-const refusesCreate = ([status, code, what, repoIdFor]: Refused): Row => [
-  `receiver: ${what} is ${status} ${code}, and captured`,
+const refusesCreate = ([status, code, when, repoIdFor]: Refused): Row => [
+  `receiver: a request to ${when} is ${status} ${code} and is captured`,
   async ({ acme }) => {
-    const sent = await acme.create(await repoIdFor(acme), newId())
-    expect({ status: sent.status, said: sent.headers.get('x-errordescription') }).toEqual({ status, said: expect.stringContaining(code) })
-    expect(await acme.captured(sent)).toMatchObject({ status_code: status })
+    const sent = await acme.sendCreate(await repoIdFor(acme), newId())
+    expect({ status: sent.status, error: sent.headers.get('x-errordescription') }).toEqual({ status, error: expect.stringContaining(code) })
+    expect(await acme.capturedRequest(sent)).toMatchObject({ status_code: status })
   },
 ]
 
@@ -44,10 +44,10 @@ const receiver: Row[] = [
   [
     'receiver: a second create of a document is document_exists',
     async ({ acme, specimen }) => {
-      const sent = await acme.create(specimen.repoId, 'SPECIMEN')
-      expect({ status: sent.status, said: sent.headers.get('x-errordescription') }).toEqual({
+      const sent = await acme.sendCreate(specimen.repoId, 'SPECIMEN')
+      expect({ status: sent.status, error: sent.headers.get('x-errordescription') }).toEqual({
         status: 403,
-        said: expect.stringContaining('document_exists'),
+        error: expect.stringContaining('document_exists'),
       })
     },
   ],
@@ -55,15 +55,15 @@ const receiver: Row[] = [
     'receiver: a discarded document is acknowledged with 201, and reading it is 404',
     async ({ acme }) => {
       const { repoId } = await acme.repository()
-      expect((await acme.create(repoId, 'D1')).status).toBe(201)
+      expect((await acme.sendCreate(repoId, 'D1')).status).toBe(201)
       expect((await acme.send('GET', `get&pVersion=0045&contRep=${repoId}&docId=D1&compId=data`)).status).toBe(404)
     },
   ],
   [
-    'receiver: reading serves what is stored, until it is deleted; what was delivered stays',
+    'receiver: a document can be read until it is deleted, and its delivery is not affected',
     async ({ acme }) => {
-      const { repoId } = await acme.wire(['taken'])
-      const id = await acme.document(repoId, 'delivered', 'D1')
+      const { repoId } = await acme.wire(['accepting'])
+      const id = await acme.sendDocument(repoId, 'delivered', 'D1')
       const get = () => acme.send('GET', `get&pVersion=0045&contRep=${repoId}&docId=D1&compId=data`)
       expect(await get()).toMatchObject({ status: 200, text: 'hello' })
       expect((await acme.send('GET', `delete&pVersion=0045&contRep=${repoId}&docId=D1`)).status).toBe(200)
@@ -72,10 +72,10 @@ const receiver: Row[] = [
     },
   ],
   [
-    'receiver: an update makes a new document, and both are relayed',
+    'receiver: an update creates a new document, and both documents are delivered',
     async ({ acme }) => {
-      const { repoId } = await acme.wire(['taken'])
-      await acme.document(repoId, 'delivered', 'D1')
+      const { repoId } = await acme.wire(['accepting'])
+      await acme.sendDocument(repoId, 'delivered', 'D1')
       const query = `update&pVersion=0045&contRep=${repoId}&docId=D1&compId=data`
       expect((await acme.send('PUT', query, 'newer', { 'content-type': 'application/pdf' })).status).toBe(200)
       await until(
@@ -86,7 +86,7 @@ const receiver: Row[] = [
     },
   ],
   [
-    'receiver: X-Relay headers on create are the metadata',
+    'receiver: X-Relay headers of a create set the metadata',
     async ({ acme, specimen }) => {
       const headers = { 'x-relay-object-type': 'BKPF', 'x-relay-object-id': '1', 'x-relay-ar-object': 'ZINVOICE' }
       await acme.send('PUT', `create&pVersion=0045&contRep=${specimen.repoId}&docId=KNOWN&compId=data`, 'x', headers)
@@ -103,12 +103,12 @@ const receiver: Row[] = [
 
 const bridge: Row[] = [
   [
-    'bridge: a call answers exports and tables, needs level member, is captured and audited',
+    'bridge: a call returns exports and tables, requires level member, and is captured and audited',
     async ({ acme }) => {
       const { status, json, headers } = await acme.bridge('RFC_PING', { imports: { REQUTEXT: 'a' } })
       expect({ status, json }).toEqual({ status: 200, json: { exports: { ECHOTEXT: 'pong' }, tables: {} } })
       expect((await acme.bridge('RFC_PING', {}, acme.keys.viewer)).status).toBe(403)
-      const captured = await acme.captured({ requestId: headers.get('x-relay-request-id')! })
+      const captured = await acme.capturedRequest({ requestId: headers.get('x-relay-request-id')! })
       expect(captured).toMatchObject({ channel: 'bridge', uri: `/bridge/${acme.name}/rfc/RFC_PING`, status_code: 200 })
       expect(captured.request_headers.authorization).toBe('[REDACTED]')
       expect((await acme.call('GET', '/audit-logs?event=rfc.call')).json.data.length).toBeGreaterThan(0)
@@ -125,7 +125,7 @@ const bridge: Row[] = [
     },
   ],
   [
-    'bridge: 403 for a function that is not allowed, 502 rfc_failed for what the system does not do',
+    'bridge: 403 for a function that is not allowed, 502 rfc_failed for an unknown function',
     async ({ acme }) => {
       expect((await acme.bridge('Z_FORBIDDEN', {})).json.error.code).toBe('forbidden')
       const { status, json } = await acme.bridge('Z_UNKNOWN', {})

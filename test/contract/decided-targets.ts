@@ -1,14 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { type Row } from './world.ts'
 
-// what the specification leaves open: config and credentials of destinations
+// Behaviour that the specification leaves open: config and credentials of destinations.
 
 const privateKey = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey.export({ type: 'pkcs8', format: 'pem' })
 
 type Shape = [config: object, credentials: object]
 
 const tenant = { tenant_id: '00000000-0000-0000-0000-000000000000', client_id: 'b', client_secret: 'c' }
-/** A whole config and whole credentials of each kind. */
+/** Complete config and credentials of each connector type. */
 const shapes: Record<string, Shape[]> = {
   objstore: [
     [
@@ -82,17 +82,17 @@ const shapes: Record<string, Shape[]> = {
   ],
 }
 
-const takesKeys = (type: string, [config, credentials]: Shape, index: number): Row => [
-  `destinations: ${type} takes these keys and no others (${index + 1})`,
+const acceptsKeys = (type: string, [config, credentials]: Shape, index: number): Row => [
+  `destinations: ${type} accepts its documented keys and no others (${index + 1})`,
   async ({ acme }) => {
     const body = { name: 'A', connector_type: type, config, credentials }
-    const { status, text: said } = await acme.call('POST', '/destinations', body)
-    expect({ status, said }).toEqual({ status: 201, said: expect.any(String) })
+    const { status, text: answer } = await acme.call('POST', '/destinations', body)
+    expect({ status, answer }).toEqual({ status: 201, answer: expect.any(String) })
     expect(await acme.statusOf('POST', '/destinations', { ...body, config: { ...config, colour: 'red' } })).toBe(422)
     expect(await acme.statusOf('POST', '/destinations', { ...body, credentials: { ...credentials, colour: 'red' } })).toBe(422)
   },
 ]
 
 export const decidedTargetRows: Row[] = Object.entries(shapes).flatMap(([type, examples]) =>
-  examples.map((example, index) => takesKeys(type, example, index)),
+  examples.map((example, index) => acceptsKeys(type, example, index)),
 )

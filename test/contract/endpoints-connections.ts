@@ -1,12 +1,12 @@
 import { ulid, type Json, type Row } from './world.ts'
 
-// section 4.4 of the specification: endpoints of connections
+// Section 4.4 of the specification: endpoints of connections.
 
 export const connectionRows: Row[] = [
   [
     '4.4 GET /connections filters by is_active',
     async ({ acme, specimen }) => {
-      const { connectionId } = await acme.wire(['taken'], { is_active: false })
+      const { connectionId } = await acme.wire(['accepting'], { is_active: false })
       const active = await acme.idsOf('/connections?is_active=true')
       const inactive = await acme.idsOf('/connections?is_active=false')
       expect(active).toContain(specimen.connectionId)
@@ -29,12 +29,12 @@ export const connectionRows: Row[] = [
       const { json } = await acme.call('GET', `/connections/${specimen.connectionId}`)
       expect(json.data).toMatchObject({
         repositories: [{ id: specimen.repositoryId, repo_id: specimen.repoId, description: `Repository ${specimen.repoId}` }],
-        destinations: [{ id: specimen.destinationId, type: 'webhook', name: 'To taken' }],
+        destinations: [{ id: specimen.destinationId, type: 'webhook', name: 'To accepting' }],
       })
     },
   ],
   [
-    '4.4 POST /connections needs name, repository_ids and destination_ids',
+    '4.4 POST /connections requires name, repository_ids and destination_ids',
     async ({ acme, specimen }) => {
       const whole = { name: 'A', repository_ids: [specimen.repositoryId], destination_ids: [specimen.destinationId] }
       for (const missing of Object.keys(whole)) {
@@ -44,7 +44,7 @@ export const connectionRows: Row[] = [
     },
   ],
   [
-    '4.4 POST /connections answers 201 with the connection; is_active true unless given, settings optional',
+    '4.4 POST /connections answers 201 with the connection; is_active defaults to true, settings are optional',
     async ({ acme, specimen }) => {
       const links = { repository_ids: [specimen.repositoryId], destination_ids: [await acme.destination()] }
       const plain = await acme.call('POST', '/connections', { name: 'A', ...links })
@@ -56,9 +56,9 @@ export const connectionRows: Row[] = [
     },
   ],
   [
-    '4.4 PATCH: a set of ids replaces the whole set, and what is not given stays',
+    '4.4 PATCH replaces whole sets of ids and does not change omitted fields',
     async ({ acme }) => {
-      const { connectionId, destinations: before, repositoryId } = await acme.wire(['taken', 'taken'])
+      const { connectionId, destinations: before, repositoryId } = await acme.wire(['accepting', 'accepting'])
       const added = await acme.destination()
       const { status, json } = await acme.call('PATCH', `/connections/${connectionId}`, { destination_ids: [added] })
       expect({ status, ids: json.data.destinations.map(({ id }: Json) => id) }).toEqual({ status: 200, ids: [added] })
@@ -70,9 +70,9 @@ export const connectionRows: Row[] = [
     },
   ],
   [
-    '4.4 PATCH takes settings as in create',
+    '4.4 PATCH accepts settings as in create',
     async ({ acme }) => {
-      const { connectionId } = await acme.wire(['taken'])
+      const { connectionId } = await acme.wire(['accepting'])
       const settings = { path_template: '{yyyy}/{doc_id}/{comp_id}' }
       const { json } = await acme.call('PATCH', `/connections/${connectionId}`, { settings })
       expect(json.data.settings).toEqual(settings)
@@ -81,7 +81,7 @@ export const connectionRows: Row[] = [
   [
     '4.4 DELETE answers 200 with a message',
     async ({ acme }) => {
-      const { connectionId } = await acme.wire(['taken'])
+      const { connectionId } = await acme.wire(['accepting'])
       const { status, json } = await acme.call('DELETE', `/connections/${connectionId}`)
       expect({ status, json }).toEqual({ status: 200, json: { message: expect.stringMatching(/\S/) } })
       expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)
@@ -90,7 +90,7 @@ export const connectionRows: Row[] = [
   [
     '4.4 a PATCH of only is_active switches a pipeline off and on',
     async ({ acme }) => {
-      const { connectionId } = await acme.wire(['taken'])
+      const { connectionId } = await acme.wire(['accepting'])
       for (const isActive of [false, true]) {
         const { status, json } = await acme.call('PATCH', `/connections/${connectionId}`, { is_active: isActive })
         expect({ status, isActive: json.data.is_active }).toEqual({ status: 200, isActive })
@@ -101,10 +101,10 @@ export const connectionRows: Row[] = [
     '4.4 one connection may list several repositories and several destinations',
     async ({ acme, arrivalsOf }) => {
       const [one, two] = [await acme.repository(), await acme.repository()]
-      const ids = [await acme.destination('taken', 'First'), await acme.destination('taken', 'Second')]
+      const ids = [await acme.destination('accepting', 'First'), await acme.destination('accepting', 'Second')]
       await acme.connection([one.id, two.id], ids)
       for (const { repoId } of [one, two]) {
-        await acme.document(repoId, 'delivered')
+        await acme.sendDocument(repoId, 'delivered')
         expect(arrivalsOf(repoId)).toHaveLength(2)
       }
     },

@@ -1,7 +1,7 @@
 import { until } from '../support/until.ts'
 import { text, type Json, type Row } from './world.ts'
 
-// section 4 of the specification, from documents on: documents, captured requests, audit log
+// Sections 4.5 to 4.7 of the specification: endpoints of documents, captured requests and the audit log.
 
 const documents: Row[] = [
   [
@@ -16,17 +16,17 @@ const documents: Row[] = [
     '4.5 GET /documents filters by date_from and date_to, both inclusive on received_at',
     async ({ acme, specimen }) => {
       const { received_at: at } = await acme.attributesOf(`/documents/${specimen.documentId}`)
-      const of = (query: string) => acme.idsOf(`/documents?repo_id=${specimen.repoId}&per_page=100&${query}`)
-      const moved = (ms: number) => new Date(Date.parse(at) + ms).toISOString()
-      expect(await of(`date_from=${at}&date_to=${at}`)).toContain(specimen.documentId)
-      expect(await of(`date_from=${moved(1)}`)).not.toContain(specimen.documentId)
-      expect(await of(`date_to=${moved(-1)}`)).not.toContain(specimen.documentId)
-      expect(await of(`date_from=${at.slice(0, 10)}&date_to=${at.slice(0, 10)}`)).toContain(specimen.documentId)
-      expect(await of('date_from=2999-01-01T00:00:00Z')).toEqual([])
+      const idsMatching = (query: string) => acme.idsOf(`/documents?repo_id=${specimen.repoId}&per_page=100&${query}`)
+      const shifted = (ms: number) => new Date(Date.parse(at) + ms).toISOString()
+      expect(await idsMatching(`date_from=${at}&date_to=${at}`)).toContain(specimen.documentId)
+      expect(await idsMatching(`date_from=${shifted(1)}`)).not.toContain(specimen.documentId)
+      expect(await idsMatching(`date_to=${shifted(-1)}`)).not.toContain(specimen.documentId)
+      expect(await idsMatching(`date_from=${at.slice(0, 10)}&date_to=${at.slice(0, 10)}`)).toContain(specimen.documentId)
+      expect(await idsMatching('date_from=2999-01-01T00:00:00Z')).toEqual([])
     },
   ],
   [
-    '4.5 GET /documents combines its filters, and refuses unknown ones',
+    '4.5 GET /documents combines its filters and refuses unknown filters',
     async ({ acme, specimen }) => {
       const path = `/documents?repo_id=${specimen.repoId}&status=delivered&date_from=2020-01-01&date_to=2999-01-01`
       expect(await acme.idsOf(`${path}&per_page=100`)).toContain(specimen.documentId)
@@ -57,8 +57,8 @@ const documents: Row[] = [
   [
     '4.5 POST /documents/:id/retry requires Member or Admin',
     async ({ acme }) => {
-      const { repoId } = await acme.wire(['refused'])
-      const path = `/documents/${await acme.document(repoId, 'failed')}/retry`
+      const { repoId } = await acme.wire(['refusing'])
+      const path = `/documents/${await acme.sendDocument(repoId, 'failed')}/retry`
       expect(await acme.statusOf('POST', path, undefined, acme.keys.viewer)).toBe(403)
       expect(await acme.statusOf('POST', path, undefined, acme.keys.admin)).toBe(200)
     },
@@ -67,20 +67,20 @@ const documents: Row[] = [
     '4.5 only a document that has failed at a destination can be retried',
     async ({ acme, specimen }) => {
       const { repoId } = await acme.wire(['down'])
-      const { repoId: unwired } = await acme.wire([])
-      for (const id of [specimen.documentId, await acme.document(repoId, 'retrying'), await acme.document(unwired, 'discarded')]) {
+      const { repoId: unrouted } = await acme.wire([])
+      for (const id of [specimen.documentId, await acme.sendDocument(repoId, 'retrying'), await acme.sendDocument(unrouted, 'discarded')]) {
         const { status, json } = await acme.call('POST', `/documents/${id}/retry`)
-        expect({ status, code: json.error.code }).toEqual({ status: 409, code: 'conflict' })
+        expect({ status, code: json.error.code }).toEqual({ status: 409, code: 'nothing_to_retry' })
       }
     },
   ],
 ]
 
 const findsRequest = ([query, found]: readonly [query: string, found: boolean]): Row => [
-  `4.6 GET /requests?${query} ${found ? 'finds' : 'does not find'} a PUT that was answered 404`,
+  `4.6 GET /requests?${query} ${found ? 'finds' : 'does not find'} a PUT that was answered with 404`,
   async ({ acme }) => {
-    const sent = await acme.create('NOWHERE', 'FILTERED')
-    await acme.captured(sent)
+    const sent = await acme.sendCreate('NOWHERE', 'FILTERED')
+    await acme.capturedRequest(sent)
     const ids = await acme.idsOf(`/requests?repo_id=NOWHERE&doc_id=FILTERED&per_page=100&${query}`)
     expect(ids.includes(sent.requestId)).toBe(found)
   },
@@ -90,7 +90,7 @@ const requests: Row[] = [
   [
     '4.6 GET /requests filters by channel',
     async ({ acme, specimen }) => {
-      await acme.captured({ requestId: specimen.bridgeRequestId })
+      await acme.capturedRequest({ requestId: specimen.bridgeRequestId })
       expect(await acme.idsOf('/requests?channel=bridge')).toContain(specimen.bridgeRequestId)
       expect(await acme.idsOf('/requests?channel=bridge')).not.toContain(specimen.requestId)
       expect(await acme.idsOf(`/requests?channel=receiver&doc_id=CAPTURED`)).toContain(specimen.requestId)
@@ -151,7 +151,7 @@ const requests: Row[] = [
     },
   ],
   [
-    '4.6 GET /requests/:id/body/request gives the raw bytes with their Content-Type, as an attachment',
+    '4.6 GET /requests/:id/body/request returns the raw bytes with their Content-Type, as an attachment',
     async ({ acme, specimen }) => {
       const { status, text: body, headers } = await acme.call('GET', `/requests/${specimen.requestId}/body/request`)
       expect({ status, body, type: headers.get('content-type'), disposition: headers.get('content-disposition') }).toEqual({
@@ -166,7 +166,7 @@ const requests: Row[] = [
     '4.6 GET /requests/:id/body/response does the same, and any other kind is 404',
     async ({ acme }) => {
       const sent = await acme.send('GET', 'serverInfo')
-      await acme.captured(sent)
+      await acme.capturedRequest(sent)
       const { status, text: body, headers } = await acme.call('GET', `/requests/${sent.requestId}/body/response`)
       expect({ status, body, type: headers.get('content-type') }).toEqual({
         status: 200,
@@ -179,8 +179,8 @@ const requests: Row[] = [
   [
     '4.6 GET /requests/:id/body/:kind is 404 when the body was truncated at capture time',
     async ({ acme, specimen }) => {
-      const sent = await acme.create(specimen.repoId, 'TRUNCATED', 'x'.repeat(100_001))
-      expect(await acme.captured(sent)).toMatchObject({ request_body_truncated: true })
+      const sent = await acme.sendCreate(specimen.repoId, 'TRUNCATED', 'x'.repeat(100_001))
+      expect(await acme.capturedRequest(sent)).toMatchObject({ request_body_truncated: true })
       expect(await acme.statusOf('GET', `/requests/${sent.requestId}/body/request`)).toBe(404)
     },
   ],
@@ -194,22 +194,20 @@ const requests: Row[] = [
         status: 202,
         json: { data: { replay_of: specimen.requestId, new_request_id: text } },
       })
-      expect(await acme.captured({ requestId: json.data.new_request_id })).toMatchObject({ replay_of: specimen.requestId })
+      expect(await acme.capturedRequest({ requestId: json.data.new_request_id })).toMatchObject({ replay_of: specimen.requestId })
     },
   ],
   [
     '4.6 replay re-sends the request through the same processing path',
     async ({ acme }) => {
       const { id, repoId } = await acme.repository()
-      await acme.call('PATCH', `/repositories/${id}`, { status: 'inactive' })
-      const sent = await acme.create(repoId, 'AGAIN')
-      expect(sent.status).toBe(403)
-      await acme.captured(sent)
-      await acme.call('PATCH', `/repositories/${id}`, { status: 'active' })
+      const sent = await acme.sendCreate(repoId, 'AGAIN')
+      const { document_ids: discarded } = await acme.capturedRequest(sent)
+      expect((await acme.attributesOf(`/documents/${discarded[0]}`)).status).toBe('discarded')
       await acme.connection([id], [await acme.destination()])
       await acme.call('POST', `/requests/${sent.requestId}/replay`)
       const { json } = await until(
-        'the document that a replay brings',
+        'the document that the replay created',
         () => acme.call('GET', `/documents?repo_id=${repoId}`),
         (answer) => answer.json.data[0]?.attributes.status === 'delivered',
       )
@@ -219,7 +217,7 @@ const requests: Row[] = [
   [
     '4.6 only requests with channel receiver can be replayed',
     async ({ acme, specimen }) => {
-      await acme.captured({ requestId: specimen.bridgeRequestId })
+      await acme.capturedRequest({ requestId: specimen.bridgeRequestId })
       const { status, json } = await acme.call('POST', `/requests/${specimen.bridgeRequestId}/replay`)
       expect({ status, code: json.error.code }).toEqual({ status: 409, code: 'conflict' })
     },
@@ -229,7 +227,7 @@ const requests: Row[] = [
 const csvHeader = 'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata'
 
 const findsEntry = ([query, found]: readonly [query: string, found: boolean]): Row => [
-  `4.7 GET /audit-logs?${query} ${found ? 'finds' : 'does not find'} the creation of a repository, nor does the CSV do otherwise`,
+  `4.7 GET /audit-logs?${query} ${found ? 'finds' : 'does not find'} the creation of a repository, in the list and in the CSV export`,
   async ({ acme, specimen }) => {
     const whole = `subject_id=${specimen.repositoryId}&${query}`
     const { json } = await acme.call('GET', `/audit-logs?${whole}`)
@@ -258,7 +256,7 @@ const auditLogs: Row[] = [
     ] as const
   ).map(findsEntry),
   [
-    '4.7 GET /audit-logs refuses what it does not know',
+    '4.7 GET /audit-logs refuses unknown values and parameters',
     async ({ acme }) => {
       for (const query of ['event=repository.lost', 'subject_type=Fax', 'date_to=soon', 'colour=red']) {
         expect(await acme.statusOf('GET', `/audit-logs?${query}`)).toBe(400)

@@ -1,7 +1,7 @@
 import { newId } from '../../src/ids.ts'
 import { time, ulid, type Json, type Row } from './world.ts'
 
-// sections 4.2 and 4.3 of the specification: endpoints of destinations and repositories
+// Sections 4.2 and 4.3 of the specification: endpoints of destinations and repositories.
 
 const destinations: Row[] = [
   [
@@ -22,7 +22,7 @@ const destinations: Row[] = [
     },
   ],
   [
-    '4.2 POST /destinations needs name, connector_type, config and credentials',
+    '4.2 POST /destinations requires name, connector_type, config and credentials',
     async ({ acme }) => {
       for (const missing of ['name', 'connector_type', 'config', 'credentials']) {
         const body = Object.fromEntries(Object.entries(acme.webhook()).filter(([name]) => name !== missing))
@@ -34,7 +34,7 @@ const destinations: Row[] = [
   [
     '4.2 POST /destinations answers 201 with the created destination, status connected',
     async ({ acme }) => {
-      const body = acme.webhook('taken', 'Grüße ☃ 文書')
+      const body = acme.webhook('accepting', 'Grüße ☃ 文書')
       const { status, json } = await acme.call('POST', '/destinations', body)
       expect({ status, ...json.data }).toMatchObject({
         status: 201,
@@ -53,8 +53,8 @@ const destinations: Row[] = [
       })
       const path = `/destinations/${json.data.id}`
       const merged = await acme.call('PATCH', path, { config: { method: 'PUT' } })
-      expect(merged.json.data.attributes.config).toEqual({ url: `${target.origin}/taken`, method: 'PUT' })
-      // a merge into username and password would leave both ways of authorisation, which the connector refuses
+      expect(merged.json.data.attributes.config).toEqual({ url: `${target.origin}/accepting`, method: 'PUT' })
+      // The connector refuses two kinds of authentication, so merged credentials would be invalid.
       expect(await acme.statusOf('PATCH', path, { credentials: { bearer_token: 'second' } })).toBe(200)
       expect((await acme.call('POST', `${path}/test`)).json.data.status).toBe('success')
       expect(target.arrivals.at(-1)!.headers.authorization).toBe('Bearer second')
@@ -75,22 +75,22 @@ const destinations: Row[] = [
     },
   ],
   [
-    '4.2 DELETE also removes the connections that use the destination, and leaves documents delivered',
+    '4.2 DELETE also removes the connections that use the destination; documents stay delivered',
     async ({ acme }) => {
-      const { repoId, repositoryId, destinations: ids, connectionId } = await acme.wire(['taken', 'taken'])
-      const documentId = await acme.document(repoId, 'delivered')
+      const { repoId, repositoryId, destinations: ids, connectionId } = await acme.wire(['accepting', 'accepting'])
+      const documentId = await acme.sendDocument(repoId, 'delivered')
       await acme.call('DELETE', `/destinations/${ids[0]}`)
       expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)
       expect((await acme.attributesOf(`/repositories/${repositoryId}`)).connections).toEqual([])
       expect((await acme.attributesOf(`/documents/${documentId}`)).status).toBe('delivered')
-      await acme.document(repoId, 'discarded')
+      await acme.sendDocument(repoId, 'discarded')
     },
   ],
   [
-    '4.2 POST /destinations/test answers success or failed with a message, and creates nothing',
+    '4.2 POST /destinations/test returns success or failed with a message and creates nothing',
     async ({ acme }) => {
-      const { name: _, ...good } = acme.webhook('taken')
-      const { name: __, ...bad } = acme.webhook('refused')
+      const { name: _, ...good } = acme.webhook('accepting')
+      const { name: __, ...bad } = acme.webhook('refusing')
       const total = async () => (await acme.call('GET', '/destinations')).json.meta.total
       const before = await total()
       const success = await acme.call('POST', '/destinations/test', good)
@@ -118,11 +118,11 @@ const repositories: Row[] = [
     async ({ acme, specimen }) => {
       const { certificates, connections } = await acme.attributesOf(`/repositories/${specimen.repositoryId}`)
       expect(certificates.map(({ id }: Json) => id)).toContain(specimen.certificateId)
-      expect(connections).toEqual([{ id: specimen.connectionId, destination_name: 'To taken', status: 'active' }])
+      expect(connections).toEqual([{ id: specimen.connectionId, destination_name: 'To accepting', status: 'active' }])
     },
   ],
   [
-    '4.3 POST /repositories needs repo_id and name',
+    '4.3 POST /repositories requires repo_id and name',
     async ({ acme }) => {
       expect(await acme.statusOf('POST', '/repositories', { name: 'A' })).toBe(400)
       expect(await acme.statusOf('POST', '/repositories', { repo_id: 'Z9' })).toBe(400)
@@ -130,11 +130,11 @@ const repositories: Row[] = [
     },
   ],
   [
-    '4.3 POST /repositories answers 201, active, document_count 0, signature_verification false unless given',
+    '4.3 POST /repositories answers 201: active, document_count 0, signature_verification false by default',
     async ({ acme }) => {
-      for (const given of [undefined, false, true]) {
+      for (const requested of [undefined, false, true]) {
         const repoId = newId()
-        const body = { repo_id: repoId, name: 'A', ...(given !== undefined && { signature_verification: given }) }
+        const body = { repo_id: repoId, name: 'A', ...(requested !== undefined && { signature_verification: requested }) }
         const { status, json } = await acme.call('POST', '/repositories', body)
         expect({ status, data: json.data }).toEqual({
           status: 201,
@@ -145,8 +145,11 @@ const repositories: Row[] = [
               repo_id: repoId,
               name: 'A',
               status: 'active',
-              signature_verification: given ?? false,
+              signature_verification: requested ?? false,
               document_count: 0,
+              // Not part of the specification.
+              signed_parameter_order: 'fixed',
+              warnings: expect.any(Array),
               created_at: time,
               updated_at: time,
             },
@@ -156,7 +159,7 @@ const repositories: Row[] = [
     },
   ],
   [
-    '4.3 PATCH /repositories/:id changes name, status, signature_verification, each by itself',
+    '4.3 PATCH /repositories/:id changes name, status and signature_verification independently',
     async ({ acme }) => {
       const { id } = await acme.repository()
       for (const change of [{ name: 'B' }, { status: 'inactive' }, { signature_verification: true }]) {
@@ -176,21 +179,21 @@ const repositories: Row[] = [
     },
   ],
   [
-    '4.3 DELETE also removes its certificates and active connections, and leaves documents delivered',
+    '4.3 DELETE also removes its certificates and active connections; documents stay delivered',
     async ({ acme, signer }) => {
-      const { repoId, repositoryId, connectionId } = await acme.wire(['taken'])
+      const { repoId, repositoryId, connectionId } = await acme.wire(['accepting'])
       const certificate = { auth_id: 'CN=A', certificate: signer.pem }
-      const certificateId = await acme.made(`/repositories/${repositoryId}/certificates`, certificate)
-      const documentId = await acme.document(repoId, 'delivered')
+      const certificateId = await acme.createResource(`/repositories/${repositoryId}/certificates`, certificate)
+      const documentId = await acme.sendDocument(repoId, 'delivered')
       await acme.call('DELETE', `/repositories/${repositoryId}`)
       expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)
       expect((await acme.eventsOf(certificateId))[0].attributes.event).toBe('cert.deleted')
       expect((await acme.attributesOf(`/documents/${documentId}`)).status).toBe('delivered')
-      expect((await acme.create(repoId, 'D2')).status).toBe(404)
+      expect((await acme.sendCreate(repoId, 'D2')).status).toBe(404)
     },
   ],
   [
-    '4.3 to use a different repo_id, a repository is deleted and a new one created; the same works, too',
+    '4.3 after deleting a repository, a new one can be created, even with the same repo_id',
     async ({ acme }) => {
       const { id, repoId } = await acme.repository()
       await acme.call('DELETE', `/repositories/${id}`)

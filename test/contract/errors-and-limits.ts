@@ -2,7 +2,7 @@ import { newId } from '../../src/ids.ts'
 import { until } from '../support/until.ts'
 import { ulid, type Json, type Row, type World } from './world.ts'
 
-// sections 7 and 8 of the specification: errors and limits
+// Sections 7 and 8 of the specification: errors and limits.
 
 const errors: Row[] = [
   [
@@ -15,7 +15,7 @@ const errors: Row[] = [
     },
   ],
   [
-    '7 connections: 404 where the connection does not exist or belongs to another workspace',
+    '7 connections: 404 if the connection does not exist or belongs to another workspace',
     async ({ acme, other, specimen }) => {
       for (const method of ['GET', 'PATCH', 'DELETE']) {
         const body = method === 'PATCH' ? { is_active: false } : undefined
@@ -26,7 +26,7 @@ const errors: Row[] = [
     },
   ],
   [
-    '7 connections: 422 for unknown repository or destination identifiers, those of other workspaces too',
+    '7 connections: 422 for unknown repository or destination identifiers, including those of other workspaces',
     async ({ acme, other, specimen }) => {
       const whole = { name: 'A', repository_ids: [specimen.repositoryId], destination_ids: [specimen.destinationId] }
       const foreign = await other.destination()
@@ -41,8 +41,8 @@ const errors: Row[] = [
   [
     '7 404 for the download of a body that was truncated at capture time',
     async ({ acme, specimen }) => {
-      const sent = await acme.create(specimen.repoId, 'TRUNCATED7', 'x'.repeat(100_001))
-      await acme.captured(sent)
+      const sent = await acme.sendCreate(specimen.repoId, 'TRUNCATED7', 'x'.repeat(100_001))
+      await acme.capturedRequest(sent)
       expect(await acme.statusOf('GET', `/requests/${sent.requestId}/body/request`)).toBe(404)
     },
   ],
@@ -56,7 +56,7 @@ const errors: Row[] = [
   [
     '7 a destination test that fails is reported in the body',
     async ({ acme }) => {
-      const id = await acme.destination('refused')
+      const id = await acme.destination('refusing')
       const { status, json } = await acme.call('POST', `/destinations/${id}/test`)
       expect({ status, json }).toEqual({ status: 200, json: { data: { status: 'failed', message: expect.stringMatching(/\S/) } } })
     },
@@ -64,15 +64,15 @@ const errors: Row[] = [
 ]
 
 const kibibytes64 = 64 * 1024
-/** A body that large is written after the answer. */
+/** Sends a body of this size and waits until it is stored: a large body is stored after the response. */
 const previewOf = async ({ acme, specimen }: World, sizeBytes: number): Promise<Json> => {
-  const sent = await acme.create(specimen.repoId, newId(), 'x'.repeat(sizeBytes), 'application/xml')
+  const sent = await acme.sendCreate(specimen.repoId, newId(), 'x'.repeat(sizeBytes), 'application/xml')
   await until(
     'the captured body',
     () => acme.statusOf('GET', `/requests/${sent.requestId}/body/request`),
     (status) => status === 200,
   )
-  return (await acme.captured(sent)).request_body_preview
+  return (await acme.capturedRequest(sent)).request_body_preview
 }
 
 const isBounded = ([name, initially, highest]: readonly [name: string, initially: number, highest: number]): Row => [
@@ -90,7 +90,7 @@ const isBounded = ([name, initially, highest]: readonly [name: string, initially
 const redactsHeader = (name: string): Row => [
   `8.3 the header ${name} is stored as [REDACTED]`,
   async ({ acme }) => {
-    const captured = await acme.captured(await acme.send('GET', 'serverInfo', undefined, { [name]: 'canary' }))
+    const captured = await acme.capturedRequest(await acme.send('GET', 'serverInfo', undefined, { [name]: 'canary' }))
     expect(captured.request_headers[name.toLowerCase()]).toBe('[REDACTED]')
     expect(JSON.stringify(captured)).not.toContain('canary')
   },
@@ -100,8 +100,8 @@ const redactsKey = (name: string): Row => [
   `8.3 the JSON key ${name} is stored as [REDACTED], at any depth`,
   async ({ acme, specimen }) => {
     const body = JSON.stringify({ safe: 'kept', inner: [{ [name]: { deep: 'canary' } }, { [name]: 'canary' }] })
-    const sent = await acme.create(specimen.repoId, newId(), body, 'application/json')
-    const { request_body_preview: preview } = await acme.captured(sent)
+    const sent = await acme.sendCreate(specimen.repoId, newId(), body, 'application/json')
+    const { request_body_preview: preview } = await acme.capturedRequest(sent)
     expect(JSON.parse(preview)).toEqual({ safe: 'kept', inner: [{ [name]: '[REDACTED]' }, { [name]: '[REDACTED]' }] })
   },
 ]
@@ -115,8 +115,8 @@ const limits: Row[] = [
       expect(await acme.statusOf('GET', '/documents?per_page=101')).toBe(400)
     },
   ],
-  ['8.1 preview under 64 KiB', async (world) => expect(await previewOf(world, kibibytes64 - 1)).toHaveLength(kibibytes64 - 1)],
-  ['8.1 no preview of 64 KiB', async (world) => expect(await previewOf(world, kibibytes64)).toBeNull()],
+  ['8.1 preview for a body under 64 KiB', async (world) => expect(await previewOf(world, kibibytes64 - 1)).toHaveLength(kibibytes64 - 1)],
+  ['8.1 no preview for 64 KiB', async (world) => expect(await previewOf(world, kibibytes64)).toBeNull()],
   ...(
     [
       ['captured_requests_days', 30, 90],
@@ -124,26 +124,28 @@ const limits: Row[] = [
     ] as const
   ).map(isBounded),
   [
-    '8.2 the audit log is kept 365 days by default, and indefinitely for compliance-tier workspaces only',
+    '8.2 the audit log is kept for 365 days by default, and indefinitely only in compliance-tier workspaces',
     async ({ db, workspace }) => {
       const regulated = await workspace('acme/regulated')
       const days = async () => (await regulated.call('GET', '/settings')).json.data.attributes.audit_days
-      const forever = () => regulated.call('PATCH', '/settings', { audit_days: null })
+      const statusOfSetting = async (value: number | null) => (await regulated.call('PATCH', '/settings', { audit_days: value })).status
       expect(await days()).toBe(365)
-      expect((await forever()).status).toBe(422)
+      for (const value of [null, 1, 364, 3_651]) expect({ value, status: await statusOfSetting(value) }).toEqual({ value, status: 422 })
+      expect(await statusOfSetting(3_650)).toBe(200)
+      expect(await days()).toBe(3_650)
       await db('workspaces').where({ id: regulated.id }).update({ compliance_tier: true })
-      expect((await forever()).status).toBe(200)
       expect(await days()).toBeNull()
+      for (const value of [null, 365]) expect({ value, status: await statusOfSetting(value) }).toEqual({ value, status: 422 })
     },
   ],
   [
     '8.2 request records stay queryable after their payload is gone',
     async ({ acme, specimen, db }) => {
-      const sent = await acme.create(specimen.repoId, 'BODILESS', '<a/>', 'text/xml')
-      await acme.captured(sent)
+      const sent = await acme.sendCreate(specimen.repoId, 'BODILESS', '<a/>', 'text/xml')
+      await acme.capturedRequest(sent)
       await db('captured_bodies').where({ request_id: sent.requestId }).delete()
       expect(await acme.idsOf('/requests?doc_id=BODILESS')).toEqual([sent.requestId])
-      expect(await acme.captured(sent)).toMatchObject({ request_body_preview: null, request_body_truncated: false })
+      expect(await acme.capturedRequest(sent)).toMatchObject({ request_body_preview: null, request_body_truncated: false })
       expect(await acme.statusOf('GET', `/requests/${sent.requestId}/body/request`)).toBe(404)
       expect(await acme.statusOf('POST', `/requests/${sent.requestId}/replay`)).toBe(409)
     },
@@ -153,11 +155,11 @@ const limits: Row[] = [
   ),
   ...['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'MyToken', 'client_SECRET', 'PassWord', 'x-Api-Key'].map(redactsKey),
   [
-    '8.3 redaction affects only what is stored: the document is delivered as it came',
+    '8.3 redaction affects only what is stored: the document is delivered unchanged',
     async ({ acme, specimen, target }) => {
       const body = '{"password": "canary"}'
-      const sent = await acme.create(specimen.repoId, 'REDACTED', body, 'application/json')
-      expect(JSON.stringify(await acme.captured(sent))).not.toContain('canary')
+      const sent = await acme.sendCreate(specimen.repoId, 'REDACTED', body, 'application/json')
+      expect(JSON.stringify(await acme.capturedRequest(sent))).not.toContain('canary')
       await until(
         'the delivery',
         async () => target.arrivals.map((arrival) => String(arrival.body)),
@@ -178,7 +180,7 @@ const limits: Row[] = [
     async ({ other }) => {
       await other.call('PATCH', '/settings', { max_retries: 100, retry_ttl_seconds: 6, retry_initial_interval_seconds: 1 })
       const { repoId } = await other.wire(['down'])
-      const { deliveries } = await other.settled(await other.document(repoId, 'failed'), 'failed')
+      const { deliveries } = await other.waitForStatus(await other.sendDocument(repoId, 'failed'), 'failed')
       expect(deliveries[0].attempts).toBeGreaterThan(1)
       expect(deliveries[0].attempts).toBeLessThan(5)
     },

@@ -1,5 +1,5 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { createKey } from '../../src/commands/key.ts'
+import { createKey } from '../../src/commands/api-key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
@@ -13,20 +13,20 @@ export interface Answer {
   status: number
   headers: Headers
   text: string
-  // an answer is whatever JSON came; it has been held against openapi.json
+  // Untyped JSON. The contract check has already compared it with openapi.json.
   json: ReturnType<typeof JSON.parse>
 }
 
 export interface Sent {
   status: number
-  /** Of the captured request. */
+  /** The id of the captured request. */
   requestId: string
   headers: Headers
   text: string
 }
 
 interface CallOptions {
-  /** The admin's, unless told otherwise; null sends none. */
+  /** The admin key by default; null sends no key. */
   key?: string | null
   headers?: Record<string, string>
 }
@@ -35,11 +35,11 @@ export interface Workspace {
   id: string
   name: string
   keys: Record<KeyLevel, string>
-  /** The path is below `/api/{userSlug}/{workspaceSlug}`; a body that is a string is sent as it is. */
+  /** Calls the API. The path is relative to the workspace; a string body is sent unchanged. */
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>
-  /** What the source system sends to the receiver. */
+  /** Sends a request to the receiver, as the source system does. */
   send(method: string, query: string, body?: string | Buffer, headers?: Record<string, string>): Promise<Sent>
-  /** A call of a function through the bridge. */
+  /** Calls a function through the bridge. */
   bridge(functionName: string, body: unknown, key?: string): Promise<Answer>
 }
 
@@ -82,33 +82,33 @@ const openWorkspace = async (db: Database, baseUrl: string, contract: Contract, 
 export interface Relay {
   db: Database
   baseUrl: string
-  /** Where documents are delivered: `/taken` takes them, `/down` answers 503, `/refused` 400, `/mended` what `mend` says. */
+  /** The delivery target: `/accepting` answers 200, `/down` 503, `/refusing` 400, `/switchable` as set by `switchTo`. */
   target: HttpTarget
-  mend(status: number): void
-  /** What has arrived from this repository so far. */
+  switchTo(status: number): void
+  /** Returns the documents of a repository that have arrived at the target. */
   arrivalsOf(repoId: string): Arrival[]
   workspace(name: string): Promise<Workspace>
   stop(): Promise<void>
 }
 
-/** `relay api` and `relay worker`, each a process of its own, with PostgreSQL, Temporal and a target: what a client has before it. */
+/** Starts `relay api` and `relay worker` as separate processes, with PostgreSQL, Temporal and a target. */
 export const startRelay = async (): Promise<Relay> => {
   const database = await createTestDatabase()
   const [env, target]: [TestWorkflowEnvironment, HttpTarget] = await Promise.all([startTemporalDevServer(), startHttpTarget()])
   const variables = { ...relayVariables(database, env.address), RELAY_WRONG_KEYS_PER_MINUTE: '1000', CAPTURE_BODY_MAX_BYTES: '100000' }
   const [api, worker] = await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])
   const contract = createContract(await readOpenApi())
-  let mended = 400
+  let switchable = 400
   target.answerWith(({ url }, response) => {
-    const statuses: Record<string, number> = { '/down': 503, '/refused': 400, '/mended': mended }
-    response.writeHead(statuses[url] ?? 200).end('said')
+    const statuses: Record<string, number> = { '/down': 503, '/refusing': 400, '/switchable': switchable }
+    response.writeHead(statuses[url] ?? 200).end('test response')
   })
   return {
     db: database.db,
     baseUrl: api.baseUrl,
     target,
-    mend: (status) => {
-      mended = status
+    switchTo: (status) => {
+      switchable = status
     },
     arrivalsOf: (repoId) => target.arrivals.filter(({ headers }) => headers['x-relay-repo-id'] === repoId),
     workspace: (name) => openWorkspace(database.db, api.baseUrl, contract, name),

@@ -1,9 +1,19 @@
 import { attributesAt, firstOf, itemAt, listed, single } from './specimens.ts'
 import { count, fields, text, time, ulid, type Json, type Row, type World } from './world.ts'
 
-// section 2 of the specification, from documents on: resources and their fields
+// Sections 2.4 to 2.6 of the specification: resources and their fields.
 
-const delivery = { destination_id: ulid, destination_name: 'To taken', status: 'delivered', delivered_at: time, attempts: 1 }
+const delivery = {
+  destination_id: ulid,
+  destination_name: 'To accepting',
+  status: 'delivered',
+  delivered_at: time,
+  attempts: 1,
+  // Not part of the specification.
+  status_since: time,
+  last_error: null,
+  ended_by: null,
+}
 const document = {
   doc_id: 'SPECIMEN',
   repo_id: text,
@@ -11,11 +21,16 @@ const document = {
   content_type: 'application/pdf',
   size_bytes: 5,
   status: 'delivered',
+  // Not part of the specification.
+  content_retained: true,
+  acknowledged_at: null,
   received_at: time,
+  // Not part of the specification.
+  request_id: ulid,
   deliveries: [delivery],
 }
 const metadata = { erp_object_type: null, erp_object_id: null, ar_object: null }
-const singleDocument = { ...document, metadata, deliveries: [{ ...delivery, path: expect.stringMatching(/^http:.*\/taken$/) }] }
+const singleDocument = { ...document, metadata, deliveries: [{ ...delivery, path: expect.stringMatching(/^http:.*\/\[REDACTED\]$/) }] }
 
 const documents: Row[] = [
   ...fields('2.4 a document in a list', document, listed.document),
@@ -28,7 +43,7 @@ const documents: Row[] = [
   [
     '2.4 metadata has strings once they are known',
     async ({ acme, specimen }) => {
-      await acme.document(specimen.repoId, 'delivered', 'ABOUT')
+      await acme.sendDocument(specimen.repoId, 'delivered', 'ABOUT')
       const known = { erp_object_type: 'BKPF', erp_object_id: '1000-4711', ar_object: 'ZINVOICE' }
       await acme.call('PUT', `/documents/by-doc-id/${specimen.repoId}/ABOUT/metadata`, known)
       const { json } = await acme.call('GET', `/documents?repo_id=${specimen.repoId}`)
@@ -40,15 +55,15 @@ const documents: Row[] = [
     '2.4 delivered_at is null when not yet delivered',
     async ({ acme }) => {
       const { repoId } = await acme.wire(['down'])
-      const { deliveries } = await acme.settled(await acme.document(repoId, 'retrying'), 'retrying')
+      const { deliveries } = await acme.waitForStatus(await acme.sendDocument(repoId, 'retrying'), 'retrying')
       expect(deliveries[0]).toMatchObject({ status: 'retrying', delivered_at: null, attempts: count })
     },
   ],
   [
     '2.4 the retry response is without comp_id, content_type, size_bytes',
     async ({ acme }) => {
-      const { repoId } = await acme.wire(['refused'])
-      const { json } = await acme.call('POST', `/documents/${await acme.document(repoId, 'failed')}/retry`)
+      const { repoId } = await acme.wire(['refusing'])
+      const { json } = await acme.call('POST', `/documents/${await acme.sendDocument(repoId, 'failed')}/retry`)
       expect(json).toEqual({
         data: {
           id: ulid,
@@ -79,6 +94,10 @@ const listedRequest = {
   duration_ms: count,
   response_at: time,
   created_at: time,
+  // Not part of the specification.
+  request_body_truncation_reason: null,
+  response_body_truncation_reason: null,
+  document_ids: [ulid],
 }
 
 const capturedRequests: Row[] = [
@@ -92,7 +111,7 @@ const capturedRequests: Row[] = [
       response_headers: expect.objectContaining({ 'x-relay-request-id': ulid }),
       request_body_preview: '<invoice/>',
       response_body_preview: null,
-      // beyond the specification: decisions.md, replay
+      // Not part of the specification.
       replay_of: null,
     },
     attributesAt(single.request),
@@ -101,12 +120,12 @@ const capturedRequests: Row[] = [
   [
     '2.5 the channel of a call through the bridge is bridge',
     async ({ acme, specimen }) =>
-      expect(await acme.captured({ requestId: specimen.bridgeRequestId })).toMatchObject({ channel: 'bridge', http_method: 'POST' }),
+      expect(await acme.capturedRequest({ requestId: specimen.bridgeRequestId })).toMatchObject({ channel: 'bridge', http_method: 'POST' }),
   ],
   [
-    '2.5 what a request has none of is an empty string, as its type says',
+    '2.5 a missing content type is an empty string',
     async ({ acme }) => {
-      const captured = await acme.captured(await acme.send('GET', 'serverInfo'))
+      const captured = await acme.capturedRequest(await acme.send('GET', 'serverInfo'))
       expect(captured).toMatchObject({
         request_content_type: '',
         request_content_length: 0,
@@ -118,16 +137,16 @@ const capturedRequests: Row[] = [
     '2.5 a body over the capture cap sets the flag and is not stored, in both directions',
     async ({ acme, specimen }) => {
       const large = 'x'.repeat(100_001)
-      const sent = await acme.captured(await acme.create(specimen.repoId, 'LARGE', large, 'text/xml'))
+      const sent = await acme.capturedRequest(await acme.sendCreate(specimen.repoId, 'LARGE', large, 'text/xml'))
       expect(sent).toMatchObject({ request_body_truncated: true, request_body_preview: null, request_content_length: 100_001 })
-      const got = await acme.captured(await acme.send('GET', `get&pVersion=0045&contRep=${specimen.repoId}&docId=LARGE&compId=data`))
+      const got = await acme.capturedRequest(await acme.send('GET', `get&pVersion=0045&contRep=${specimen.repoId}&docId=LARGE&compId=data`))
       expect(got).toMatchObject({ response_body_truncated: true, response_body_preview: null, response_content_length: 100_001 })
     },
   ],
   [
-    '2.5 a preview is null for what is no HTML, JSON or XML',
+    '2.5 a preview is null for a body that is not HTML, JSON or XML',
     async ({ acme, specimen }) => {
-      const captured = await acme.captured(await acme.create(specimen.repoId, 'BINARY', Buffer.from([0, 255, 7]), 'image/tiff'))
+      const captured = await acme.capturedRequest(await acme.sendCreate(specimen.repoId, 'BINARY', Buffer.from([0, 255, 7]), 'image/tiff'))
       expect(captured).toMatchObject({ request_body_preview: null, request_body_truncated: false })
     },
   ],
@@ -145,7 +164,7 @@ const auditLog = {
   subject_type: 'Certificate',
   subject_id: ulid,
   description: expect.stringMatching(/\S/),
-  metadata: { fingerprint_sha256: expect.stringMatching(/^[0-9a-f]{64}$/), valid_to: time },
+  metadata: { fingerprint_sha256: expect.stringMatching(/^[0-9a-f]{64}$/), valid_to: time, key_id: ulid },
   user_id: null,
   actor_type: 'api_key',
   created_at: time,
@@ -162,7 +181,7 @@ const auditLogs: Row[] = [
     },
   ],
   [
-    '2.6 actor_type of what the source system does is system, and user_id null',
+    '2.6 actor_type is system and user_id is null for actions of the source system',
     async ({ acme, signer, specimen }) => {
       const query = `putCert&pVersion=0045&contRep=${specimen.repoId}&authId=CN%3DSYS&permissions=rcud`
       expect((await acme.send('PUT', query, signer.der)).status).toBe(200)

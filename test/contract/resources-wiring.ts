@@ -1,7 +1,7 @@
 import { attributesAt, firstOf, itemAt, listed, single } from './specimens.ts'
 import { count, fields, text, time, ulid, type Json, type Row } from './world.ts'
 
-// section 2 of the specification, up to connections: resources and their fields
+// Sections 2 to 2.3 of the specification: resources and their fields.
 
 const connectorTypes = ['objstore', 'blob', 'teamsite', 'drive', 'sftp', 'email', 'webhook']
 
@@ -44,11 +44,12 @@ const preamble: Row[] = [
 ]
 
 const destination = {
-  name: 'To taken',
+  name: 'To accepting',
   connector_type: 'webhook',
   status: 'connected',
-  config: { url: expect.stringMatching(/\/taken$/) },
-  // beyond the specification: decisions.md
+  config: { url: expect.stringMatching(/\/accepting$/) },
+  // Not part of the specification.
+  warnings: [],
   last_error: null,
   last_delivered_at: time,
   created_at: time,
@@ -57,14 +58,14 @@ const destination = {
 const destinationConnection = { id: ulid, source_repo_id: text, source_name: text, status: 'active' }
 
 const isFilter = (type: string): Row => [
-  `2.1 connector type ${type} can be filtered by`,
+  `2.1 connector type ${type} is a value of the filter type`,
   async ({ acme }) => expect(await acme.statusOf('GET', `/destinations?type=${type}`)).toBe(200),
 ]
 
 const isConnectorType = (type: string): Row => [
   `2.1 connector type ${type} is a value of connector_type`,
   async ({ acme }) => {
-    // nothing but the type is right
+    // Everything except the type is invalid.
     const { status, json } = await acme.call('POST', '/destinations', {
       name: 'A',
       connector_type: type,
@@ -90,7 +91,7 @@ const destinations: Row[] = [
     },
   ],
   [
-    '2.1 connections are only in the single response: not in that to POST or PATCH',
+    '2.1 connections are only in the single response, not in the responses to POST and PATCH',
     async ({ acme }) => {
       const created = await acme.call('POST', '/destinations', acme.webhook())
       const changed = await acme.call('PATCH', `/destinations/${created.json.data.id}`, { name: 'B' })
@@ -156,11 +157,14 @@ const repository = {
   status: 'active',
   signature_verification: false,
   document_count: count,
+  // Not part of the specification.
+  signed_parameter_order: 'fixed',
+  warnings: expect.any(Array),
   created_at: time,
   updated_at: time,
 }
 const certificate = { id: ulid, subject: text, valid_from: time, valid_to: time, status: 'active' }
-const repositoryConnection = { id: ulid, destination_name: 'To taken', status: 'active' }
+const repositoryConnection = { id: ulid, destination_name: 'To accepting', status: 'active' }
 
 const repositories: Row[] = [
   ...fields('2.2 a repository in a list', repository, listed.repository),
@@ -172,8 +176,8 @@ const repositories: Row[] = [
   [
     '2.2 repo_id matches the source system: documents arrive under it',
     async ({ acme }) => {
-      const { repoId } = await acme.wire(['taken'])
-      expect((await acme.create(repoId, 'D1')).status).toBe(201)
+      const { repoId } = await acme.wire(['accepting'])
+      expect((await acme.sendCreate(repoId, 'D1')).status).toBe(201)
     },
   ],
   [
@@ -186,10 +190,10 @@ const repositories: Row[] = [
   [
     '2.2 document_count counts the documents received',
     async ({ acme }) => {
-      const { repoId, repositoryId } = await acme.wire(['taken'])
+      const { repoId, repositoryId } = await acme.wire(['accepting'])
       expect((await acme.attributesOf(`/repositories/${repositoryId}`)).document_count).toBe(0)
-      await acme.create(repoId, 'D1')
-      await acme.create(repoId, 'D2')
+      await acme.sendCreate(repoId, 'D1')
+      await acme.sendCreate(repoId, 'D2')
       expect((await acme.attributesOf(`/repositories/${repositoryId}`)).document_count).toBe(2)
     },
   ],
@@ -200,7 +204,7 @@ const connection = {
   name: 'A',
   is_active: true,
   repositories: [{ id: ulid, repo_id: text, description: text }],
-  destinations: [{ id: ulid, type: 'webhook', name: 'To taken' }],
+  destinations: [{ id: ulid, type: 'webhook', name: 'To accepting' }],
   settings: {},
   created_at: time,
   updated_at: time,
@@ -219,9 +223,9 @@ const connections: Row[] = [
   [
     '2.3 the delivery status is tracked for each destination, in deliveries',
     async ({ acme }) => {
-      const { repoId, destinations: ids } = await acme.wire(['taken', 'refused'])
-      const id = await acme.document(repoId, 'failed')
-      const { deliveries } = await acme.settled(id, 'failed')
+      const { repoId, destinations: ids } = await acme.wire(['accepting', 'refusing'])
+      const id = await acme.sendDocument(repoId, 'failed')
+      const { deliveries } = await acme.waitForStatus(id, 'failed')
       const statuses = new Map(deliveries.map((delivery: Json) => [delivery.destination_id, delivery.status]))
       expect(ids.map((destinationId) => statuses.get(destinationId))).toEqual(['delivered', 'failed'])
     },

@@ -1,6 +1,6 @@
 import { type Json, type World } from './world.ts'
 
-// how rows look at the specimens of a world
+// Functions that fetch the specimens of a world.
 
 export const itemAt =
   (path: (world: World) => string) =>

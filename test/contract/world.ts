@@ -7,16 +7,19 @@ import { startRelay, type Answer, type Relay, type Sent, type Workspace } from '
 
 type Json = Answer['json']
 
-/** A statement, with the section it stands in first, and what shows it. */
+/** A statement, which begins with its section, and a check that proves it. */
 export type Row = readonly [statement: string, check: (world: World) => Promise<void>]
 
-/** A row for each field of a table: the field is as the table says in what `read` answers, and so is the set of them. */
+/** Returns a row for each field of a table and a row that there are no other fields. `read` fetches the resource. */
 export const fields = (table: string, expected: Record<string, unknown>, read: (world: World) => Promise<Json>): Row[] => [
   ...Object.entries(expected).map(([name, value]): Row => [
     `${table}: ${name}`,
     async (world) => expect((await read(world))[name]).toEqual(value),
   ]),
-  [`${table}: nothing else`, async (world) => expect(Object.keys(await read(world)).toSorted()).toEqual(Object.keys(expected).toSorted())],
+  [
+    `${table}: no other fields`,
+    async (world) => expect(Object.keys(await read(world)).toSorted()).toEqual(Object.keys(expected).toSorted()),
+  ],
 ]
 
 export const text = expect.any(String)
@@ -24,35 +27,35 @@ export const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3
 export const ulid = expect.stringMatching(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/)
 export const count = expect.any(Number)
 
-type TargetPath = 'taken' | 'down' | 'refused' | 'mended'
+type TargetPath = 'accepting' | 'down' | 'refusing' | 'switchable'
 
-const wordOf = () => randomUUID().slice(0, 8).toUpperCase()
-const isOnItsWay = ({ status }: Json) => status === 'pending' || status === 'retrying'
+const randomWord = () => randomUUID().slice(0, 8).toUpperCase()
+const isInProgress = ({ status }: Json) => status === 'pending' || status === 'retrying'
 
-/** What rows need again and again, for one workspace. */
-const toolsOf = (relay: Relay, workspace: Workspace) => {
+/** Returns the helpers that checks use in a workspace. */
+const helpersOf = (relay: Relay, workspace: Workspace) => {
   const { call, send } = workspace
-  /** The id of a new resource. */
-  const made = async (path: string, body: object): Promise<string> => {
-    const { status, json, text: said } = await call('POST', path, body)
-    if (status !== 201) throw new Error(said)
+  /** Creates a resource. @returns its id */
+  const createResource = async (path: string, body: object): Promise<string> => {
+    const { status, json, text: answer } = await call('POST', path, body)
+    if (status !== 201) throw new Error(answer)
     return json.data.id as string
   }
-  const webhook = (path: TargetPath = 'taken', name = `To ${path}`) => ({
+  const webhook = (path: TargetPath = 'accepting', name = `To ${path}`) => ({
     name,
     connector_type: 'webhook',
     config: { url: `${relay.target.origin}/${path}` },
     credentials: {},
   })
-  const destination = (path: TargetPath = 'taken', name?: string) => made('/destinations', webhook(path, name))
-  const repository = async (repoId = `R${wordOf()}`, name = `Repository ${repoId}`) => ({
+  const destination = (path: TargetPath = 'accepting', name?: string) => createResource('/destinations', webhook(path, name))
+  const repository = async (repoId = `R${randomWord()}`, name = `Repository ${repoId}`) => ({
     repoId,
-    id: await made('/repositories', { repo_id: repoId, name }),
+    id: await createResource('/repositories', { repo_id: repoId, name }),
   })
   const connection = (repositoryIds: string[], destinationIds: string[], more: object = {}) =>
-    made('/connections', { name: 'A', repository_ids: repositoryIds, destination_ids: destinationIds, ...more })
+    createResource('/connections', { name: 'A', repository_ids: repositoryIds, destination_ids: destinationIds, ...more })
 
-  /** A repository wired to a destination of each of these kinds by one connection. */
+  /** Creates a repository and connects it to one destination for each target path. */
   const wire = async (paths: TargetPath[], more: object = {}) => {
     const { repoId, id: repositoryId } = await repository()
     const destinations: string[] = []
@@ -61,29 +64,29 @@ const toolsOf = (relay: Relay, workspace: Workspace) => {
     return { repoId, repositoryId, destinations, connectionId }
   }
 
-  const create = (repoId: string, docId: string, body: string | Buffer = 'hello', contentType = 'application/pdf'): Promise<Sent> =>
+  const sendCreate = (repoId: string, docId: string, body: string | Buffer = 'hello', contentType = 'application/pdf'): Promise<Sent> =>
     send('PUT', `create&pVersion=0045&contRep=${repoId}&docId=${docId}&compId=data`, body, { 'content-type': contentType })
 
-  /** Sends a document, and waits until it has this status. @returns its id */
-  const document = async (repoId: string, status: string, docId = newId()): Promise<string> => {
-    const sent = await create(repoId, docId)
+  /** Sends a document and waits until it has a status. @returns its id */
+  const sendDocument = async (repoId: string, status: string, docId = newId()): Promise<string> => {
+    const sent = await sendCreate(repoId, docId)
     if (sent.status !== 201) throw new Error(`${sent.status} ${sent.headers.get('x-errordescription')}`)
     const listed = await call('GET', `/documents?repo_id=${repoId}`)
     const { id } = listed.json.data.find(({ attributes }: Json) => attributes.doc_id === docId)
-    await settled(id, status)
+    await waitForStatus(id, status)
     return id
   }
-  const settled = (id: string, status: string) =>
+  const waitForStatus = (id: string, status: string) =>
     until(
-      `the status ${status} of a document`,
+      `a document with the status ${status}`,
       async () => (await call('GET', `/documents/${id}`)).json.data.attributes,
-      // one failure makes a document failed, while others may still be on their way
-      ({ status: present, deliveries }: Json) => present === status && (status !== 'failed' || !deliveries.some(isOnItsWay)),
+      // A document is failed as soon as one delivery has failed. Wait for its other deliveries, too.
+      ({ status: current, deliveries }: Json) => current === status && (status !== 'failed' || !deliveries.some(isInProgress)),
     )
 
   const attributesOf = async (path: string): Promise<Json> => (await call('GET', path)).json.data.attributes
-  /** The one captured of an answer. */
-  const captured = async ({ requestId }: { requestId: string }): Promise<Json> =>
+  /** Waits until a request is captured. @returns its attributes */
+  const capturedRequest = async ({ requestId }: { requestId: string }): Promise<Json> =>
     (
       await until(
         'the captured request',
@@ -97,40 +100,55 @@ const toolsOf = (relay: Relay, workspace: Workspace) => {
   const eventsOf = async (subjectId: string): Promise<Json[]> =>
     (await call('GET', `/audit-logs?subject_id=${subjectId}&per_page=100`)).json.data
 
-  const tools = { made, webhook, destination, repository, connection, wire, create, document, settled, attributesOf, captured, statusOf }
-  return { ...workspace, ...tools, idsOf, eventsOf }
+  return {
+    ...workspace,
+    createResource,
+    webhook,
+    destination,
+    repository,
+    connection,
+    wire,
+    sendCreate,
+    sendDocument,
+    waitForStatus,
+    attributesOf,
+    capturedRequest,
+    statusOf,
+    idsOf,
+    eventsOf,
+  }
 }
 
-/** A running relay with two workspaces, and in the first one a specimen of everything that can be looked at. */
+/** Starts a relay with two workspaces. The first contains one specimen of every resource. */
 export const startWorld = async () => {
   const relay = await startRelay()
-  const acme = toolsOf(relay, await relay.workspace('acme/invoices'))
-  const other = toolsOf(relay, await relay.workspace('other/invoices'))
+  const acme = helpersOf(relay, await relay.workspace('acme/invoices'))
+  const other = helpersOf(relay, await relay.workspace('other/invoices'))
   const signer = await createSigner('RSA 2048')
   const erp = await startRfcSystem({
-    RFC_PING: (called) => result('RFC_PING', called, '<ECHOTEXT>pong</ECHOTEXT>'),
+    RFC_PING: (parameters) => result('RFC_PING', parameters, '<ECHOTEXT>pong</ECHOTEXT>'),
     Z_REFUSED: () => exception('Z_REFUSED', 'NO_AUTHORITY', 'You are not allowed'),
   })
   await acme.call('PATCH', '/settings', {
     rfc: { url: erp.url, client: '100', allowed_functions: ['RFC_PING', 'Z_REFUSED', 'Z_UNKNOWN'], credentials: erp.logon },
   })
 
-  const wired = await acme.wire(['taken'])
-  const certificateId = await acme.made(`/repositories/${wired.repositoryId}/certificates`, {
+  const wiring = await acme.wire(['accepting'])
+  const certificateId = await acme.createResource(`/repositories/${wiring.repositoryId}/certificates`, {
     auth_id: 'CN=TST',
     certificate: signer.pem,
     status: 'active',
   })
-  const documentId = await acme.document(wired.repoId, 'delivered', 'SPECIMEN')
-  const xml = await acme.create(wired.repoId, 'CAPTURED', '<invoice/>', 'text/xml')
-  const called = await acme.bridge('RFC_PING', { imports: { REQUTEXT: 'ping' } })
+  const documentId = await acme.sendDocument(wiring.repoId, 'delivered', 'SPECIMEN')
+  const xml = await acme.sendCreate(wiring.repoId, 'CAPTURED', '<invoice/>', 'text/xml')
+  const call = await acme.bridge('RFC_PING', { imports: { REQUTEXT: 'ping' } })
   const specimen = {
-    ...wired,
-    destinationId: wired.destinations[0]!,
+    ...wiring,
+    destinationId: wiring.destinations[0]!,
     certificateId,
     documentId,
     requestId: xml.requestId,
-    bridgeRequestId: called.headers.get('x-relay-request-id')!,
+    bridgeRequestId: call.headers.get('x-relay-request-id')!,
   }
   return {
     ...relay,

@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 
 export interface Step {
-  /** As the page has them. */
+  /** The commands as they stand on the page. */
   commands: string
-  /** What the page says they answer: the next block, where that is no command. */
+  /** The output that the page promises: the next block, unless that is a block of commands. */
   answer: string | undefined
 }
 
-/** The fenced blocks of a page: commands are ```bash, answers ```json or ```text. */
+/** Returns the steps of a page from its fenced blocks: commands are ```bash, answers ```json or ```text. */
 export const stepsOf = (page: string): Step[] => {
   const blocks = [...page.matchAll(/^```(bash|json|text)\n(.*?)^```$/gms)].map(([, language, content]) => ({ language, content: content! }))
   return blocks.flatMap(({ language, content }, index) => {
@@ -21,7 +21,7 @@ export const stepsOf = (page: string): Step[] => {
 
 const separator = '\x1e'
 
-/** Runs the commands in one shell, which the first failure ends. @returns what each step has said */
+/** Runs the commands in one shell, which stops at the first failure. @returns the output of each step */
 export const runSteps = async (
   commands: string[],
   { folder, environment, timeoutMs }: { folder: string; environment: NodeJS.ProcessEnv; timeoutMs: number },
@@ -36,17 +36,17 @@ export const runSteps = async (
   const ended = once(shell, 'close')
   shell.stdin.on('error', () => {})
   shell.stdin.end(commands.map((block) => `${block}\nprintf '\\036'\n`).join(''))
-  const [said, complaints] = await Promise.all([text(shell.stdout), text(shell.stderr)])
+  const [output, errors] = await Promise.all([text(shell.stdout), text(shell.stderr)])
   const [status] = (await ended) as [number | null]
-  const answers = said.split(separator)
+  const answers = output.split(separator)
   if (status !== 0)
-    throw new Error(`step ${answers.length} ended with ${status}:\n${commands[answers.length - 1]}\n${answers.at(-1)}\n${complaints}`)
+    throw new Error(`step ${answers.length} ended with ${status}:\n${commands[answers.length - 1]}\n${answers.at(-1)}\n${errors}`)
   return answers.slice(0, -1)
 }
 
-/** What is different in every run. */
-const passing: [RegExp, string][] = [
-  // a table in CSV has them, a page of ours not
+/** Texts that differ in every run. */
+const variable: [RegExp, string][] = [
+  // A CSV export ends its lines with CRLF; a page does not.
   [/\r\n/g, '\n'],
   [/relay_[0-9A-Z]{26}_[\w-]{43}/g, 'relay_<key>'],
   [/[0-7][0-9A-HJKMNP-TV-Z]{25}/g, '<id>'],
@@ -56,8 +56,8 @@ const passing: [RegExp, string][] = [
   [/127\.0\.0\.1:\d+/g, '<address>'],
 ]
 
-/** An answer without what is different in every run, and whatever its layout if it is JSON. */
+/** Returns an answer without the texts that differ in every run; JSON is parsed, so that its layout does not count. */
 export const comparable = (answer: string): unknown => {
-  const plain = passing.reduce((rest, [pattern, name]) => rest.replaceAll(pattern, name), answer.trim())
+  const plain = variable.reduce((rest, [pattern, name]) => rest.replaceAll(pattern, name), answer.trim())
   return /^[[{]/.test(plain) ? JSON.parse(plain) : plain
 }

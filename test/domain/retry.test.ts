@@ -1,40 +1,46 @@
-import { nextTry, type RetryPolicy } from '../../src/domain/retry.ts'
+import { retryAfterMs } from '../../src/connectors/shared/http.ts'
+import { decideRetry, type RetryPolicy } from '../../src/domain/retry.ts'
 
 const minute = 60_000
 const policy: RetryPolicy = { maxRetries: 10, ttlMs: 1440 * minute, initialIntervalMs: 10_000, maxIntervalMs: 60 * minute }
 const plenty = 1440 * minute
 
-describe('when a failed try is tried again', () => {
-  it.each([
+describe('decideRetry', () => {
+  test.each([
     [1, 10_000],
     [2, 20_000],
     [3, 40_000],
     [9, 2_560_000],
     [10, 3_600_000],
-  ])('waits after failure %i for %i ms: doubled each time, up to the maximum', (failures, inMs) => {
-    expect(nextTry(policy, { failures, remainingMs: plenty }, 0)).toEqual({ again: true, inMs })
+  ])('after failure %i, waits %i ms: doubled each time, up to the maximum interval', (failures, delayMs) => {
+    expect(decideRetry(policy, { failures, remainingMs: plenty }, 0)).toEqual({ retry: true, delayMs })
   })
 
-  it('gives up once every retry is used: the first try and maxRetries more', () => {
-    expect(nextTry(policy, { failures: 11, remainingMs: plenty }, 0)).toEqual({ again: false, exhausted: 'count' })
-    expect(nextTry({ ...policy, maxRetries: 0 }, { failures: 1, remainingMs: plenty }, 0)).toEqual({ again: false, exhausted: 'count' })
+  test('stops after the first attempt and maxRetries retries', () => {
+    expect(decideRetry(policy, { failures: 11, remainingMs: plenty }, 0)).toEqual({ retry: false, exhausted: 'count' })
+    expect(decideRetry({ ...policy, maxRetries: 0 }, { failures: 1, remainingMs: plenty }, 0)).toEqual({ retry: false, exhausted: 'count' })
   })
 
-  it('gives up where the next try would begin after the time to live', () => {
-    expect(nextTry(policy, { failures: 1, remainingMs: 9_999 }, 0)).toEqual({ again: false, exhausted: 'time' })
-    expect(nextTry(policy, { failures: 1, remainingMs: 10_000 }, 0)).toEqual({ again: true, inMs: 10_000 })
+  test('stops if the next attempt would start after the time to live', () => {
+    expect(decideRetry(policy, { failures: 1, remainingMs: 9_999 }, 0)).toEqual({ retry: false, exhausted: 'time' })
+    expect(decideRetry(policy, { failures: 1, remainingMs: 10_000 }, 0)).toEqual({ retry: true, delayMs: 10_000 })
   })
 
-  it('only ever adds jitter, a tenth at most', () => {
-    expect(nextTry(policy, { failures: 1, remainingMs: plenty }, 1)).toEqual({ again: true, inMs: 11_000 })
+  test('adds at most a tenth as jitter', () => {
+    expect(decideRetry(policy, { failures: 1, remainingMs: plenty }, 1)).toEqual({ retry: true, delayMs: 11_000 })
   })
 
-  it('obeys a longer Retry-After, and never beyond the longest interval', () => {
-    expect(nextTry(policy, { failures: 1, remainingMs: plenty, retryAfterMs: minute }, 0)).toEqual({ again: true, inMs: minute })
-    expect(nextTry(policy, { failures: 3, remainingMs: plenty, retryAfterMs: 1 }, 0)).toEqual({ again: true, inMs: 40_000 })
-    expect(nextTry(policy, { failures: 1, remainingMs: plenty, retryAfterMs: 999 * 60 * minute }, 0)).toEqual({
-      again: true,
-      inMs: 60 * minute,
+  test('waits for the maximum interval if a target asks for a time of 400 digits', () => {
+    const asked = retryAfterMs('9'.repeat(400), new Date())!
+    expect(decideRetry(policy, { failures: 1, remainingMs: plenty, retryAfterMs: asked }, 0)).toEqual({ retry: true, delayMs: 60 * minute })
+  })
+
+  test('waits as long as Retry-After if it is longer, up to the maximum interval', () => {
+    expect(decideRetry(policy, { failures: 1, remainingMs: plenty, retryAfterMs: minute }, 0)).toEqual({ retry: true, delayMs: minute })
+    expect(decideRetry(policy, { failures: 3, remainingMs: plenty, retryAfterMs: 1 }, 0)).toEqual({ retry: true, delayMs: 40_000 })
+    expect(decideRetry(policy, { failures: 1, remainingMs: plenty, retryAfterMs: 999 * 60 * minute }, 0)).toEqual({
+      retry: true,
+      delayMs: 60 * minute,
     })
   })
 })

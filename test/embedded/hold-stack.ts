@@ -1,4 +1,4 @@
-// Holds a stack until it is killed: run by stack.test.ts, as a process that can crash.
+// Runs a stack until it is killed. stack.system.test.ts starts it as a child process in order to crash it.
 import { readConfig } from '../../src/config.ts'
 import { startStack } from '../../src/embedded/stack.ts'
 import { createLog } from '../../src/log.ts'

@@ -5,44 +5,46 @@ import Koa from 'koa'
 import { pino } from 'pino'
 import { z } from 'zod'
 import { createReplay, type Replay } from '../../src/capture/replay.ts'
-import { createKey } from '../../src/commands/key.ts'
+import { createKey } from '../../src/commands/api-key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
 import { readConfig } from '../../src/config.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
-import { findConnector } from '../../src/connectors/index.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
 import type { ContentStore } from '../../src/content/store.ts'
-import { createCapturedRequests } from '../../src/db/captured-requests.ts'
-import { newId } from '../../src/ids.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { ConnectorType } from '../../src/domain/connector-type.ts'
 import { apiEndpoints, createApi, type EndpointDeps } from '../../src/http/app.ts'
 import { openAuthenticator } from '../../src/http/authenticator.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
+import { createPinConfig } from '../../src/routing/pin-config.ts'
+import { createUseCases } from '../../src/use-cases.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createContract, readOpenApi } from './contract.ts'
 
-/** What an object-storage connector looks like to the API; its probe does what the bucket's name says. */
+const { find: findConnector } = createConnectors()
+
+/** An object storage connector without a network. The name of the bucket decides the result of the probe. */
 const objectStorage: Connector<{ bucket: string }, { secret_access_key: string }> = {
   kind: 'objstore',
+  boundKeys: ['endpoint'],
   config: z.strictObject({ bucket: z.string(), region: z.string(), prefix: z.string().optional() }),
+  example: findConnector('objstore')!.example,
   credentials: z.strictObject({ access_key_id: z.string(), secret_access_key: z.string().meta({ secret: true }) }),
-  deliver: () => Promise.reject(new Error('not in this test')),
+  deliver: () => Promise.reject(new Error('not available in this test')),
   probe: async ({ config, credentials }) => {
     if (config.bucket === 'missing') {
-      throw new DeliveryError('bucket_missing', `there is no such bucket (asked with ${credentials.secret_access_key})`, {
-        permanent: true,
-      })
+      throw new DeliveryError('bucket_missing', `there is no such bucket (asked with ${credentials.secret_access_key})`)
     }
-    // deaf to its signal
+    // Ignores its abort signal.
     if (config.bucket === 'silent') await new Promise(() => {})
+    return 'The bucket exists.'
   },
 }
 
-/** The real connectors, but for one whose tests need no network, and one that this installation lacks. */
-const registry = (kind: ConnectorType): Connector | undefined => {
+/** The real connectors, except that objstore needs no network and drive is not available. */
+const registry = (kind: string): Connector | undefined => {
   if (kind === 'drive') return undefined
   return kind === 'objstore' ? objectStorage : findConnector(kind)
 }
@@ -50,7 +52,7 @@ const registry = (kind: ConnectorType): Connector | undefined => {
 export interface Answer {
   status: number
   headers: Headers
-  // an answer is whatever JSON came; the contract has held it against openapi.json
+  // Untyped JSON. The contract check has already compared it with openapi.json.
   json: ReturnType<typeof JSON.parse>
   text: string
 }
@@ -68,7 +70,7 @@ export interface Tenant {
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>
 }
 
-/** A workspace with a key of each level. `call` uses the admin's unless told otherwise. */
+/** Creates a workspace with a key of each level. `call` uses the admin key by default. */
 const createTenant = async (db: Database, api: Pick<Api, 'call'>, name: string): Promise<Tenant> => {
   const { id } = await createWorkspace(db, name)
   const keyOf = async (level: KeyLevel) => (await createKey(db, { workspace: name, level })).key
@@ -86,7 +88,7 @@ export interface Api {
   stop(): Promise<void>
 }
 
-/** The management API on a socket of its own. Every answer is held against openapi.json, to the key. */
+/** Starts the management API on its own port. Every response is checked against openapi.json. */
 export const startApi = async (
   db: Database,
   {
@@ -94,30 +96,36 @@ export const startApi = async (
     contents = {},
     temporal = {},
     replay,
+    findConnector: find = registry,
   }: {
     variables?: Record<string, string>
     contents?: { postgres?: ContentStore }
-    temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isUnderWay'>>
+    temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
     replay?: Replay
+    findConnector?: EndpointDeps['findConnector']
   } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const config = readConfig(variables)
+  const useCases = createUseCases(db, config)
+  const keyRing = createKeyRing([`first:${randomBytes(32).toString('base64')}`])
   const deps = {
-    db,
+    ...useCases,
     config,
-    authenticator: openAuthenticator(db, config),
+    authenticator: openAuthenticator(useCases.apiKeys, config),
     log: pino({}, { write: (line: string) => void lines.push(line) }),
-    keyRing: createKeyRing([`first:${randomBytes(32).toString('base64')}`]),
-    findConnector: registry,
+    keyRing,
+    findConnector: find,
+    pinConfig: createPinConfig(db, { keyRing, findConnector: find }),
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
     contents: { postgres: contents.postgres, s3: undefined },
-    // Temporal is asked nothing, unless a test has one: what it would be told stays in the outbox
+    // Without Temporal: messages stay in the outbox.
     launch: () => {},
-    isUnderWay: () => Promise.reject(new Error('not in this test')),
+    isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
     ...temporal,
-    // what processes it is for the tests that have a receiver
-    replay: replay ?? createReplay({ find: createCapturedRequests(db).findRepeatable, process: () => Promise.resolve(newId()) }),
+    // Replays are processed in the tests that have a receiver.
+    replay:
+      replay ?? createReplay({ db, find: useCases.capturedRequests.findForReplay, openQuery: () => '', execute: () => Promise.resolve() }),
   }
   const app = new Koa()
   app.use(createApi(deps))
@@ -164,7 +172,7 @@ export const startApi = async (
   }
 }
 
-/** What the tests of a file begin with: a database, the API over it and two workspaces. `stop` is for their end. */
+/** Starts a database and the API with two workspaces. Call `stop` after the last test of the file. */
 export const startScene = async (options?: Parameters<typeof startApi>[1]) => {
   const database = await createTestDatabase()
   const api = await startApi(database.db, options)
@@ -183,7 +191,7 @@ export const objstore = (name: string, config: object = {}) => ({
   credentials: { access_key_id: 'AKIA', secret_access_key: 'canary-5f1c' },
 })
 
-/** A repository, a destination and a connection between them. @returns their ids */
+/** Creates a repository, a destination and a connection between them. @returns their ids */
 export const wire = async (tenant: Tenant, repoId: string, isActive = true) => {
   const repository = await tenant.call('POST', '/repositories', { repo_id: repoId, name: `Repository ${repoId}` })
   const destination = await tenant.call('POST', '/destinations', objstore(`Bucket of ${repoId}`))

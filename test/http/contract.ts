@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
-import type { OpenApi, Operation } from '../../src/http/open-api.ts'
+import type { OpenApi } from '../../src/http/open-api/document.ts'
+import type { Operation } from '../../src/http/open-api/operations.ts'
 
 type Json = Record<string, unknown>
 
@@ -15,7 +16,10 @@ interface Response {
 export const readOpenApi = async (): Promise<OpenApi> =>
   JSON.parse(await readFile(new URL('../../openapi.json', import.meta.url), 'utf8')) as OpenApi
 
-/** The document tells clients to ignore what they do not know. What we answer ourselves must all be in it. */
+/**
+ * Forbids additional properties. openapi.json allows them, so that clients ignore unknown attributes; but the relay must
+ * document every attribute that it returns.
+ */
 const closed = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(closed)
   if (typeof value !== 'object' || value === null) return value
@@ -32,64 +36,68 @@ const parameterCount = (template: string) => template.split('{').length
 
 export interface Exchange {
   method: string
-  /** With its query. */
+  /** Including the query string. */
   path: string
-  /** As it was sent. */
+  /** The request body. */
   body?: string | undefined
   status: number
   headers: Headers
   text: string
 }
 
-/** Holds what was asked and answered against openapi.json. @throws Error that tells what the document does not allow */
+/** Checks requests and responses against openapi.json. @throws Error that says what the document does not allow */
 export const createContract = (document: OpenApi) => {
   const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }), { mode: 'full' })
   ajv.addSchema({ ...(closed(document) as Json), $id: 'contract' })
   const compiled = new Map<string, ValidateFunction>()
-  // of two templates that fit, the one with fewer parameters is meant: /destinations/test is no /destinations/{id}
+  // If two templates match, the one with fewer parameters wins: /destinations/test before /destinations/{id}.
   const templates = Object.keys(document.paths)
     .toSorted((one, other) => parameterCount(one) - parameterCount(other))
     .map((template) => ({ template, pattern: patternOf(template) }))
 
-  const hold = (what: string, at: (string | number)[], value: unknown) => {
-    const where = pointer(at)
-    const validate = compiled.get(where) ?? ajv.compile({ $ref: `contract#${where}` })
-    compiled.set(where, validate)
-    if (!validate(value))
-      throw new Error(`${what} is not as openapi.json has it: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value)}`)
+  const validateAt = (what: string, at: (string | number)[], value: unknown) => {
+    const schemaPointer = pointer(at)
+    const validate = compiled.get(schemaPointer) ?? ajv.compile({ $ref: `contract#${schemaPointer}` })
+    compiled.set(schemaPointer, validate)
+    if (!validate(value)) {
+      throw new Error(`${what} does not match openapi.json: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value)}`)
+    }
   }
 
-  const resolve = <T extends { $ref?: string }>(given: T, at: (string | number)[]): { value: T; at: (string | number)[] } => {
-    if (given.$ref === undefined) return { value: given, at }
-    const parts = given.$ref.split('/').slice(1)
+  const resolve = <T extends { $ref?: string }>(reference: T, at: (string | number)[]): { value: T; at: (string | number)[] } => {
+    if (reference.$ref === undefined) return { value: reference, at }
+    const parts = reference.$ref.split('/').slice(1)
     return { value: parts.reduce<unknown>((inner, part) => (inner as Json)[part], document) as T, at: parts }
   }
 
   const checkHeaders = (what: string, response: Response, at: (string | number)[], headers: Headers) => {
-    for (const [name, given] of Object.entries(response.headers ?? {})) {
-      const { value: header, at: headerAt } = resolve(given, [...at, 'headers', name])
+    for (const [name, reference] of Object.entries(response.headers ?? {})) {
+      const { value: header, at: headerAt } = resolve(reference, [...at, 'headers', name])
       const value = headers.get(name)
       if (value === null && header.required) throw new Error(`${what} lacks the header ${name}`)
       const isNumber = 'type' in header.schema && header.schema.type === 'integer'
-      if (value !== null) hold(`${name} of ${what}`, [...headerAt, 'schema'], isNumber ? Number(value) : value)
+      if (value !== null) validateAt(`${name} of ${what}`, [...headerAt, 'schema'], isNumber ? Number(value) : value)
     }
   }
 
   const checkBody = (what: string, response: Response, at: (string | number)[], { method, headers, text }: Exchange) => {
-    const [mediaType] = Object.keys(response.content ?? {})
-    const given = headers.get('content-type')?.split(';')[0]
-    if (mediaType === undefined) {
-      if (text !== '') throw new Error(`${what} has a body, and openapi.json has none: ${text}`)
+    const documented = Object.keys(response.content ?? {})
+    const actual = headers.get('content-type')?.split(';')[0]
+    if (documented.length === 0) {
+      if (text !== '') throw new Error(`${what} has a body, but openapi.json documents none: ${text}`)
       return
     }
-    if (given === undefined || (mediaType !== '*/*' && mediaType !== given)) throw new Error(`${what} is ${given}, and not ${mediaType}`)
-    if (mediaType === 'application/json' && method !== 'HEAD') hold(what, [...at, 'content', mediaType, 'schema'], JSON.parse(text))
+    const mediaType = documented.find((type) => type === actual || type === '*/*')
+    if (actual === undefined || mediaType === undefined) {
+      throw new Error(`${what} has the media type ${actual} instead of ${documented.join(' or ')}`)
+    }
+    if (mediaType === 'application/json' && method !== 'HEAD') validateAt(what, [...at, 'content', mediaType, 'schema'], JSON.parse(text))
   }
 
   const checkUnknown = (what: string, { status, headers, text, method }: Exchange) => {
-    if (status !== 404 && status !== 405) throw new Error(`${what} is answered, and openapi.json does not know it`)
+    if (status !== 404 && status !== 405) throw new Error(`${what} is answered, but openapi.json does not contain it`)
     if (headers.get('x-relay-request-id') === null) throw new Error(`${what} lacks the header x-relay-request-id`)
-    if (method !== 'HEAD') hold(what, ['components', 'schemas', 'Error'], JSON.parse(text))
+    if (method !== 'HEAD') validateAt(what, ['components', 'schemas', 'Error'], JSON.parse(text))
   }
 
   return {
@@ -101,16 +109,16 @@ export const createContract = (document: OpenApi) => {
       const what = `${method} ${template ?? path} (${status})`
       if (template === undefined || !operation) return checkUnknown(what, exchange)
 
-      const given: Response | undefined = operation.responses[String(status)]
-      if (!given) throw new Error(`${what} is not among the answers of openapi.json: ${exchange.text}`)
-      const { value: response, at } = resolve(given, ['paths', template, verb, 'responses', status])
+      const reference: Response | undefined = operation.responses[String(status)]
+      if (!reference) throw new Error(`${what} is not among the responses of openapi.json: ${exchange.text}`)
+      const { value: response, at } = resolve(reference, ['paths', template, verb, 'responses', status])
       checkHeaders(what, response, at, exchange.headers)
       checkBody(what, response, at, exchange)
 
-      // and the other way round: what the API takes, the document allows
+      // A request that the API accepts must be allowed by the document.
       if (status >= 300 || !operation.requestBody) return
       const requestAt = ['paths', template, verb, 'requestBody', 'content', 'application/json', 'schema']
-      hold(`the request of ${what}`, requestAt, JSON.parse(body ?? ''))
+      validateAt(`the request of ${what}`, requestAt, JSON.parse(body ?? ''))
     },
   }
 }

@@ -1,22 +1,22 @@
 import type { ContentStore } from '../../src/content/store.ts'
-import { upsertCaptures } from '../../src/db/captures.ts'
+import { upsertCaptures } from '../../src/capture/capture-store.ts'
 import type { Database } from '../../src/db/database.ts'
 import { newId } from '../../src/ids.ts'
 import { objstore, type Tenant } from './api.ts'
-import { insertDocument } from './documents-in.ts'
+import { insertDocument } from './insert-document.ts'
 
 type Ids = Record<string, string>
 
 interface World {
   db: Database
   store: ContentStore
-  /** A certificate in PEM. */
+  /** A certificate as PEM. */
   certificate: string
 }
 
 /**
- * For each address with ids, up to its last id: how such a resource comes into a workspace. For each attribute of a request body that is an
- * id: the same. An operation of a new resource needs an entry here before the tenancy test passes.
+ * Returns functions that create a resource in a workspace: one for each path that ends with an id, and one for each id
+ * attribute of a request body. The tenancy test fails until a new kind of resource has an entry here.
  */
 export const createResources = ({ db, store, certificate }: World) => {
   const create = async (tenant: Tenant, path: string, body: object): Promise<string> =>
@@ -69,12 +69,14 @@ export const createResources = ({ db, store, certificate }: World) => {
         httpMethod: 'PUT',
         uri: '/',
         queryString: '',
+        querySealed: null,
         repoId: null,
         docId: null,
         requestHeaders: {},
         requestContentType: null,
         requestContentLength: 5,
         requestBodyTruncated: false,
+        requestBodyTruncationReason: null,
         requestBody: { data: Buffer.from('hello'), redacted: false },
         sourceIp: '::1',
         requestAt: at,
@@ -84,6 +86,7 @@ export const createResources = ({ db, store, certificate }: World) => {
         responseContentType: null,
         responseContentLength: 0,
         responseBodyTruncated: false,
+        responseBodyTruncationReason: null,
         responseBody: null,
         responseAt: at,
         replayOf: null,
@@ -123,5 +126,5 @@ export const createResources = ({ db, store, certificate }: World) => {
   return { byPath, byAttribute }
 }
 
-/** Attributes that look like the id of a resource of ours, and are names that the source system gives. */
+/** Attributes that look like resource ids but are assigned by the source system. */
 export const foreignNames = new Set(['repo_id', 'auth_id', 'doc_id', 'comp_id', 'erp_object_id'])

@@ -6,35 +6,48 @@ export const post = (parts: PartToSend[]): CallOptions => ({
   headers: { 'content-type': 'multipart/form-data; boundary=KoZbnd01' },
 })
 
-interface PartOfAnswer {
-  /** Names in lower case, one character a byte. */
+interface AnswerPart {
+  /** Names in lower case. A value has one character per byte. */
   headers: Record<string, string>
   body: string
 }
 
-/** Of an info or a docGet. */
+/** Expects a refusal: its code begins X-ErrorDescription and stands in the JSON body, with the message and the id of the request. */
+export const expectRefusal = ({ headers, body }: SourceAnswer, code: string) => {
+  const description = headers['x-errordescription']!
+  expect(description).toMatch(/^[a-z_]+: [ -~]+$/)
+  expect(headers['content-type']).toBe('application/json')
+  expect(JSON.parse(String(body))).toEqual({
+    error: { code, message: description.slice(`${code}: `.length), request_id: headers['x-relay-request-id'] },
+  })
+  expect(description.startsWith(`${code}: `)).toBe(true)
+}
+
+/** Returns the boundary of an answer to info or docGet. */
 export const boundaryOf = ({ headers }: SourceAnswer) => /^multipart\/form-data; boundary=(\w+)$/.exec(headers['content-type'] ?? '')![1]!
 
-/** The parts of an info or a docGet, one character a byte. */
-export const partsOf = (answer: SourceAnswer): PartOfAnswer[] => {
-  const [before, ...pieces] = answer.body.toString('latin1').split(`--${boundaryOf(answer)}`)
-  expect([before, pieces.pop()]).toEqual(['', '--\r\n'])
-  // the interface writes no parts as one delimiter and nothing behind it
-  if (pieces.length === 1 && pieces[0] === '\r\n') return []
-  return pieces.map((piece) => {
-    const headEnd = piece.indexOf('\r\n\r\n')
-    const lines = piece.slice(2, headEnd).split('\r\n')
+/** Returns the parts of an answer to info or docGet, with one character per byte. */
+export const partsOf = (answer: SourceAnswer): AnswerPart[] => {
+  const [preamble, ...parts] = answer.body.toString('latin1').split(`--${boundaryOf(answer)}`)
+  expect([preamble, parts.pop()]).toEqual(['', '--\r\n'])
+  // An empty document is written as a delimiter without a part.
+  if (parts.length === 1 && parts[0] === '\r\n') return []
+  return parts.map((text) => {
+    const headEnd = text.indexOf('\r\n\r\n')
+    const lines = text.slice(2, headEnd).split('\r\n')
     return {
       headers: Object.fromEntries(lines.map((line) => [line.split(': ')[0]!.toLowerCase(), line.slice(line.indexOf(': ') + 2)])),
-      body: piece.slice(headEnd + 4, -2),
+      body: text.slice(headEnd + 4, -2),
     }
   })
 }
 
 export const compIdsOf = (answer: SourceAnswer) => partsOf(answer).map(({ headers }) => headers['x-compid'])
 
-/** An answer as it came, without what every HTTP server adds. */
-export const bare = (text: string) => text.replaceAll(/(Date|Connection|Keep-Alive|x-relay-request-id): .*\r\n/g, '')
+const serverHeader = /(Date|Connection|Keep-Alive|x-relay-request-id|X-Content-Type-Options|Content-Security-Policy): .*\r\n/g
+
+/** Removes the headers of an answer that differ each time or that every answer has. */
+export const withoutServerHeaders = (text: string) => text.replaceAll(serverHeader, '')
 
 const boundaryOfExample = 'A1LINKaf93'
 
@@ -45,7 +58,7 @@ interface ExampleComponent {
   body: string
 }
 
-/** An info or a docGet of an aged document, as the interface has it. */
+/** Returns the specified body of an answer to info or docGet, for a document dated back to `longAgo`. */
 export const exampleOf = (components: ExampleComponent[]): string => {
   const lines = components.flatMap(({ compId, contentType, sizeBytes, body }) => [
     `--${boundaryOfExample}`,
@@ -65,7 +78,7 @@ export const exampleOf = (components: ExampleComponent[]): string => {
   return [...lines, `--${boundaryOfExample}--`, ''].join('\r\n')
 }
 
-/** The headers of both, of a document of two components. */
+/** Returns the specified headers of an answer to info or docGet, for such a document with two components. */
 export const exampleHeaders = (docId: string) => ({
   'x-datec': '2026-03-02',
   'x-timec': '10:15:30',
@@ -81,5 +94,5 @@ export const exampleHeaders = (docId: string) => ({
   'cache-control': 'no-store',
 })
 
-/** An answer with the boundary of the example in the place of its own. */
+/** Returns the body of an answer, with its boundary replaced by that of `exampleOf`. */
 export const asExample = (answer: SourceAnswer) => answer.body.toString('latin1').replaceAll(boundaryOf(answer), boundaryOfExample)

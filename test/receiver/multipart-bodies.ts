@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { bytesOf } from '../support/properties.ts'
 import { multipartBody } from '../support/source-system.ts'
 
-// Multipart bodies, and ways to cut them, for property tests.
+// Generators of multipart bodies, and of ways to split them into chunks, for property tests.
 
 export const boundary = 'B-1'
 const delimiter = `\r\n--${boundary}`
@@ -27,8 +27,8 @@ export const bodyTokens = [
 
 const small = bytesOf(bodyTokens, 12).filter((bytes) => !`\r\n${bytes.toString('latin1')}`.includes(delimiter))
 
-/** Just about fills the stream that a part is read from, and ends like the beginning of a boundary. */
-const filling = fc
+/** About as long as the 64 KiB buffer of a part, and ending like the beginning of a boundary. */
+const bufferFilling = fc
   .tuple(fc.integer({ min: -3, max: 3 }), fc.constantFrom('', '\r', '\r\n', '\r\n--'))
   .map(([more, end]) => Buffer.concat([Buffer.alloc(65_536 + more - end.length, 'x'), Buffer.from(end)]))
 
@@ -36,31 +36,31 @@ const header = fc.string({ unit: fc.constantFrom('a', ' ', ':', ';', '=', '"', '
 const partOf = fc.record({
   compId: header,
   contentType: header,
-  body: fc.oneof({ weight: 12, arbitrary: small }, { weight: 1, arbitrary: filling }),
+  body: fc.oneof({ weight: 12, arbitrary: small }, { weight: 1, arbitrary: bufferFilling }),
 })
 
-/** Parts, and the bytes they make. */
+/** Parts, and the bytes of a body that contains them. */
 export const multipartBodies = fc
   .record({ parts: fc.array(partOf, { maxLength: 4 }), preamble: small, epilogue: bytesOf(bodyTokens, 6) })
   .map(({ parts, preamble, epilogue }) => {
     const toSend = parts.map(({ compId, contentType, body }) => ({ headers: { 'X-compId': compId, 'Content-Type': contentType }, body }))
     const bytes = multipartBody(boundary, toSend)
-    const before = preamble.length > 0 ? [preamble, Buffer.from('\r\n')] : []
-    // an empty document is taken only as the interface writes it
-    return { parts, bytes: parts.length > 0 ? Buffer.concat([...before, bytes, epilogue]) : bytes }
+    const start = preamble.length > 0 ? [preamble, Buffer.from('\r\n')] : []
+    // A body without parts is accepted only without preamble and epilogue.
+    return { parts, bytes: parts.length > 0 ? Buffer.concat([...start, bytes, epilogue]) : bytes }
   })
 
 interface Cuts {
   anywhere: number[]
-  /** Relative to every boundary. */
+  /** Offsets relative to each boundary. */
   around: number[]
-  /** 0 for nowhere in particular. */
+  /** Length of each chunk, or 0 for no regular cuts. */
   everyBytes: number
 }
 
 const none = fc.constant<number[]>([])
 
-/** Where a network cuts a body: anywhere, at and around its boundaries, or every few bytes. */
+/** Positions at which a network splits a body: anywhere, at and around its boundaries, or every few bytes. */
 export const cuts: fc.Arbitrary<Cuts> = fc.oneof(
   fc.record({ anywhere: fc.array(fc.nat(), { maxLength: 12 }), around: none, everyBytes: fc.constant(0) }),
   fc.record({
@@ -71,12 +71,12 @@ export const cuts: fc.Arbitrary<Cuts> = fc.oneof(
   fc.record({ anywhere: none, around: none, everyBytes: fc.integer({ min: 1, max: 9 }) }),
 )
 
-// a large body byte by byte takes longer than it tells
-const steppedMaxBytes = 5_000
+// Larger bodies are not split every few bytes: that takes long and finds nothing new.
+const regularCutsMaxBytes = 5_000
 
 export async function* split(bytes: Buffer, { anywhere, around, everyBytes }: Cuts): AsyncGenerator<Buffer, void, undefined> {
   const boundaries = [...bytes.toString('latin1').matchAll(new RegExp(delimiter, 'g'))].map(({ index }) => index)
-  const steps = everyBytes > 0 && bytes.length <= steppedMaxBytes ? Math.floor(bytes.length / everyBytes) : 0
+  const steps = everyBytes > 0 && bytes.length <= regularCutsMaxBytes ? Math.floor(bytes.length / everyBytes) : 0
   const ends = [
     ...anywhere.map((at) => at % (bytes.length + 1)),
     ...boundaries.flatMap((at) => around.map((by) => at + by)),

@@ -30,94 +30,94 @@ const parts = [
 ]
 
 describe('the parts of a multipart body', () => {
-  it('are the same wherever the network cuts the body', async () => {
+  test('are the same wherever the network splits the body', async () => {
     expect(await readAll(split(body))).toEqual(parts)
     for (let at = 1; at < body.length; at += 1) expect(await readAll(split(body, at))).toEqual(parts)
   })
 
-  it('are the same byte by byte', async () => {
+  test('are the same if each byte arrives in its own chunk', async () => {
     expect(await readAll(split(body, ...Array.from({ length: body.length - 1 }, (_, index) => index + 1)))).toEqual(parts)
   })
 
-  it('are none in an empty document, however it is written', async () => {
+  test('are none in each form of an empty body', async () => {
     for (const text of ['--KoZbnd01\r\n--KoZbnd01--\r\n', '--KoZbnd01\r\n--KoZbnd01--', '--KoZbnd01--\r\n', '\r\n--KoZbnd01--']) {
       for (let at = 0; at < text.length; at += 1) expect(await readAll(split(Buffer.from(text), at))).toEqual([])
     }
   })
 
-  it('may be preceded and followed by what is none of them', async () => {
+  test('can be preceded by a preamble and followed by an epilogue', async () => {
     expect(await readAll(split(Buffer.concat([Buffer.from('preamble\r\n'), body, Buffer.from('epilogue')])))).toEqual(parts)
   })
 
-  it.each([
+  test.each([
     ['has no last boundary', String(body).replace('--KoZbnd01--', '')],
     ['ends within a part', String(body).slice(0, 120)],
     ['ends within a header', String(body).slice(0, 20)],
     ['has no boundary at all', 'hello'],
     ['is empty', ''],
     ['has a part without a blank line', '--KoZbnd01\r\nX-compId: data\r\n--KoZbnd01--\r\n'],
-    ['has a part that is no part', '--KoZbnd01\r\nsome text that is no header\r\n--KoZbnd01--\r\n'],
-    ['has such a part among others', `--KoZbnd01\r\nX-compId: a\r\n${String(body)}`],
+    ['has a part without headers', '--KoZbnd01\r\nsome text that is no header\r\n--KoZbnd01--\r\n'],
+    ['has a part without a blank line among others', `--KoZbnd01\r\nX-compId: a\r\n${String(body)}`],
     ['has bare line feeds for line ends', String(body).replaceAll('\r\n', '\n')],
-  ])('are refused where the body %s', async (_, text) => {
+  ])('are refused if the body %s', async (_, text) => {
     await expect(readAll(split(Buffer.from(text)))).rejects.toMatchObject({ name: 'Refusal', code: 'invalid_parameter' })
   })
 
-  it('are refused past the highest number of them, before the rest is read', async () => {
-    let pieces = 0
+  test('are refused above the maximum number of parts, before the rest is read', async () => {
+    let sent = 0
     async function* endless() {
       for (;;) {
-        pieces += 1
-        yield Buffer.from(`--KoZbnd01\r\nX-compId: c${pieces}\r\n\r\nx\r\n`)
+        sent += 1
+        yield Buffer.from(`--KoZbnd01\r\nX-compId: c${sent}\r\n\r\nx\r\n`)
         await delay(1)
-        if (pieces > 50) throw new Error('hung up')
+        if (sent > 50) throw new Error('hung up')
       }
     }
     await expect(readAll(endless())).rejects.toMatchObject({ code: 'too_large' })
-    expect(pieces).toBeLessThan(20)
+    expect(sent).toBeLessThan(20)
   })
 
-  it('end with the error of a body that breaks off, in a part and after the last one', async () => {
+  test('end with the error of an aborted body, within a part and after the last one', async () => {
     for (const end of [100, body.length]) {
-      async function* breaking() {
+      async function* aborted() {
         yield body.subarray(0, end)
         await delay(5)
         throw new Error('hung up')
       }
-      await expect(readAll(breaking())).rejects.toThrow('hung up')
+      await expect(readAll(aborted())).rejects.toThrow('hung up')
     }
   })
 
-  it('are read on after one that was just full as its boundary came', async () => {
-    // a cut before the boundary; what looks like the beginning of one fills the part's 64 KiB
+  test('are read completely if the boundary arrives when the buffer of a part has just filled', async () => {
+    // The body is split before the boundary. The line break at the end of the part fills its buffer of 64 KiB.
     const full = `${'x'.repeat(65_534)}\r\n`
-    const rest = multipartBody('KoZbnd01', [part('data', full), part('note', 'n')])
+    const twoParts = multipartBody('KoZbnd01', [part('data', full), part('note', 'n')])
     const read: string[] = []
-    for await (const { body: bytes } of readParts(split(rest, rest.indexOf('\r\n--KoZbnd01\r\nX-compId: note')), limits)) {
+    for await (const { body: bytes } of readParts(split(twoParts, twoParts.indexOf('\r\n--KoZbnd01\r\nX-compId: note')), limits)) {
       await delay(10)
       read.push(String(await buffer(bytes)))
     }
     expect(read).toEqual([full, 'n'])
   })
 
-  it('wait in the network while nobody reads them', async () => {
+  test('apply backpressure to the network while they are not read', async () => {
     let sent = 0
-    const piece = Buffer.alloc(64 * 1024, 'x')
+    const chunk = Buffer.alloc(64 * 1024, 'x')
     async function* large() {
       yield Buffer.from('--KoZbnd01\r\nX-compId: data\r\n\r\n')
-      for (; sent < 1_000; sent += 1) yield piece
+      for (; sent < 1_000; sent += 1) yield chunk
       yield Buffer.from('\r\n--KoZbnd01--\r\n')
     }
     for await (const { body: bytes } of readParts(large(), limits)) {
       await delay(50)
       expect(sent).toBeLessThan(10)
-      expect(await buffer(bytes)).toHaveLength(1_000 * piece.length)
+      expect(await buffer(bytes)).toHaveLength(1_000 * chunk.length)
     }
   })
 })
 
 describe('the boundary', () => {
-  it.each([
+  test.each([
     ['multipart/form-data; boundary=KoZbnd01', 'KoZbnd01'],
     ['multipart/form-data; boundary="KoZ bnd;01"', 'KoZ bnd;01'],
     ['Multipart/Mixed; charset=utf-8; Boundary=a=b; x=y', 'a=b'],
@@ -126,7 +126,7 @@ describe('the boundary', () => {
     expect(boundaryOf(contentType)).toBe(boundary)
   })
 
-  it.each([
+  test.each([
     [undefined],
     ['application/pdf'],
     ['multipart/form-data'],

@@ -1,42 +1,53 @@
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:http'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import Koa from 'koa'
 import { pino } from 'pino'
 import { createCaptureQueue } from '../../src/capture/queue.ts'
-import { upsertCaptures } from '../../src/db/captures.ts'
+import { createCaptureStore } from '../../src/capture/capture-store.ts'
+import { createSealedQueries } from '../../src/capture/sealed-query.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { DocumentMessage } from '../../src/db/outbox.ts'
-import { createReceipts } from '../../src/db/receipts.ts'
-import { createSources } from '../../src/db/sources.ts'
+import type { StartDocument } from '../../src/db/outbox.ts'
+import { createUseCases } from '../../src/use-cases.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
+import { createThreads } from '../../src/threads.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createWiring, testConfig } from '../support/factories.ts'
+import { createRoutes, testConfig } from '../support/factories.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 
-/** A receiver on a real socket, and nothing else: what it would start is only noted. */
+/** Starts a receiver on its own port, without Temporal: `launched` records the documents whose workflow it would start. */
 export const startReceiver = async (db: Database, variables: Record<string, string> = {}) => {
   const config = testConfig(variables)
   const store = createPostgresStore(db)
-  const launched: DocumentMessage[] = []
+  const launched: StartDocument[] = []
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
-  const captures = createCaptureQueue((batch) => upsertCaptures(db, batch), config, log)
+  const captures = createCaptureQueue(createCaptureStore(db), config, log)
+  const sealedQueries = createSealedQueries(createKeyRing([`test:${randomBytes(32).toString('base64')}`]))
+  const threads = createThreads(config)
   const receiver = createReceiver({
     captures,
-    db,
-    sources: createSources(db),
-    receipts: createReceipts(db, config),
-    contents: { stores: { postgres: store, s3: undefined }, writeTo: store },
+    sealedQueries,
+    runOnThread: threads.run,
+    ...createUseCases(db, config),
+    contents: { stores: createSegmentedStores(db, { postgres: store, s3: undefined }), writeTo: store },
     launch: (messages) => {
-      for (const message of messages) if (message.kind === 'document') launched.push(message)
+      for (const message of messages) if (message.kind === 'startDocument') launched.push(message)
     },
     config,
     log,
   })
   const app = new Koa()
   app.silent = true
+  // The HTTP server sets a policy for every surface, which an answer of the receiver must replace or remove.
+  app.use((ctx, next) => {
+    ctx.set('Content-Security-Policy', "default-src 'none'")
+    return next()
+  })
   app.use(receiver.middleware)
   app.use((ctx) => {
     ctx.status = 418
@@ -52,37 +63,43 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
     launched,
     log: lines,
     replay: receiver.replay,
-    /** Writes what has been captured and not written yet, and ends the writing. */
+    openQuery: sealedQueries.open,
+    metrics: receiver.metrics,
+    /** Its `close` writes the captures that are still in the queue. */
     captures,
     stop: async () => {
       server.closeAllConnections()
       server.close()
       await once(server, 'close')
       await captures.close()
+      await threads.close()
     },
   }
 }
 
-type Started = Awaited<ReturnType<typeof startReceiver>>
+type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
 export const longAgo = '2026-03-02T10:15:30Z'
 
-/** Database, receiver, a workspace with repository Z1 wired to one destination, and a source system that speaks to it. */
+/**
+ * Starts a database and a receiver. `workspace` creates a workspace with the repository Z1, its destinations, and a source system that
+ * calls it.
+ */
 export const startScene = async (variables: Record<string, string> = {}) => {
   const database: TestDatabase = await createTestDatabase()
-  const receiver: Started = await startReceiver(database.db, variables)
+  const receiver: Receiver = await startReceiver(database.db, variables)
   const closers: (() => Promise<void>)[] = []
 
-  const workspace = async (destinations = [{ name: 'archive' }], options: Parameters<typeof createWiring>[2] = {}) => {
-    const wiring = await createWiring(database.db, destinations, options)
+  const workspace = async (destinations = [{ name: 'archive' }], options: Parameters<typeof createRoutes>[2] = {}) => {
+    const wiring = await createRoutes(database.db, destinations, options)
     const path = `/receiver/acme/${wiring.workspaceSlug}`
     const source = createSourceSystem(receiver.baseUrl + path, { repoId: wiring.repoId })
     closers.push(source.close)
-    /** As if all that has been received of a document so far had come on that day. */
+    /** Dates everything that was received of a document back to `longAgo`. */
     const age = async (docId: string) => {
-      const of = { workspace_id: wiring.workspaceId, doc_id: docId }
-      await database.db('archive_documents').where(of).update({ created_at: longAgo, modified_at: longAgo })
-      await database.db('documents').where(of).update({ received_at: longAgo, modified_at: longAgo })
+      const key = { workspace_id: wiring.workspaceId, doc_id: docId }
+      await database.db('archive_documents').where(key).update({ created_at: longAgo, modified_at: longAgo })
+      await database.db('documents').where(key).update({ received_at: longAgo, modified_at: longAgo })
     }
     return { ...wiring, path, source, age }
   }
@@ -90,12 +107,15 @@ export const startScene = async (variables: Record<string, string> = {}) => {
     ...database,
     receiver,
     workspace,
-    /** What is left of requests that came to nothing: everything that create writes. */
-    leftovers: async (workspaceId: string) => {
+    /** Counts the rows that a create writes. A failed request must leave none. */
+    countRows: async (workspaceId: string) => {
       const { db } = database
-      const of = { workspace_id: workspaceId }
-      const contents = await db('contents').where(of)
-      const [archiveDocuments, documents] = await Promise.all([db('archive_documents').where(of), db('documents').where(of)])
+      const inWorkspace = { workspace_id: workspaceId }
+      const contents = await db('contents').where(inWorkspace)
+      const [archiveDocuments, documents] = await Promise.all([
+        db('archive_documents').where(inWorkspace),
+        db('documents').where(inWorkspace),
+      ])
       return { archiveDocuments: archiveDocuments.length, documents: documents.length, contents: contents.length }
     },
     stop: async () => {

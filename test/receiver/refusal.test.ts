@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { refusalStatus } from '../../src/receiver/refusal.ts'
 
-test('every code that a source system may see is explained, with its status, and none that it may not', async () => {
+test('docs/source-system.md lists exactly the codes of refusals, with their status', async () => {
   const page = await readFile(new URL('../../docs/source-system.md', import.meta.url), 'utf8')
   const rows = page.split('\n').flatMap((line) => {
     const [, codes, status] = /^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| (\d{3}) \|/.exec(line) ?? []

@@ -1,5 +1,5 @@
-// `npm run record-histories` plays stories on a real server and writes their histories beside this file: all of them, or those named behind
-// `--`. What stands there of older versions is worth keeping: a new story is recorded alone.
+// `npm run record-histories` runs stories on a real server and writes their histories next to this file: all stories, or those named after
+// `--`. Record only new stories: the recordings by older versions prove that running workflows survive an upgrade.
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -7,22 +7,23 @@ import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
 import { readConfig } from '../../src/config.ts'
-import { findTemporal } from '../../src/embedded/temporal-program.ts'
-import {
-  documentOptions,
-  type Activities,
-  type BatchActivities,
-  type BulkRetryActivities,
-  type ChoreActivities,
-  type DeliveryState,
-  type DocumentInput,
+import { findTemporal } from '../../src/embedded/find-temporal.ts'
+import { documentWorkflowId } from '../../workflows/ids.ts'
+import type {
+  BatchActivities,
+  BulkRetryActivities,
+  DeliveryActivities,
+  DeliveryState,
+  DocumentInput,
+  MaintenanceActivities,
 } from '../../workflows/messages.ts'
+import { documentOptions } from '../../workflows/options.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
-import { deliveriesOf, solos, stories, type Solo, type Story } from './stories.ts'
+import { deliveriesOf, standaloneStories, stories, type StandaloneStory, type Story } from './stories.ts'
 
 const identity = 'recorder'
 const here = new URL('.', import.meta.url)
-// so that a story need not have thousands of events until the server suggests a new run
+// Lowered from 4,096, so that a short story reaches a new run.
 const settings = ['limit.historyCount.suggestContinueAsNew=60']
 const say = (line: string) => void process.stderr.write(`${line}\n`)
 
@@ -37,14 +38,13 @@ const inputOf = ({ name, destinations = ['archive'], input }: Story): DocumentIn
   retryWindowMs: 60_000,
   attemptTimeoutMs: 60_000,
   heartbeatTimeoutMs: 30_000,
-  searchAttributes: true,
   ...input,
 })
 
-const activitiesOf = (story: Story): { activities: Activities; attempted: Promise<void> } => {
+const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted: Promise<void> } => {
   const attempts = new Map<string, number>()
   const first = Promise.withResolvers<void>()
-  const activities: Activities = {
+  const activities: DeliveryActivities = {
     attemptDelivery: async ({ destinationId }) => {
       const attempt = (attempts.get(destinationId) ?? 0) + 1
       attempts.set(destinationId, attempt)
@@ -57,23 +57,26 @@ const activitiesOf = (story: Story): { activities: Activities; attempted: Promis
   return { activities, attempted: first.promise }
 }
 
-const soloActivities = ({ rounds = 2 }: Solo): BatchActivities & BulkRetryActivities & ChoreActivities => {
+const standaloneActivities = ({ rounds = 2 }: StandaloneStory): BatchActivities & BulkRetryActivities & MaintenanceActivities => {
   let calls = 0
   return {
-    workOffBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
+    processBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
     retryNextPage: async () => {
       calls += 1
       const done = { retriedDocuments: 200 * calls, retriedDeliveries: 200 * calls }
       return { status: calls > rounds ? 'completed' : 'running', matchedDocuments: 600, ...done }
     },
     recordBulkRetryCancellation: async () => {},
-    runChore: async () => 'sent 0',
+    runMaintenance: async () => 'sent 0',
   }
 }
 
-const play = async (client: Client, story: Story, attempted: Promise<void>, taskQueue: string): Promise<void> => {
+const runStory = async (client: Client, story: Story, attempted: Promise<void>, taskQueue: string): Promise<void> => {
   const input = inputOf(story)
-  const document = await client.workflow.start('document', { ...documentOptions(input), taskQueue })
+  const document = await client.workflow.start('document', {
+    ...documentOptions(input, { registered: story.registered ?? true }),
+    taskQueue,
+  })
   const until = async (destinationId: string, status: string) => {
     const delivery = client.workflow.getHandle(
       deliveriesOf({ ...input, destinations: input.destinations.filter(({ id }) => id === destinationId) })[0]!,
@@ -88,15 +91,15 @@ const play = async (client: Client, story: Story, attempted: Promise<void>, task
   await document.result().catch(() => {})
 }
 
-const playSolo = async (client: Client, { type, options, act }: Solo, taskQueue: string): Promise<void> => {
+const runStandaloneStory = async (client: Client, { type, options, act }: StandaloneStory, taskQueue: string): Promise<void> => {
   const workflow = await client.workflow.start(type, { ...options, taskQueue })
   await act?.(workflow)
   await workflow.result().catch(() => {})
 }
 
-const workflowsOf = (input: DocumentInput) => [documentOptions(input).workflowId, ...deliveriesOf(input)]
+const workflowsOf = (input: DocumentInput) => [documentWorkflowId(input, input.revision), ...deliveriesOf(input)]
 
-/** Every run of these workflows, the oldest first. */
+/** Returns the histories of all runs of these workflows, the oldest run first. */
 const historiesOf = async (client: Client, workflowIds: string[]) => {
   const histories: { workflowId: string; history: unknown }[] = []
   for (const workflowId of workflowIds) {
@@ -114,7 +117,7 @@ const runsOf = async (client: Client, workflowId: string): Promise<string[]> => 
   return runs.toSorted((a, b) => Number(a.startTime) - Number(b.startTime)).map(({ runId }) => runId)
 }
 
-// stack traces name files of this machine, and replay does not look at them
+// Stack traces contain paths of this machine, and replay does not need them.
 const withoutTraces = (json: string): unknown => JSON.parse(json, (key, value: unknown) => (key === 'stackTrace' ? undefined : value))
 
 process.env.TEST_TEMPORAL_BIN ||= await findTemporal({ config: readConfig(), say })
@@ -125,26 +128,28 @@ const workflowBundle = await bundleWorkflowCode({
   logger: new DefaultLogger('ERROR'),
 })
 
-const named = process.argv.slice(2)
-const isWanted = ({ name }: { name: string }) => named.length === 0 || named.includes(name)
-if (named.length === 0) {
+const requested = process.argv.slice(2)
+const isRequested = ({ name }: { name: string }) => requested.length === 0 || requested.includes(name)
+if (requested.length === 0) {
   for (const file of await readdir(here)) if (file.endsWith('.json')) await rm(new URL(file, here))
 }
-const record = async (name: string, activities: object, tell: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
+const record = async (name: string, activities: object, run: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
   const taskQueue = `record-${name}`
   const worker = await Worker.create({ connection: env.nativeConnection, identity, taskQueue, workflowBundle, activities })
-  await worker.runUntil(tell(taskQueue))
-  // the list is a little behind
+  await worker.runUntil(run(taskQueue))
+  // The list of workflows lags behind.
   await delay(1_500)
   const histories = await historiesOf(client, workflowIds)
   await writeFile(new URL(`${name}.json`, here), JSON.stringify(histories))
   say(`${name}: ${histories.length} histories`)
 }
-for (const solo of solos.filter(isWanted)) {
-  await record(solo.name, soloActivities(solo), (taskQueue) => playSolo(client, solo, taskQueue), [solo.options.workflowId])
+for (const story of standaloneStories.filter(isRequested)) {
+  await record(story.name, standaloneActivities(story), (taskQueue) => runStandaloneStory(client, story, taskQueue), [
+    story.options.workflowId,
+  ])
 }
-for (const story of stories.filter(isWanted)) {
+for (const story of stories.filter(isRequested)) {
   const { activities, attempted } = activitiesOf(story)
-  await record(story.name, activities, (taskQueue) => play(client, story, attempted, taskQueue), workflowsOf(inputOf(story)))
+  await record(story.name, activities, (taskQueue) => runStory(client, story, attempted, taskQueue), workflowsOf(inputOf(story)))
 }
 await env.teardown()

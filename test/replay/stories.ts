@@ -2,60 +2,58 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Context } from '@temporalio/activity'
 import type { Client, WorkflowHandle } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
-import {
-  batchOptions,
-  bulkRetryOptions,
-  deliveryOptions,
-  deliveryWorkflowId,
-  signals,
-  type AttemptOutcome,
-  type BatchSubject,
-  type DocumentInput,
-} from '../../workflows/messages.ts'
+import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { type BatchSubject, type DocumentInput, releaseSignal, retrySignal } from '../../workflows/messages.ts'
+import { batchOptions, bulkRetryOptions, deliveryOptions } from '../../workflows/options.ts'
 
-/** What a story has to do with its workflows, beside what their activities answer. */
-interface Stage {
+/** The parameters of `act`: access to the workflows of a story. */
+interface StoryContext {
   client: Client
   input: DocumentInput
   document: WorkflowHandle
   taskQueue: string
-  /** Resolves as the first attempt begins. */
+  /** Resolves when the first attempt starts. */
   attempted: Promise<void>
-  /** The delivery to this destination, once its state is this one. */
+  /** Waits until the delivery to this destination has this status. @returns its workflow */
   until(destinationId: string, status: string): Promise<WorkflowHandle>
 }
 
-/** One path through the workflows. */
+/** A path through the workflows of a document and its deliveries. */
 export interface Story {
-  /** The name of its file, without the extension. */
+  /** Name of the file that holds the histories, without the extension. */
   name: string
   destinations?: string[]
   input?: Partial<DocumentInput>
-  /** What the nth attempt at a destination comes to. */
+  /** `false` if the search attributes are not registered. */
+  registered?: boolean
+  /** Returns the outcome of the nth attempt at a destination. */
   answer(attempt: number, destinationId: string): AttemptOutcome | Promise<AttemptOutcome>
-  act?(stage: Stage): Promise<void>
+  /** Signals, cancels or starts workflows while the story runs. */
+  act?(context: StoryContext): Promise<void>
 }
 
-/** One that has nothing to do with a single document. */
-export interface Solo {
+/** A path through a workflow that does not belong to a single document. */
+export interface StandaloneStory {
   name: string
-  type: 'release' | 'cancel' | 'bulkRetry' | 'chore'
+  type: 'releaseDeliveries' | 'cancelDeliveries' | 'bulkRetry' | 'maintenance'
   options: { workflowId: string; args: unknown[] }
-  /** How often its activities have something to do, before they have nothing: twice, unless told otherwise. */
+  /** Number of calls in which its activities find work, before they find none. Default 2. */
   rounds?: number
   act?(workflow: WorkflowHandle): Promise<void>
 }
 
-const held: BatchSubject = { action: 'release', by: 'connection', id: 'invoices', name: 'invoices' }
-const deleted: BatchSubject = { action: 'cancel', by: 'destination', id: 'archive', name: 'archive' }
+const workspace = 'acme/invoices'
+const held: BatchSubject = { action: 'release', by: 'connection', workspace, id: 'invoices', name: 'invoices' }
+const deleted: BatchSubject = { action: 'cancel', by: 'destination', workspace, id: 'archive', name: 'archive' }
 
-const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace: 'acme/invoices', searchAttributes: true })
+const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace }, { registered: true })
 
-export const solos: Solo[] = [
-  { name: 'held-deliveries-released', type: 'release', options: batchOptions(held) },
-  { name: 'open-deliveries-cancelled', type: 'cancel', options: batchOptions(deleted) },
+export const standaloneStories: StandaloneStory[] = [
+  { name: 'held-deliveries-released', type: 'releaseDeliveries', options: batchOptions(held) },
+  { name: 'open-deliveries-cancelled', type: 'cancelDeliveries', options: batchOptions(deleted) },
   {
-    name: 'many-retried',
+    name: 'bulk-retry',
     type: 'bulkRetry',
     options: bulkRetryOf('many'),
   },
@@ -69,51 +67,67 @@ export const solos: Solo[] = [
       await workflow.cancel()
     },
   },
-  // the server suggests a new run to one that is long
+  // Long enough for the server to suggest a new run.
   { name: 'bulk-retry-of-several-runs', type: 'bulkRetry', options: bulkRetryOf('long'), rounds: 12 },
-  { name: 'chore', type: 'chore', options: { workflowId: 'chore/sweep', args: [{ name: 'sweep-outbox', everyMs: 1_000, forMs: 2_500 }] } },
+  {
+    name: 'maintenance-job',
+    type: 'maintenance',
+    options: { workflowId: 'relay-sweep-outbox', args: [{ job: 'sweep-outbox', everyMs: 1_000, forMs: 2_500 }] },
+  },
 ]
 
 const delivered: AttemptOutcome = { status: 'delivered' }
-const waiting: AttemptOutcome = { status: 'waiting', inMs: 20 }
-const down = (failures: number): AttemptOutcome => ({ status: 'retrying', inMs: 50, failures, error: 'the target answered 503' })
+const waiting: AttemptOutcome = { status: 'waiting', delayMs: 20 }
+const unavailable = (failures: number): AttemptOutcome => ({ status: 'retrying', delayMs: 50, failures, error: 'the target answered 503' })
+const heldByConnection: AttemptOutcome = { status: 'held' }
+const released = Promise.withResolvers<void>()
 const refused: AttemptOutcome = {
   status: 'failed',
-  error: 'the target answered 401: it does not take the credentials of the destination',
-  code: 'credentials_refused',
+  error: 'the target answered 401: it rejects the credentials of the destination',
+  remedy: 'Save valid credentials for destination archive, then retry the document.',
 }
 
-const askAgain = async ({ until, input }: Stage) => {
+const retryTwice = async ({ until, input }: StoryContext) => {
   const delivery = await until('archive', 'failed')
-  await delivery.signal(signals.retry, { requestId: 'first', policy: input.policy })
-  await delivery.signal(signals.retry, { requestId: 'first', policy: input.policy })
+  await delivery.signal(retrySignal, { requestId: 'first', policy: input.policy })
+  await delivery.signal(retrySignal, { requestId: 'first', policy: input.policy })
 }
+
+/** Sends what the activation of a connection sends for a delivery that it held. */
+const release = (client: Client, { destinations, ...terms }: DocumentInput, taskQueue: string) =>
+  client.workflow.signalWithStart('delivery', {
+    ...deliveryOptions({ ...terms, destination: destinations[0]! }, { registered: true }),
+    taskQueue,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+    signal: releaseSignal,
+    signalArgs: [terms.policy],
+  })
 
 const shortWindow = { retryWindowMs: 300 }
 
-/** Every path. The history of each is recorded, and replayed by the test: a change of the workflows must not break what is under way. */
+/** All paths. replay.system.test.ts replays the recorded history of each, because a change of the workflows must not break running workflows. */
 export const stories: Story[] = [
-  { name: 'straight-to-one', answer: () => delivered },
-  { name: 'straight-to-three', destinations: ['archive', 'mail', 'portal'], answer: () => delivered },
-  { name: 'straight-without-search-attributes', input: { searchAttributes: false }, answer: () => delivered },
+  { name: 'delivered-to-one-destination', answer: () => delivered },
+  { name: 'delivered-to-three-destinations', destinations: ['archive', 'mail', 'portal'], answer: () => delivered },
+  { name: 'delivered-without-search-attributes', registered: false, answer: () => delivered },
   {
     name: 'retried-without-search-attributes',
-    input: { searchAttributes: false },
-    answer: (attempt) => (attempt > 1 ? delivered : down(1)),
+    registered: false,
+    answer: (attempt) => (attempt > 1 ? delivered : unavailable(1)),
   },
-  { name: 'relayed-again', input: { revision: 2 }, answer: () => delivered },
-  { name: 'retries-then-delivered', answer: (attempt) => (attempt > 3 ? delivered : down(attempt)) },
+  { name: 'delivered-again-after-an-append', input: { revision: 2 }, answer: () => delivered },
+  { name: 'retries-then-delivered', answer: (attempt) => (attempt > 3 ? delivered : unavailable(attempt)) },
   {
-    name: 'one-of-three-retries',
+    name: 'one-of-three-retries-then-delivered',
     destinations: ['archive', 'mail', 'portal'],
-    answer: (attempt, id) => (id === 'mail' && attempt < 3 ? down(attempt) : delivered),
+    answer: (attempt, id) => (id === 'mail' && attempt < 3 ? unavailable(attempt) : delivered),
   },
-  { name: 'failed-then-retried', answer: (attempt) => (attempt > 1 ? delivered : refused), act: askAgain },
+  { name: 'failed-then-retried', answer: (attempt) => (attempt > 1 ? delivered : refused), act: retryTwice },
   {
     name: 'one-of-three-failed-then-retried',
     destinations: ['archive', 'mail', 'portal'],
     answer: (attempt, id) => (id === 'archive' && attempt === 1 ? refused : delivered),
-    act: askAgain,
+    act: retryTwice,
   },
   { name: 'window-closed', input: shortWindow, answer: () => refused },
   {
@@ -124,10 +138,10 @@ export const stories: Story[] = [
       await document.result().catch(() => {})
       const { destinations, ...shared } = input
       const again = await client.workflow.signalWithStart('delivery', {
-        ...deliveryOptions({ ...shared, destination: destinations[0]! }),
+        ...deliveryOptions({ ...shared, destination: destinations[0]! }, { registered: true }),
         taskQueue,
         workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-        signal: signals.retry,
+        signal: retrySignal,
         signalArgs: [{ requestId: 'second', policy: input.policy }],
       })
       await again.result()
@@ -136,7 +150,7 @@ export const stories: Story[] = [
   {
     name: 'delivery-cancelled',
     destinations: ['archive', 'mail'],
-    answer: (attempt, id) => (id === 'archive' ? { ...down(attempt), inMs: 60_000 } : delivered),
+    answer: (attempt, id) => (id === 'archive' ? { ...unavailable(attempt), delayMs: 60_000 } : delivered),
     act: async ({ until }) => {
       const delivery = await until('archive', 'retrying')
       await delivery.cancel()
@@ -144,14 +158,14 @@ export const stories: Story[] = [
   },
   {
     name: 'document-cancelled',
-    answer: (attempt) => ({ ...down(attempt), inMs: 60_000 }),
+    answer: (attempt) => ({ ...unavailable(attempt), delayMs: 60_000 }),
     act: async ({ until, document }) => {
       await until('archive', 'retrying')
       await document.cancel()
     },
   },
   {
-    name: 'cancelled-while-it-waits-for-a-hand',
+    name: 'cancelled-while-waiting-for-a-retry',
     answer: () => refused,
     act: async ({ until }) => {
       const delivery = await until('archive', 'failed')
@@ -161,8 +175,8 @@ export const stories: Story[] = [
   {
     name: 'delivery-cancelled-in-an-attempt',
     answer: async () => {
-      const beats = setInterval(() => Context.current().heartbeat(), 50)
-      return Context.current().cancelled.finally(() => clearInterval(beats))
+      const heartbeats = setInterval(() => Context.current().heartbeat(), 50)
+      return Context.current().cancelled.finally(() => clearInterval(heartbeats))
     },
     act: async ({ attempted, until }) => {
       await attempted
@@ -173,18 +187,18 @@ export const stories: Story[] = [
   {
     name: 'delivery-terminated',
     destinations: ['archive', 'mail'],
-    answer: (attempt, id) => (id === 'archive' ? { ...down(attempt), inMs: 60_000 } : delivered),
+    answer: (attempt, id) => (id === 'archive' ? { ...unavailable(attempt), delayMs: 60_000 } : delivered),
     act: async ({ until }) => {
       const delivery = await until('archive', 'retrying')
-      await delivery.terminate('not wanted any more')
+      await delivery.terminate('no longer needed')
     },
   },
   {
-    name: 'retried-in-mid-round',
-    answer: (attempt) => [{ ...down(1), inMs: 1_000 }, refused][attempt - 1] ?? delivered,
+    name: 'retried-during-a-round',
+    answer: (attempt) => [{ ...unavailable(1), delayMs: 1_000 }, refused][attempt - 1] ?? delivered,
     act: async ({ until, input }) => {
       const delivery = await until('archive', 'retrying')
-      await delivery.signal(signals.retry, { requestId: 'early', policy: input.policy })
+      await delivery.signal(retrySignal, { requestId: 'early', policy: input.policy })
     },
   },
   {
@@ -192,17 +206,41 @@ export const stories: Story[] = [
     answer: (attempt) => (attempt > 1 ? delivered : refused),
     act: async ({ until }) => {
       const delivery = await until('archive', 'failed')
-      await delivery.signal(signals.retry)
+      await delivery.signal(retrySignal)
     },
   },
   { name: 'destination-deleted', answer: () => ({ status: 'cancelled' }) },
-  { name: 'busy-then-delivered', answer: (attempt) => (attempt > 2 ? delivered : waiting) },
+  { name: 'waiting-for-a-slot-then-delivered', answer: (attempt) => (attempt > 2 ? delivered : waiting) },
   {
-    name: 'retrying-and-busy',
-    answer: (attempt) => [waiting, down(1), waiting, down(2), delivered][attempt - 1] ?? delivered,
+    name: 'retrying-and-waiting-for-a-slot',
+    answer: (attempt) => [waiting, unavailable(1), waiting, unavailable(2), delivered][attempt - 1] ?? delivered,
   },
-  { name: 'busy-for-long', answer: (attempt) => (attempt > 12 ? delivered : waiting) },
+  {
+    name: 'held-while-retrying-then-released',
+    destinations: ['archive', 'mail'],
+    answer: (attempt, id) => (id === 'mail' ? delivered : ([unavailable(1), heldByConnection][attempt - 1] ?? delivered)),
+    act: async ({ client, input, document, taskQueue }) => {
+      // A held delivery has no workflow: its document closes without it.
+      await document.result()
+      await (await release(client, input, taskQueue)).result()
+    },
+  },
+  {
+    name: 'released-during-the-attempt-that-is-held',
+    // The activity returns after the connection has been activated again, so the release finds the workflow open.
+    answer: async (attempt) => {
+      if (attempt > 1) return delivered
+      await released.promise
+      return heldByConnection
+    },
+    act: async ({ client, input, attempted, taskQueue }) => {
+      await attempted
+      await release(client, input, taskQueue)
+      released.resolve()
+    },
+  },
+  { name: 'held-at-the-first-attempt', answer: () => heldByConnection },
+  { name: 'waiting-for-a-slot-over-several-runs', answer: (attempt) => (attempt > 12 ? delivered : waiting) },
 ]
 
-export const deliveriesOf = ({ documentId, destinations }: DocumentInput) =>
-  destinations.map(({ id }) => deliveryWorkflowId(documentId, id))
+export const deliveriesOf = (input: DocumentInput) => input.destinations.map(({ id }) => deliveryWorkflowId(input, id))

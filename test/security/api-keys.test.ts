@@ -19,9 +19,9 @@ const arrange = (change: Partial<StoredKey> = {}) => {
   const lookedUp: string[] = []
   const used: string[] = []
   const authenticator = createAuthenticator({
-    findKey: (asked) => {
-      lookedUp.push(asked)
-      return Promise.resolve(asked === id ? stored : undefined)
+    findKey: (keyId) => {
+      lookedUp.push(keyId)
+      return Promise.resolve(keyId === id ? stored : undefined)
     },
     recordUse: (usedId) => {
       used.push(usedId)
@@ -33,19 +33,19 @@ const arrange = (change: Partial<StoredKey> = {}) => {
   return { id, key, authenticate, lookedUp, used }
 }
 
-test('a key is relay_<id>_<256 bits>, and no two are alike', () => {
+test('a key has the form relay_<id>_<256 bits> and is unique', () => {
   const { id, key, secretSha256 } = newApiKey()
   expect(key).toMatch(new RegExp(`^relay_${id}_[\\w-]{43}$`))
   expect(secretSha256).toHaveLength(32)
   expect(newApiKey().key).not.toBe(key)
 })
 
-test.each(['Bearer ', 'bearer ', 'BEARER  '])('the scheme %p is taken', async (scheme) => {
+test.each(['Bearer ', 'bearer ', 'BEARER  '])('the scheme %p is accepted', async (scheme) => {
   const { id, key, authenticate } = arrange()
   expect(await authenticate(scheme + key)).toEqual({ keyId: id, userId: null, level: 'member', workspace: { id: 'W', ...path } })
 })
 
-test('what has not the form of a key is refused without a look-up', async () => {
+test('a malformed key is refused without a database lookup', async () => {
   const { key, authenticate, lookedUp } = arrange()
   for (const wrong of [
     undefined,
@@ -62,7 +62,7 @@ test('what has not the form of a key is refused without a look-up', async () => 
   expect(lookedUp).toEqual([])
 })
 
-test('a right id with a wrong secret is refused, and leaves no trace of use', async () => {
+test('a known id with a wrong secret is refused and not recorded as used', async () => {
   const { key, authenticate, lookedUp, used } = arrange()
   const changed = key.slice(0, -43) + newApiKey().key.slice(-43)
   await expect(authenticate(`Bearer ${changed}`)).rejects.toMatchObject({ code: 'unauthorized' })
@@ -70,7 +70,7 @@ test('a right id with a wrong secret is refused, and leaves no trace of use', as
   expect(used).toEqual([])
 })
 
-test('a use is recorded when the last one is a minute old', async () => {
+test('a use is recorded only if the last recorded use is at least a minute old', async () => {
   const recent = arrange({ lastUsedAt: new Date(Date.now() - 30_000) })
   await recent.authenticate(`Bearer ${recent.key}`)
   expect(recent.used).toEqual([])
@@ -79,8 +79,8 @@ test('a use is recorded when the last one is a minute old', async () => {
   expect(old.used).toEqual([old.id])
 })
 
-describe('the limit of wrong tries', () => {
-  test('counts by address and by the minute', () => {
+describe('the limit of wrong keys', () => {
+  test('counts per address and minute', () => {
     let now = 0
     const limit = createAttemptLimit(2, 10, () => now)
     expect([limit.count('192.0.2.1'), limit.count('192.0.2.1'), limit.count('192.0.2.1')]).toEqual([0, 0, 60])
@@ -91,13 +91,13 @@ describe('the limit of wrong tries', () => {
     expect(limit.count('192.0.2.1')).toBe(0)
   })
 
-  test('takes a mapped address for the IPv4 it is, and a whole /64 for one source', () => {
+  test('counts a mapped address as IPv4, and an IPv6 /64 network as one address', () => {
     const limit = createAttemptLimit(1, 10, () => 0)
     expect([limit.count('::ffff:192.0.2.1'), limit.count('192.0.2.1')]).toEqual([0, 60])
     expect([limit.count('2001:db8::1'), limit.count('2001:db8::ffff:1'), limit.count('2001:db8:0:1::1')]).toEqual([0, 60, 0])
   })
 
-  test('forgets the oldest address rather than grow', () => {
+  test('removes the oldest address when it is full', () => {
     const limit = createAttemptLimit(1, 2, () => 0)
     for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) limit.count(address)
     expect(limit.count('192.0.2.3')).toBe(60)

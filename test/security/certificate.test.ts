@@ -16,15 +16,15 @@ const base64 = (bytes: Buffer, lineCharacters = 76) =>
 const inPem = (label: string, bytes: Buffer) => `-----BEGIN ${label}-----\r\n${base64(bytes, 64)}\r\n-----END ${label}-----\r\n`
 
 describe('a certificate', () => {
-  it.each<[string, () => string | Buffer]>([
+  test.each<[string, () => string | Buffer]>([
     ['DER', () => dsa.der],
-    ['DER with something behind it', () => Buffer.concat([dsa.der, Buffer.from('\r\n')])],
+    ['DER with trailing bytes', () => Buffer.concat([dsa.der, Buffer.from('\r\n')])],
     ['PEM', () => dsa.pem],
-    ['PEM after a preface', () => `Bag Attributes\n    friendlyName: TST\n${dsa.pem}`],
-    ['PEM with another one behind it', () => dsa.pem + rsa.pem],
+    ['PEM after other text', () => `Bag Attributes\n    friendlyName: TST\n${dsa.pem}`],
+    ['PEM followed by a second certificate', () => dsa.pem + rsa.pem],
     ['PKCS#7', () => dsa.pkcs7],
     ['PKCS#7 in PEM', () => inPem('PKCS7', dsa.pkcs7)],
-    ['PKCS#7 in PEM under the name of a certificate', () => inPem('CERTIFICATE', dsa.pkcs7)],
+    ['PKCS#7 in PEM with the label CERTIFICATE', () => inPem('CERTIFICATE', dsa.pkcs7)],
     ['base64 of DER', () => dsa.der.toString('base64')],
     ['base64 of DER in lines', () => `${base64(dsa.der)}\r\n`],
     ['base64 of PKCS#7', () => base64(dsa.pkcs7)],
@@ -33,7 +33,7 @@ describe('a certificate', () => {
     expect(readCertificate(Buffer.from(body()))?.der).toEqual(dsa.der)
   })
 
-  it('tells what an operator compares', () => {
+  test('has the properties that operators compare', () => {
     const { der: _, validFrom, validTo, ...facts } = readCertificate(dsa.pkcs7)!
     const { fingerprint, fingerprint256, serialNumber } = new X509Certificate(dsa.der)
     expect(facts).toEqual({
@@ -42,6 +42,7 @@ describe('a certificate', () => {
       serialNumber: serialNumber.toLowerCase(),
       keyAlgorithm: 'dsa',
       keyBits: 1024,
+      signatureAlgorithm: '2.16.840.1.101.3.4.3.2',
       fingerprintSha1: createHash('sha1').update(dsa.der).digest('hex'),
       fingerprintSha256: fingerprint256.replaceAll(':', '').toLowerCase(),
       signerId: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -52,20 +53,20 @@ describe('a certificate', () => {
     expect(readCertificate(curve.der)).toMatchObject({ subject: 'CN=EC', keyAlgorithm: 'ec', keyBits: 256 })
   })
 
-  it.each<[string, () => string | Buffer]>([
-    ['nothing', () => ''],
-    ['words', () => 'hello, this is a certificate'],
+  test.each<[string, () => string | Buffer]>([
+    ['an empty body', () => ''],
+    ['plain text', () => 'hello, this is a certificate'],
     ['zeros', () => Buffer.alloc(1_000)],
-    ['half of one', () => dsa.der.subarray(0, 300)],
-    ['a PEM of nonsense', () => inPem('CERTIFICATE', Buffer.from('nonsense'))],
-    ['a PEM without an end', () => dsa.pem.slice(0, 200)],
-    ['base64 of base64', () => base64(Buffer.from(base64(dsa.der)))],
-    ['base64 of nonsense', () => base64(Buffer.from('nonsense'))],
-    ['nested beyond reason', () => Buffer.from('3080'.repeat(100_000), 'hex')],
-    ['a long text that nearly is one', () => '-----BEGIN CERTIFICATE-----'.repeat(9_000)],
-    ['a megabyte of base64', () => 'A'.repeat(250_000)],
-  ])('is told from %s', (_, body) => {
-    // of the processor: others may be at work, too
+    ['a truncated certificate', () => dsa.der.subarray(0, 300)],
+    ['PEM of invalid bytes', () => inPem('CERTIFICATE', Buffer.from('nonsense'))],
+    ['PEM without an end line', () => dsa.pem.slice(0, 200)],
+    ['doubly encoded base64', () => base64(Buffer.from(base64(dsa.der)))],
+    ['base64 of invalid bytes', () => base64(Buffer.from('nonsense'))],
+    ['100,000 nested sequences', () => Buffer.from('3080'.repeat(100_000), 'hex')],
+    ['a repeated PEM header', () => '-----BEGIN CERTIFICATE-----'.repeat(9_000)],
+    ['250 kB of base64', () => 'A'.repeat(250_000)],
+  ])('is not found in %s', (_, body) => {
+    // Measure processor time, which other processes do not influence.
     const began = process.cpuUsage()
     expect(readCertificate(Buffer.from(body()))).toBeUndefined()
     expect(process.cpuUsage(began).user / 1_000).toBeLessThan(1_000)

@@ -21,66 +21,66 @@ const check = (signature: Buffer, kind: KeyKind, text = message) => {
 }
 
 const digests = ['md5', 'ripemd160', 'sha1', 'sha224', 'sha256', 'sha384', 'sha512']
-const bare = ['-nocerts', '-nosmimecap']
+const minimal = ['-nocerts', '-nosmimecap']
 const cases: [string, KeyKind, SigningOptions][] = [
-  ...digests.map((digest): [string, KeyKind, SigningOptions] => [digest, 'RSA 2048', { digest, options: bare }]),
+  ...digests.map((digest): [string, KeyKind, SigningOptions] => [digest, 'RSA 2048', { digest, options: minimal }]),
   ...digests
     .filter((digest) => digest.startsWith('sha'))
     .map((digest): [string, KeyKind, SigningOptions] => [
       `PSS and ${digest}`,
       'RSA 2048',
-      { digest, options: [...bare, '-keyopt', 'rsa_padding_mode:pss'] },
+      { digest, options: [...minimal, '-keyopt', 'rsa_padding_mode:pss'] },
     ]),
-  ...['sha1', 'sha224', 'sha256'].map((digest): [string, KeyKind, SigningOptions] => [digest, 'DSA 1024', { digest, options: bare }]),
-  ...['sha1', 'sha256'].map((digest): [string, KeyKind, SigningOptions] => [digest, 'DSA 2048', { digest, options: bare }]),
+  ...['sha1', 'sha224', 'sha256'].map((digest): [string, KeyKind, SigningOptions] => [digest, 'DSA 1024', { digest, options: minimal }]),
+  ...['sha1', 'sha256'].map((digest): [string, KeyKind, SigningOptions] => [digest, 'DSA 2048', { digest, options: minimal }]),
   ...['sha1', 'sha224', 'sha256', 'sha384', 'sha512'].flatMap((digest): [string, KeyKind, SigningOptions][] => [
-    [digest, 'P-256', { digest, options: bare }],
-    [digest, 'P-521', { digest, options: bare }],
+    [digest, 'P-256', { digest, options: minimal }],
+    [digest, 'P-521', { digest, options: minimal }],
   ]),
-  ['md5', 'RSA 1024', { digest: 'md5', options: bare }],
-  ['sha256', 'RSA-PSS 2048', { digest: 'sha256', options: bare }],
-  ['no attributes and md5', 'RSA 2048', { digest: 'md5', options: [...bare, '-noattr'] }],
-  ['no attributes and sha256', 'RSA 2048', { digest: 'sha256', options: [...bare, '-noattr'] }],
-  ['no attributes and sha1', 'DSA 1024', { options: [...bare, '-noattr'] }],
-  ['no attributes and sha256', 'P-256', { digest: 'sha256', options: [...bare, '-noattr'] }],
-  ['its certificates', 'DSA 1024', { options: [] }],
-  ['a key identifier', 'RSA 2048', { digest: 'sha256', options: [...bare, '-keyid'] }],
-  ['the content embedded', 'DSA 1024', { options: [...bare, '-nodetach'] }],
-  ['the content embedded, no attributes', 'RSA 2048', { digest: 'sha256', options: [...bare, '-nodetach', '-noattr'] }],
-  ['indefinite lengths', 'RSA 2048', { digest: 'sha256', options: [...bare, '-stream', '-nodetach'] }],
-  ['indefinite lengths and nothing in them', 'DSA 1024', { options: [...bare, '-stream'] }],
-  ['an older program', 'DSA 1024', { program: 'smime' }],
+  ['md5', 'RSA 1024', { digest: 'md5', options: minimal }],
+  ['sha256', 'RSA-PSS 2048', { digest: 'sha256', options: minimal }],
+  ['no attributes and md5', 'RSA 2048', { digest: 'md5', options: [...minimal, '-noattr'] }],
+  ['no attributes and sha256', 'RSA 2048', { digest: 'sha256', options: [...minimal, '-noattr'] }],
+  ['no attributes and sha1', 'DSA 1024', { options: [...minimal, '-noattr'] }],
+  ['no attributes and sha256', 'P-256', { digest: 'sha256', options: [...minimal, '-noattr'] }],
+  ['embedded certificates', 'DSA 1024', { options: [] }],
+  ['a key identifier', 'RSA 2048', { digest: 'sha256', options: [...minimal, '-keyid'] }],
+  ['embedded content', 'DSA 1024', { options: [...minimal, '-nodetach'] }],
+  ['embedded content and no attributes', 'RSA 2048', { digest: 'sha256', options: [...minimal, '-nodetach', '-noattr'] }],
+  ['indefinite lengths', 'RSA 2048', { digest: 'sha256', options: [...minimal, '-stream', '-nodetach'] }],
+  ['indefinite lengths and no content', 'DSA 1024', { options: [...minimal, '-stream'] }],
+  ['openssl smime', 'DSA 1024', { program: 'smime' }],
 ]
 
 describe('a signature', () => {
-  it.each(cases)('by %s, with a key of %s, is verified, and what was tampered with is not', async (_, kind, options) => {
+  test.each(cases)('with %s and a key of type %s is verified, and a tampered one is not', async (_, kind, options) => {
     const signature = await signers[kind].sign(message, options)
     expect(check(signature, kind)).toBe(true)
     expect(check(signature, kind, message.replace('8C11', '8C12'))).toBe(false)
-    // the last bytes of all of these are those of the signature's value
+    // In all these cases the signature value is at the end.
     const tampered = Buffer.from(signature)
     tampered[tampered.lastIndexOf(readSignature(signature)!.value) + 20]! ^= 1
     expect(check(tampered, kind)).toBe(false)
   })
 
-  it('does not hold for another key, of its own kind or of another', async () => {
-    const stranger = await createSigner('DSA 1024')
-    const signature = await stranger.sign(message)
-    expect(verifies(readSignature(signature)!, Buffer.from(message), new X509Certificate(stranger.der).publicKey)).toBe(true)
+  test('is not valid for another key of the same or another type', async () => {
+    const otherSigner = await createSigner('DSA 1024')
+    const signature = await otherSigner.sign(message)
+    expect(verifies(readSignature(signature)!, Buffer.from(message), new X509Certificate(otherSigner.der).publicKey)).toBe(true)
     for (const kind of Object.keys(keyKinds) as KeyKind[]) expect(check(signature, kind)).toBe(false)
-    await stranger.remove()
+    await otherSigner.remove()
   })
 
-  it('covers its attributes: a digest that fits the message is not enough', async () => {
-    const [mine, theirs] = [await signers['DSA 1024'].sign(message), await signers['DSA 1024'].sign('something else')]
-    const [mineRead, theirsRead] = [readSignature(mine)!, readSignature(theirs)!]
-    expect(verifies({ ...theirsRead, attributes: mineRead.attributes }, Buffer.from(message), keyOf('DSA 1024'))).toBe(false)
-    // the other way round: attributes that were signed do not become a message
-    const attributesAsMessage = theirsRead.attributes!.encoded
-    expect(verifies(theirsRead, attributesAsMessage, keyOf('DSA 1024'))).toBe(false)
+  test('covers its attributes, so a matching digest alone is not enough', async () => {
+    const [first, second] = [await signers['DSA 1024'].sign(message), await signers['DSA 1024'].sign('something else')]
+    const [firstRead, secondRead] = [readSignature(first)!, readSignature(second)!]
+    expect(verifies({ ...secondRead, attributes: firstRead.attributes }, Buffer.from(message), keyOf('DSA 1024'))).toBe(false)
+    // Conversely, signed attributes must not be accepted as a message.
+    const attributesAsMessage = secondRead.attributes!.encoded
+    expect(verifies(secondRead, attributesAsMessage, keyOf('DSA 1024'))).toBe(false)
   })
 
-  it('names its signer as the certificate does', async () => {
+  test('has the signer id of its certificate', async () => {
     for (const kind of ['DSA 1024', 'RSA 2048', 'P-256'] as const) {
       const signerId = readSignature(await signers[kind].sign(message, { digest: 'sha256' }))?.signerId
       expect(signerId).toBe(readCertificate(signers[kind].der)?.signerId)
@@ -90,17 +90,17 @@ describe('a signature', () => {
     expect([byKey?.digest, byKey?.signerId]).toEqual(['sha1', undefined])
   })
 
-  it('of an old library, which names its algorithm by a code that nobody else has, is verified', async () => {
-    const signature = await signers['DSA 1024'].sign(message, { options: bare })
+  test('with an unknown algorithm identifier, as an old library writes it, is verified', async () => {
+    const signature = await signers['DSA 1024'].sign(message, { options: minimal })
     const dsaWithSha1 = Buffer.from('06072a8648ce380403', 'hex')
     expect(signature.includes(dsaWithSha1)).toBe(true)
-    // as long as the right one, and unknown
+    // Replace it with an unknown identifier of the same length.
     const renamed = Buffer.from(signature)
     Buffer.from('06072b0e0302860f0f', 'hex').copy(renamed, signature.indexOf(dsaWithSha1))
     expect(check(renamed, 'DSA 1024')).toBe(true)
   })
 
-  it('by a key of 512 bits, which OpenSSL reads and no longer makes, is verified', async () => {
+  test('with a 512-bit key, which OpenSSL reads but no longer generates, is verified', async () => {
     const { key, signature: value } = await signWithShortDsa(message)
     const signature = { digest: 'sha1', content: undefined, attributes: undefined, isPss: false, value, signerId: undefined }
     expect(key.asymmetricKeyDetails).toMatchObject({ modulusLength: 512 })
@@ -108,8 +108,8 @@ describe('a signature', () => {
     expect(verifies(signature, Buffer.from(`${message}0`), key)).toBe(false)
   })
 
-  it('is broken by any change of a byte that it covers, and no change makes the reader fall over', async () => {
-    const signature = await signers['DSA 1024'].sign(message, { options: bare })
+  test('is invalid after a change of any covered byte, and no change makes the reader throw', async () => {
+    const signature = await signers['DSA 1024'].sign(message, { options: minimal })
     const { attributes, value } = readSignature(signature)!
     const covered = [attributes!.encoded.subarray(1), value].flatMap((bytes) => {
       const start = signature.indexOf(bytes)
@@ -125,7 +125,7 @@ describe('a signature', () => {
     for (const index of signature.keys()) expect(() => check(changed(index), 'DSA 1024')).not.toThrow()
   })
 
-  it('is told from whatever else may come', async () => {
+  test('is not found in other bytes', async () => {
     const { der, pkcs7 } = signers['DSA 1024']
     const signature = await signers['DSA 1024'].sign(message)
     const nested = Buffer.from('3080'.repeat(8_000), 'hex')

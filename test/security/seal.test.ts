@@ -3,10 +3,10 @@ import { UserError } from '../../src/errors.ts'
 import { createKeyRing, credentialsOf, SealError } from '../../src/security/seal.ts'
 
 const keyOf = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
-const owner = credentialsOf('workspace', 'destination')
+const owner = credentialsOf('workspace', 'destination', [['host', 'a.example']])
 const credentials = { access_key_id: 'AKIA', secret_access_key: 'canary' }
 
-test('what is sealed opens again, and shows nothing of what it holds', () => {
+test('a sealed value can be opened, and its envelope does not reveal it', () => {
   const ring = createKeyRing([keyOf('a')])
   const envelope = ring.seal(credentials, owner)
   expect(envelope.toString('latin1')).not.toContain('canary')
@@ -14,34 +14,36 @@ test('what is sealed opens again, and shows nothing of what it holds', () => {
   expect(ring.seal(credentials, owner)).not.toEqual(envelope)
 })
 
-test('the first key seals, every key opens, and one that is gone opens nothing', () => {
+test('the first key seals, every key opens, and a removed key opens nothing', () => {
   const [older, newer] = [keyOf('older'), keyOf('newer')]
   const envelope = createKeyRing([older]).seal(credentials, owner)
   const rotated = createKeyRing([newer, older])
   expect(rotated.open(envelope, owner)).toEqual(credentials)
   const renewed = rotated.seal(credentials, owner)
   expect(createKeyRing([newer]).open(renewed, owner)).toEqual(credentials)
-  expect(() => createKeyRing([newer]).open(envelope, owner)).toThrow(/sealed under key "older"/)
+  expect(() => createKeyRing([newer]).open(envelope, owner)).toThrow(/sealed with key "older"/)
 })
 
-test('another key under the same id opens nothing', () => {
+test('another key with the same id opens nothing', () => {
   const envelope = createKeyRing([keyOf('a')]).seal(credentials, owner)
   expect(() => createKeyRing([keyOf('a')]).open(envelope, owner)).toThrow(SealError)
 })
 
-test('an envelope does not open for another row', () => {
+test('an envelope cannot be opened for another owner', () => {
   const ring = createKeyRing([keyOf('a')])
   const envelope = ring.seal(credentials, owner)
   for (const other of [
-    credentialsOf('workspace', 'another'),
-    credentialsOf('another', 'destination'),
-    credentialsOf('workspacedestination', ''),
+    credentialsOf('workspace', 'another', [['host', 'a.example']]),
+    credentialsOf('another', 'destination', [['host', 'a.example']]),
+    credentialsOf('workspacedestination', '', [['host', 'a.example']]),
+    credentialsOf('workspace', 'destination', [['host', 'b.example']]),
+    credentialsOf('workspace', 'destination', []),
   ]) {
     expect(() => ring.open(envelope, other)).toThrow(SealError)
   }
 })
 
-test('a change of any single byte, or a cut anywhere, is noticed', () => {
+test('a change of any single byte and any truncation are detected', () => {
   const ring = createKeyRing([keyOf('a'), keyOf('b')])
   const envelope = ring.seal(credentials, owner)
   for (let at = 0; at < envelope.length; at += 1) {
@@ -57,7 +59,7 @@ test.each([
   ['no id', ['c2VjcmV0']],
   ['a key that is too short', [`a:${randomBytes(16).toString('base64')}`]],
   ['the same id twice', [keyOf('a'), keyOf('a')]],
-])('%s ends the start with a sentence that shows no key', (_, entries) => {
+])('%s is a UserError that does not reveal the key', (_, entries) => {
   const failed = (() => {
     try {
       return createKeyRing(entries)

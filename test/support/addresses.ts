@@ -1,5 +1,5 @@
-/** Hosts as they stand in an address, never to be reached, whatever the allow-list says. */
-export const shutHosts = [
+/** Hosts, as written in a URL, that the outbound guard always refuses, even if the allow-list contains them. */
+export const alwaysBlockedHosts = [
   '169.254.169.254',
   '169.254.169.254.',
   '169.254.170.2',
@@ -52,8 +52,8 @@ export const shutHosts = [
   '255.255.255.255',
 ]
 
-/** To be reached by the allow-list only. */
-export const guardedHosts = [
+/** Hosts that the outbound guard refuses unless the allow-list contains them. */
+export const blockedByDefaultHosts = [
   '127.0.0.1',
   '127.1',
   '2130706433',

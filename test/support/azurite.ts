@@ -13,18 +13,18 @@ export interface Azurite {
   accountName: string
   accountKey: string
   container: string
-  /** Straight to the server, past everything under test. */
+  /** Connects directly to the server, without the code under test. */
   client: ContainerClient
   stop(): Promise<void>
 }
 
 /**
- * An azurite, Microsoft's own emulator of Blob storage, with one container that is kept in memory.
- * @param tls with it, the server speaks https and takes the tokens of Entra, whose form it checks and not whose signature
+ * Starts Azurite, Microsoft's emulator of Blob storage, with one container in memory.
+ * @param tls makes the server use https and accept tokens of Entra; it checks their form but not their signature
  */
 export const startAzurite = async (tls?: { key: string; cert: string; authority: string }): Promise<Azurite> => {
   const program = process.env.TEST_AZURITE_BIN
-  if (!program) throw new Error('TEST_AZURITE_BIN is not set: azurite was not found, see what the set-up said')
+  if (!program) throw new Error('TEST_AZURITE_BIN is not set: azurite was not found, see the output of the set-up')
   const root = await mkdtemp(join(tmpdir(), 'relay-azurite-'))
   const port = await freePort()
   const [accountName, accountKey] = ['relaytest', Buffer.from('the key of the test account').toString('base64')]
@@ -34,20 +34,20 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
     await writeFile(join(root, 'cert.pem'), tls.cert)
     options.push('--cert', join(root, 'cert.pem'), '--key', join(root, 'key.pem'), '--oauth', 'basic')
   }
-  // the SDK may speak a newer dialect than the emulator knows by name
+  // The SDK may use a newer API version than the emulator knows.
   const server = spawn(program, [...options, '--skipApiVersionCheck', '--disableTelemetry'], {
     env: { ...process.env, AZURITE_ACCOUNTS: `${accountName}:${accountKey}` },
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let said = ''
+  let log = ''
   for (const output of [server.stdout, server.stderr]) {
     output.on('data', (chunk: Buffer) => {
-      said += chunk.toString()
+      log += chunk.toString()
     })
   }
-  await Promise.race([listening(port), once(server, 'exit').then(() => Promise.reject(new Error('it ended')))]).catch(() => {
-    throw new Error(`azurite did not start: ${said}`)
+  await Promise.race([listening(port), once(server, 'exit').then(() => Promise.reject(new Error('azurite exited')))]).catch(() => {
+    throw new Error(`azurite did not start: ${log}`)
   })
   const accountUrl = `${tls ? 'https' : 'http'}://127.0.0.1:${port}/${accountName}`
   const container = 'documents'

@@ -2,20 +2,22 @@ import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { startHttpTarget } from './http-target.ts'
 
-/** A target that is too busy now. */
+/** A target that refuses requests because it is too busy. */
 export interface Busy {
   port: number
-  /** As an attempt ends with it. */
+  /** The error code of an attempt against this server. */
   code: string
   stop(): Promise<void>
 }
 
-/** How a target is too busy: it has had too much of us, or of everybody. */
+/** `throttled`: too many requests of this client. `overloaded`: too many requests of all clients. */
 export type Load = 'throttled' | 'overloaded'
 
 export const statusOf = (load: Load) => ({ throttled: 429, overloaded: 503 })[load]
 
-/** Answers every request as a service does that has too much to do. Stands in for a real one, which cannot be brought to it. */
+/**
+ * Starts a server that answers every request as a busy service does. Real servers cannot be made to answer like that.
+ */
 export const startBusyServer = async (load: Load, headers: Record<string, string>, body = ''): Promise<Busy> => {
   const server = await startHttpTarget()
   const status = statusOf(load)
@@ -23,7 +25,7 @@ export const startBusyServer = async (load: Load, headers: Record<string, string
   return { port: server.port, code: `http_${status}`, stop: server.stop }
 }
 
-/** Closes every connection as soon as it is open, as sshd does beyond MaxStartups. */
+/** Starts a server that closes every connection as soon as it is open, as sshd does beyond MaxStartups. */
 export const startClosingServer = async (): Promise<Busy> => {
   const server = createServer((socket) => socket.resume().end())
   server.listen(0, '127.0.0.1')

@@ -1,11 +1,11 @@
 import type { Database } from '../../src/db/database.ts'
 
-/** The tables of which some row holds this text, in whatever column, as text or as bytes. */
+/** Returns the tables that contain this text in any column, as text or as bytes. */
 export const tablesWith = async (db: Database, text: string): Promise<string[]> => {
   const { rows: tables } = await db.raw<{ rows: { name: string }[] }>(
     "select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
   )
-  // or it would be nothing to find nothing
+  // Without tables, an empty result would prove nothing.
   expect(tables.length).toBeGreaterThan(20)
   const patterns = { text: `%${text}%`, hex: `%${Buffer.from(text).toString('hex')}%` }
   const found: string[] = []

@@ -7,14 +7,14 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 export interface Authority {
-  /** PEM */
+  /** As PEM. */
   certificate: string
-  /** A server's key and certificate, signed by this authority. */
+  /** Returns key and certificate of a server, signed by this authority. */
   issue(subjectAltName: string, validity?: string[]): Promise<{ key: string; cert: string }>
   remove(): Promise<void>
 }
 
-/** A certificate authority nobody has heard of. */
+/** Creates a certificate authority that no system trusts by default. */
 export const createAuthority = async (): Promise<Authority> => {
   const folder = await mkdtemp(join(tmpdir(), 'relay-ca-'))
   const openssl = (...command: string[]) => run('openssl', command, { cwd: folder })

@@ -1,9 +1,6 @@
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { newId } from '../../src/ids.ts'
 
-// one a run, so that two runs on one server do not take it from each other
-export const templateName = process.env.RELAY_TEST_TEMPLATE ?? 'relay_template'
-
 export const databaseConfig = (url: string) => ({
   DATABASE_URL: url,
   DATABASE_POOL_MAX_CONNECTIONS: 10,
@@ -18,12 +15,12 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-/** A migrated, empty database of its own. Takes about 100 ms. */
+/** Creates an empty database with the current schema. Takes about 100 ms. */
 export const createTestDatabase = async (): Promise<TestDatabase> => {
   const serverUrl = process.env.TEST_DATABASE_URL!
   const name = `test_${newId().toLowerCase()}`
   const admin = openDatabase(databaseConfig(serverUrl), 'test admin')
-  await admin.raw('create database ?? template ??', [name, templateName])
+  await admin.raw('create database ?? template ??', [name, process.env.TEST_DATABASE_TEMPLATE!])
 
   const url = new URL(serverUrl)
   url.pathname = `/${name}`

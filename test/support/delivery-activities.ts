@@ -1,26 +1,52 @@
-import { createActivities, type ActivityDeps } from '../../activities/delivery.ts'
+import { createDeliveryActivities } from '../../activities/delivery.ts'
 import type { Config } from '../../src/config.ts'
-import { findConnector } from '../../src/connectors/index.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createInstallation } from '../../src/db/installation.ts'
+import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { Database } from '../../src/db/database.ts'
-import { createDeliveries } from '../../src/db/deliveries.ts'
+import type { DeliverDeps } from '../../src/delivery/deliver.ts'
+import { createLoadJob } from '../../src/delivery/delivery-job.ts'
+import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
+import { createRedeliverNewer } from '../../src/delivery/redeliver.ts'
+import { createSlots } from '../../src/delivery/slots.ts'
+import { createPinConfig } from '../../src/routing/pin-config.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 
-interface Given extends Partial<ActivityDeps> {
+const { find: findConnector } = createConnectors()
+
+interface Options extends Partial<DeliverDeps> {
   db: Database
-  outbound: ActivityDeps['outbound']
+  outbound: DeliverDeps['outbound']
   config: Config
 }
 
-/** What attempts deliveries, with the real parts of a worker; targets need no credentials, unless a test says otherwise. */
-export const deliveryActivities = ({ db, config, ...more }: Given) =>
-  createActivities({
-    deliveries: createDeliveries(db),
-    contents: { postgres: createPostgresStore(db), s3: undefined },
+/** Creates the delivery activities with the real parts of a worker. Targets need no credentials, unless a test sets some. */
+export const deliveryActivities = ({ db, config, ...options }: Options) =>
+  createDeliveryActivities({
+    db,
+    loadJob: createLoadJob(db),
+    recordAttempt: createRecordAttempt(db),
+    redeliverNewer: createRedeliverNewer(db, config),
+    slots: createSlots(
+      {
+        total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
+        limits: {
+          maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+          maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+        },
+        maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
+      },
+      Date.now,
+      Math.random,
+    ),
+    contents: createSegmentedStores(db, { postgres: createPostgresStore(db), s3: undefined }),
     findConnector,
     openCredentials: () => ({}),
     downloadUrl: () => undefined,
+    pinConfig: createPinConfig(db, { keyRing: createKeyRing(config.RELAY_SECRET_KEYS), findConnector }),
     keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+    installation: createInstallation(db),
     config,
-    ...more,
+    ...options,
   })

@@ -3,18 +3,18 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-/** A request as a double sees it, its body not yet read. */
-export interface Asked {
+/** A request to a double, before its body is read. */
+export interface DoubleRequest {
   method: string
-  /** Decoded. */
+  /** The decoded path. */
   path: string
-  /** As it came. */
+  /** The URL, with the path as it was sent. */
   url: URL
   headers: IncomingHttpHeaders
   body: IncomingMessage
 }
 
-export interface Said {
+export interface DoubleResponse {
   status: number
   json?: unknown
   headers?: Record<string, string>
@@ -23,31 +23,34 @@ export interface Said {
 export interface Double {
   port: number
   /** Every request so far, as `METHOD /path`. */
-  asked: string[]
+  requests: string[]
   agents: Set<string>
-  /** Answers the next requests whose `METHOD /path` fits, in place of the double. */
-  faults: { match: RegExp; say: Said; times: number }[]
+  /** Responses to the next requests whose `METHOD /path` matches, instead of the double's own. */
+  faults: { match: RegExp; response: DoubleResponse; times: number }[]
   stop(): Promise<void>
 }
 
-/** An HTTPS listener for contract doubles, which stand in for services nobody can run at home. */
-export const startDouble = async (certificate: { key: string; cert: string }, answer: (asked: Asked) => Promise<Said>): Promise<Double> => {
-  const asked: string[] = []
+/** Starts an HTTPS listener for a contract double, which stands in for a service that cannot be run for tests. */
+export const startDouble = async (
+  certificate: { key: string; cert: string },
+  answer: (request: DoubleRequest) => Promise<DoubleResponse>,
+): Promise<Double> => {
+  const requests: string[] = []
   const agents = new Set<string>()
   const faults: Double['faults'] = []
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const { method = '', headers } = request
-    // by the address it was called under, so that what it names in an answer is reached the same way
+    // Built from the Host header, so that URLs in a response take the same way as the request, for example through a proxy.
     const url = new URL(request.url ?? '', `https://${headers.host}`)
     const path = decodeURIComponent(url.pathname)
     const line = `${method} ${path}`
-    asked.push(line)
+    requests.push(line)
     agents.add(headers['user-agent'] ?? '')
     const fault = faults.find(({ match, times }) => times > 0 && match.test(line))
     if (fault) fault.times -= 1
     try {
-      const { status, json, headers: more = {} } = fault?.say ?? (await answer({ method, path, url, headers, body: request }))
-      // what was not wanted is read all the same: a client that still sends would see a cut connection
+      const { status, json, headers: more = {} } = fault?.response ?? (await answer({ method, path, url, headers, body: request }))
+      // Read the rest of the body even if it is not needed: a client that is still sending would see a closed connection.
       request.resume()
       if (!request.readableEnded) await once(request, 'end')
       const text = json === undefined ? '' : JSON.stringify(json)
@@ -61,7 +64,7 @@ export const startDouble = async (certificate: { key: string; cert: string }, an
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    asked,
+    requests,
     agents,
     faults,
     stop: async () => {

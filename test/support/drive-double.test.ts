@@ -4,7 +4,7 @@ import { Agent, request } from 'undici'
 import { createAuthority, type Authority } from './certificates.ts'
 import { startDriveDouble, type DriveDouble } from './drive-double.ts'
 
-// A double that takes everything would make every test of the connector pass: here it is given what a wrong client would send.
+// If a double accepted everything, every test of the connector would pass. These tests send the double incorrect requests.
 
 const unit = 256 * 1024
 let authority: Authority
@@ -52,56 +52,56 @@ const drive = (method: Method, path: string, body?: object, headers: Record<stri
 const resumable = '/upload/drive/v3/files?uploadType=resumable'
 const begin = (metadata: object, sizeBytes = 10, more = '&supportsAllDrives=true') =>
   drive('POST', `${resumable}${more}`, { parents: [double.folders.shared], ...metadata }, { 'x-upload-content-length': String(sizeBytes) })
-const chunk = (url: string, sizeBytes: number, range: string) =>
+const sendPart = (url: string, sizeBytes: number, range: string) =>
   send('PUT', url, { headers: { 'content-range': `bytes ${range}` }, body: Buffer.alloc(sizeBytes) })
 
 describe('the double of Google Drive refuses', () => {
   test.each([
-    ['made up by somebody else', {}, true],
+    ['signed with another key', {}, true],
     ['of another account', { iss: 'other@example' }, false],
     ['that lasts too long', { exp: 4_102_444_800 }, false],
-    ['that has ended', { iat: 1_000, exp: 2_000 }, false],
-    ['meant for another address', { aud: 'https://oauth2.example/token' }, false],
-    ['for a user it may not act for', { sub: 'stranger@example' }, false],
-    ['of another scope', { scope: 'email' }, false],
+    ['that has expired', { iat: 1_000, exp: 2_000 }, false],
+    ['for another address', { aud: 'https://oauth2.example/token' }, false],
+    ['for a user without delegation', { sub: 'stranger@example' }, false],
+    ['with another scope', { scope: 'email' }, false],
   ])('an assertion %s', async (_what, claims, otherKey) => {
     const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
     expect((await askToken({ claims, ...(otherKey && { key }) })).status).toBeGreaterThanOrEqual(400)
   })
 
-  test('a call without its token, and one that forgets shared drives', async () => {
+  test('a request without a token, and one that does not include shared drives', async () => {
     expect((await send('GET', `${double.rootAt()}/drive/v3/files/${double.folders.shared}`)).status).toBe(401)
     expect((await drive('GET', `/drive/v3/files/${double.folders.shared}`)).status).toBe(404)
     expect((await begin({}, 10, '')).status).toBe(404)
   })
 
-  test('an id that was not given out, one that is taken, and properties that are too long', async () => {
+  test('an id that was not issued, one that is in use, and properties that are too long', async () => {
     expect((await begin({ id: 'invented' })).reason).toBe('invalid')
     expect((await begin({ appProperties: { key: 'v'.repeat(122) } })).reason).toBe('propertyTooLong')
     const { json } = await drive('GET', '/drive/v3/files/generateIds?count=1')
     const [id] = json.ids as string[]
     const { headers } = await begin({ id })
-    expect((await chunk(String(headers.location), 10, '0-9/10')).status).toBe(201)
+    expect((await sendPart(String(headers.location), 10, '0-9/10')).status).toBe(201)
     expect(await begin({ id })).toMatchObject({ status: 409, reason: 'fileIdInUse' })
   })
 
-  test('chunks of the wrong size, place or total; it tells how far it is', async () => {
+  test('parts of the wrong size, position or total, and reports its position', async () => {
     const location = String((await begin({}, 4 * unit)).headers.location)
-    expect((await chunk(location, 1_000, `0-999/${4 * unit}`)).status).toBe(400)
-    expect((await chunk(location, unit, `${unit}-${2 * unit - 1}/${4 * unit}`)).status).toBe(503)
-    expect((await chunk(location, unit, `0-${unit - 1}/${5 * unit}`)).status).toBe(400)
-    expect((await chunk(location, 0, `*/${4 * unit}`)).headers.range).toBeUndefined()
-    expect((await chunk(location, unit, `0-${unit - 1}/${4 * unit}`)).status).toBe(308)
-    expect((await chunk(location, 0, `*/${4 * unit}`)).headers.range).toBe(`bytes=0-${unit - 1}`)
+    expect((await sendPart(location, 1_000, `0-999/${4 * unit}`)).status).toBe(400)
+    expect((await sendPart(location, unit, `${unit}-${2 * unit - 1}/${4 * unit}`)).status).toBe(503)
+    expect((await sendPart(location, unit, `0-${unit - 1}/${5 * unit}`)).status).toBe(400)
+    expect((await sendPart(location, 0, `*/${4 * unit}`)).headers.range).toBeUndefined()
+    expect((await sendPart(location, unit, `0-${unit - 1}/${4 * unit}`)).status).toBe(308)
+    expect((await sendPart(location, 0, `*/${4 * unit}`)).headers.range).toBe(`bytes=0-${unit - 1}`)
     expect((await send('DELETE', location)).status).toBe(499)
-    expect((await chunk(location, unit, `${unit}-${2 * unit - 1}/${4 * unit}`)).status).toBe(404)
+    expect((await sendPart(location, unit, `${unit}-${2 * unit - 1}/${4 * unit}`)).status).toBe(404)
     expect(double.files.size).toBe(0)
   })
 
-  test('storage for a service account, writing without the right to, and changing what cannot be changed', async () => {
+  test('storage of a service account, writing without permission, and changing the parents of a file', async () => {
     expect((await begin({ parents: [double.folders.personal] })).reason).toBe('storageQuotaExceeded')
     expect((await begin({ parents: [double.folders.readOnly] })).reason).toBe('insufficientFilePermissions')
-    await chunk(String((await begin({})).headers.location), 10, '0-9/10')
+    await sendPart(String((await begin({})).headers.location), 10, '0-9/10')
     const [file] = double.files.values()
     const update = (metadata: object) =>
       drive('PATCH', `/upload/drive/v3/files/${file?.id}?uploadType=resumable&supportsAllDrives=true`, metadata)

@@ -1,5 +1,5 @@
 import { createHash, generateKeyPairSync, randomUUID, verify, type Hash } from 'node:crypto'
-import { startDouble, textOf, type Asked, type Double, type Said } from './double.ts'
+import { startDouble, textOf, type DoubleRequest, type Double, type DoubleResponse } from './double.ts'
 
 interface StoredFile {
   id: string
@@ -26,75 +26,77 @@ interface Session {
 
 export interface DriveDouble extends Double {
   rootAt(port?: number): string
-  /** As in a key file, `token_uri` for this double. */
+  /** The content of a key file whose `token_uri` is this double. */
   keyFile(port?: number): Record<string, string>
-  /** A user for whom the service account may act. */
+  /** A user that the service account may act for. */
   subject: string
   folders: { shared: string; personal: string; readOnly: string }
   files: Map<string, StoredFile>
   sessions: Map<string, Session>
-  /** How many of the bytes of the next chunk are kept; all at first. */
-  keepAtMost: { bytes: number }
-  /** Files that a search does not find yet, as happens for a while. */
+  /** The number of bytes of the next part that the double stores. Initially all. */
+  storeAtMost: { bytes: number }
+  /** Files that a search does not find, as happens for a while after their creation. */
   unsearchable: Set<string>
   revokeTokens(): void
 }
 
-const chunkUnit = 256 * 1024
+const partUnit = 256 * 1024
 const driveId = '0AShared'
 const folders = { shared: 'folder-on-shared-drive', personal: 'folder-of-somebody', readOnly: 'folder-to-read' }
-const chunkRange = /^bytes (\d+)-(\d+)\/(\d+)$/
+const partRange = /^bytes (\d+)-(\d+)\/(\d+)$/
 
 /**
- * Contract double of Google Drive v3 and of Google's token address for service accounts, written from their documentation: there is
- * no server of it to run. It verifies signatures, keeps length and digest of what it is given, and refuses what the service is
- * documented to refuse. What it cannot show is whether the service does as documented.
+ * Starts a contract double of Google Drive v3 and of Google's token endpoint for service accounts, written from their
+ * documentation, since the services cannot be run for tests. It verifies signatures, records length and digest of
+ * documents, and refuses what the service is documented to refuse. It cannot show where the service differs from its
+ * documentation.
  */
 export const startDriveDouble = async (certificate: { key: string; cert: string }): Promise<DriveDouble> => {
   const pair = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const email = 'relay@project.iam.gserviceaccount.example'
   const subject = 'archive@contoso.example'
-  // token -> the user it acts for
+  // Maps each token to the user that it acts for.
   const tokens = new Map<string, string | undefined>()
   const files = new Map<string, StoredFile>()
   const sessions = new Map<string, Session>()
-  const givenIds = new Set<string>()
-  const keepAtMost = { bytes: Infinity }
+  const issuedIds = new Set<string>()
+  const storeAtMost = { bytes: Infinity }
   const unsearchable = new Set<string>()
 
-  const refused = (status: number, reason: string, message: string): Said => ({
+  const refused = (status: number, reason: string, message: string): DoubleResponse => ({
     status,
     json: { error: { code: status, message, errors: [{ domain: 'global', reason, message }] } },
   })
   const notFound = (id: string) => refused(404, 'notFound', `File not found: ${id}.`)
 
-  const giveToken = async ({ url, headers, body }: Asked): Promise<Said> => {
-    const no = (status: number, error: string, text: string): Said => ({ status, json: { error, error_description: text } })
-    if (!headers['content-type']?.startsWith('application/x-www-form-urlencoded')) return no(400, 'invalid_request', 'No form')
+  const issueToken = async ({ url, headers, body }: DoubleRequest): Promise<DoubleResponse> => {
+    const denied = (status: number, error: string, text: string): DoubleResponse => ({ status, json: { error, error_description: text } })
+    if (!headers['content-type']?.startsWith('application/x-www-form-urlencoded')) return denied(400, 'invalid_request', 'No form')
     const form = new URLSearchParams(await textOf(body))
-    if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer') return no(400, 'unsupported_grant_type', 'Invalid grant')
+    if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer')
+      return denied(400, 'unsupported_grant_type', 'Invalid grant')
     const [head = '', payload = '', signature = ''] = (form.get('assertion') ?? '').split('.')
     const part = (text: string) => JSON.parse(Buffer.from(text, 'base64url').toString()) as Record<string, unknown>
-    if (part(head).alg !== 'RS256') return no(400, 'invalid_grant', 'Invalid JWT.')
+    if (part(head).alg !== 'RS256') return denied(400, 'invalid_grant', 'Invalid JWT.')
     const { iss, aud, scope, iat, exp, sub } = part(payload)
-    if (iss !== email) return no(400, 'invalid_grant', 'Invalid grant: account not found')
+    if (iss !== email) return denied(400, 'invalid_grant', 'Invalid grant: account not found')
     if (!verify('sha256', Buffer.from(`${head}.${payload}`), pair.publicKey, Buffer.from(signature, 'base64url'))) {
-      return no(400, 'invalid_grant', 'Invalid JWT Signature.')
+      return denied(400, 'invalid_grant', 'Invalid JWT Signature.')
     }
     const now = Date.now() / 1_000
     if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > 3_600 || exp < now || iat > now + 60) {
-      return no(400, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token (60 minutes); check your iat and exp values')
+      return denied(400, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token (60 minutes); check your iat and exp values')
     }
-    if (aud !== `${url.origin}/token`) return no(400, 'invalid_grant', 'Invalid JWT: Failed audience check')
-    if (scope !== 'https://www.googleapis.com/auth/drive') return no(400, 'invalid_scope', 'Invalid OAuth scope')
-    if (sub !== undefined && sub !== subject) return no(401, 'unauthorized_client', 'Client is unauthorized to retrieve access tokens')
+    if (aud !== `${url.origin}/token`) return denied(400, 'invalid_grant', 'Invalid JWT: Failed audience check')
+    if (scope !== 'https://www.googleapis.com/auth/drive') return denied(400, 'invalid_scope', 'Invalid OAuth scope')
+    if (sub !== undefined && sub !== subject) return denied(401, 'unauthorized_client', 'Client is unauthorized to retrieve access tokens')
     const token = `drive-token-${randomUUID()}`
     tokens.set(`Bearer ${token}`, sub)
     return { status: 200, json: { access_token: token, expires_in: 3_599, token_type: 'Bearer' } }
   }
 
-  const folderAnswer = (id: string, allDrives: boolean): Said => {
+  const folderAnswer = (id: string, allDrives: boolean): DoubleResponse => {
     const onShared = id === folders.shared
     if (!Object.values(folders).includes(id) || (onShared && !allDrives)) return notFound(id)
     return {
@@ -110,7 +112,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
   }
   const fileAnswer = ({ id, sha256, trashed, parents }: StoredFile) => ({ id, sha256Checksum: sha256, trashed, parents })
 
-  const search = (query: URLSearchParams): Said => {
+  const search = (query: URLSearchParams): DoubleResponse => {
     const [, parent = '', key = '', value = ''] =
       /^'([^']+)' in parents and appProperties has \{ key='([^']+)' and value='([^']+)' \} and trashed = false$/.exec(
         query.get('q') ?? '',
@@ -133,7 +135,11 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     return { status: 200, json: { files: found.map(fileAnswer) } }
   }
 
-  const begin = async ({ url, body, headers }: Asked, fileId: string | undefined, owner: string | undefined): Promise<Said> => {
+  const begin = async (
+    { url, body, headers }: DoubleRequest,
+    fileId: string | undefined,
+    owner: string | undefined,
+  ): Promise<DoubleResponse> => {
     if (!headers['content-type']?.startsWith('application/json')) return refused(400, 'badContent', 'Metadata must be JSON')
     const metadata = JSON.parse((await textOf(body)) || '{}') as Partial<StoredFile>
     const allDrives = url.searchParams.get('supportsAllDrives') === 'true'
@@ -144,7 +150,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     const folder = folderAnswer(parent, allDrives)
     if (folder.status !== 200) return folder
     if (parent === folders.readOnly) return refused(403, 'insufficientFilePermissions', 'The user does not have sufficient permissions')
-    if (metadata.id !== undefined && !givenIds.has(metadata.id)) return refused(400, 'invalid', 'The provided file ID is not usable.')
+    if (metadata.id !== undefined && !issuedIds.has(metadata.id)) return refused(400, 'invalid', 'The provided file ID is not usable.')
     if (metadata.id !== undefined && files.has(metadata.id))
       return refused(409, 'fileIdInUse', 'A file already exists with the provided ID.')
     for (const [key, value] of Object.entries(metadata.appProperties ?? {})) {
@@ -171,7 +177,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     return { status: 200, headers: { location } }
   }
 
-  const upload = async ({ method, headers, body }: Asked, id: string): Promise<Said> => {
+  const upload = async ({ method, headers, body }: DoubleRequest, id: string): Promise<DoubleResponse> => {
     const session = sessions.get(id)
     if (!session) return refused(404, 'notFound', 'No such upload')
     if (method === 'DELETE') {
@@ -179,29 +185,29 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
       return { status: 499 }
     }
     if (session.done) return { status: 200, json: fileAnswer(session.done) }
-    const incomplete = (): Said => ({ status: 308, headers: session.next > 0 ? { range: `bytes=0-${session.next - 1}` } : {} })
-    const said = headers['content-range']
-    if (method !== 'PUT') return refused(405, 'badRequest', 'PUT it')
-    if (said !== undefined && /^bytes \*\/(\d+|\*)$/.test(said)) return incomplete()
+    const incomplete = (): DoubleResponse => ({ status: 308, headers: session.next > 0 ? { range: `bytes=0-${session.next - 1}` } : {} })
+    const contentRange = headers['content-range']
+    if (method !== 'PUT') return refused(405, 'badRequest', 'Use PUT')
+    if (contentRange !== undefined && /^bytes \*\/(\d+|\*)$/.test(contentRange)) return incomplete()
     const length = Number(headers['content-length'] ?? -1)
-    // a whole document may come without a range
-    const range = said === undefined ? [0, length - 1, length] : chunkRange.exec(said)?.slice(1).map(Number)
+    // A whole document needs no Content-Range.
+    const range = contentRange === undefined ? [0, length - 1, length] : partRange.exec(contentRange)?.slice(1).map(Number)
     const [first = -1, last = -2, total = -1] = range ?? []
-    if (!range || length !== last - first + 1) return refused(400, 'badRequest', 'Content-Range and Content-Length do not fit')
-    if (session.announced !== total) return refused(400, 'badRequest', 'The total is another than X-Upload-Content-Length')
+    if (!range || length !== last - first + 1) return refused(400, 'badRequest', 'Content-Range and Content-Length differ')
+    if (session.announced !== total) return refused(400, 'badRequest', 'The total differs from X-Upload-Content-Length')
     if (first !== session.next) return refused(503, 'backendError', 'The range was not expected')
-    if (last + 1 < total && length % chunkUnit !== 0) return refused(400, 'badRequest', 'Not a multiple of 256 KiB')
-    // a chunk that is cut off leaves nothing behind
+    if (last + 1 < total && length % partUnit !== 0) return refused(400, 'badRequest', 'Not a multiple of 256 KiB')
+    // A part that is cut off must not change the session.
     const hash = session.hash.copy()
-    let kept = 0
-    const mayKeep = last + 1 < total ? keepAtMost.bytes : Infinity
+    let stored = 0
+    const maxBytes = last + 1 < total ? storeAtMost.bytes : Infinity
     for await (const chunk of body as AsyncIterable<Buffer>) {
-      const part = chunk.subarray(0, mayKeep - kept)
-      hash.update(part)
-      kept += part.length
+      const head = chunk.subarray(0, maxBytes - stored)
+      hash.update(head)
+      stored += head.length
     }
-    keepAtMost.bytes = Infinity
-    Object.assign(session, { hash, next: session.next + kept })
+    storeAtMost.bytes = Infinity
+    Object.assign(session, { hash, next: session.next + stored })
     if (session.next < total) return incomplete()
     const before = files.get(session.fileId)
     const { metadata } = session
@@ -221,22 +227,22 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     return { status: before ? 200 : 201, json: fileAnswer(session.done) }
   }
 
-  const answer = async (asked: Asked): Promise<Said> => {
-    const { method, path, url, headers } = asked
-    if (method === 'POST' && path === '/token') return giveToken(asked)
+  const answer = async (request: DoubleRequest): Promise<DoubleResponse> => {
+    const { method, path, url, headers } = request
+    if (method === 'POST' && path === '/token') return issueToken(request)
     const uploadId = url.searchParams.get('upload_id')
-    if (path === '/upload/drive/v3/files' && uploadId) return upload(asked, uploadId)
+    if (path === '/upload/drive/v3/files' && uploadId) return upload(request, uploadId)
     if (!tokens.has(headers.authorization ?? '')) return refused(401, 'authError', 'Invalid Credentials')
     const owner = tokens.get(headers.authorization ?? '')
     const resumable = url.searchParams.get('uploadType') === 'resumable'
     const updated = /^\/upload\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1]
-    if (method === 'POST' && path === '/upload/drive/v3/files' && resumable) return begin(asked, undefined, owner)
-    if (method === 'PATCH' && updated && resumable) return begin(asked, updated, owner)
+    if (method === 'POST' && path === '/upload/drive/v3/files' && resumable) return begin(request, undefined, owner)
+    if (method === 'PATCH' && updated && resumable) return begin(request, updated, owner)
     if (method !== 'GET') return refused(400, 'badRequest', 'Not in the double')
     if (path === '/drive/v3/files') return search(url.searchParams)
     if (path === '/drive/v3/files/generateIds') {
       const ids = Array.from({ length: Number(url.searchParams.get('count') ?? 10) }, () => `1${randomUUID()}`)
-      for (const id of ids) givenIds.add(id)
+      for (const id of ids) issuedIds.add(id)
       return { status: 200, json: { kind: 'drive#generatedIds', space: 'drive', ids } }
     }
     const id = /^\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1] ?? ''
@@ -265,7 +271,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     folders,
     files,
     sessions,
-    keepAtMost,
+    storeAtMost,
     unsearchable,
     revokeTokens: () => tokens.clear(),
   }

@@ -1,4 +1,4 @@
-import { textOf, type Asked, type Said } from './double.ts'
+import { textOf, type DoubleRequest, type DoubleResponse } from './double.ts'
 
 export interface EntraApplication {
   tenantId: string
@@ -8,20 +8,20 @@ export interface EntraApplication {
 }
 
 /**
- * Contract double of Microsoft Entra's token endpoint, client credentials only, written from its documentation: no real one can be
- * run here. Its codes are those of the service.
+ * Creates a contract double of Microsoft Entra's token endpoint (client credentials only), written from its
+ * documentation, since the service cannot be run for tests. Its error codes are those of the service.
  */
 export const createEntraDouble = (application: EntraApplication) => {
   const valid = new Set<string>()
-  const refused = (status: number, error: string, code: number, text: string): Said => ({
+  const refused = (status: number, error: string, code: number, text: string): DoubleResponse => ({
     status,
     json: { error, error_description: `AADSTS${code}: ${text} Trace ID: 0 Correlation ID: 0\r\nTimestamp: 0`, error_codes: [code] },
   })
   return {
-    /** Lasts as long as the double, unless `revoke` is called. */
+    /** Tokens are valid as long as the double runs, unless `revoke` is called. */
     accepts: (authorization: string | undefined) => valid.has(authorization ?? ''),
     revoke: () => valid.clear(),
-    answer: async ({ method, path, body, headers }: Asked): Promise<Said | undefined> => {
+    answer: async ({ method, path, body, headers }: DoubleRequest): Promise<DoubleResponse | undefined> => {
       const tenant = /^\/([^/]+)\/oauth2\/v2\.0\/token$/.exec(path)?.[1]
       if (method !== 'POST' || tenant === undefined) return undefined
       if (!headers['content-type']?.startsWith('application/x-www-form-urlencoded'))

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { ulid } from 'ulid'
+import type { ReceivedDocument } from '../../src/archive/insert-documents.ts'
+import { createReceivingRepositories, type ReceivingRepository } from '../../src/archive/receiving-repository.ts'
 import { readConfig, type Config } from '../../src/config.ts'
 import type { UnownedContent } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { Receipt } from '../../src/db/receipts.ts'
-import { createSources, type Source } from '../../src/db/sources.ts'
-import type { ConnectorType } from '../../src/domain/connector-type.ts'
+import type { DocumentKey } from '../../workflows/ids.ts'
 import { newId } from '../../src/ids.ts'
 
-/** Defaults, with a sealing key and loopback targets allowed. */
+/** Returns the default configuration with a sealing key; targets on loopback addresses are allowed. */
 export const testConfig = (variables: Record<string, string> = {}): Config =>
   readConfig({
     RELAY_SECRET_KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
@@ -21,13 +21,13 @@ export const testConfig = (variables: Record<string, string> = {}): Config =>
 
 export interface DestinationPlan {
   name: string
-  connector?: ConnectorType
+  connector?: string
   config?: object
   credentialsSealed?: Buffer
 }
 
-/** A workspace `acme/<random>` with one repository, wired to these destinations by one connection each. */
-export const createWiring = async (
+/** Creates a workspace `acme/<random>` with one repository and a route to each destination, through one connection each. */
+export const createRoutes = async (
   db: Database,
   destinations: DestinationPlan[],
   options: { repoId?: string; inactive?: string[]; settings?: object; workspaceSettings?: object } = {},
@@ -69,11 +69,12 @@ export const createWiring = async (
     await db('connection_repositories').insert({ connection_id: connectionId, repository_id: repositoryId, position: 0 })
     await db('connection_destinations').insert({ connection_id: connectionId, destination_id: destinationId, position: 0 })
   }
-  const findSource = async (): Promise<Source> => (await createSources(db).find('acme', workspaceSlug, repoId))!
-  return { workspaceId, workspaceSlug, repositoryId, repoId, destinations: ids, connections, findSource }
+  const findRepository = async (): Promise<ReceivingRepository> =>
+    (await createReceivingRepositories(db).find('acme', workspaceSlug, repoId))!
+  return { workspaceId, workspaceSlug, repositoryId, repoId, destinations: ids, connections, findRepository }
 }
 
-/** Bytes in the content tables, as the stores leave them for a small document. */
+/** Returns a content that `own` writes to the content tables, as the stores do for a small document. */
 const contentOf = (workspaceId: string, text: string): UnownedContent => {
   const id = newId()
   const data = Buffer.from(text)
@@ -97,13 +98,13 @@ const contentOf = (workspaceId: string, text: string): UnownedContent => {
   }
 }
 
-/** What a create of these components brings. */
-export const receiptOf = async (
-  wiring: Pick<Awaited<ReturnType<typeof createWiring>>, 'workspaceId' | 'findSource'>,
+/** Returns the document that a create with these components receives. */
+export const receivedDocument = async (
+  routes: Pick<Awaited<ReturnType<typeof createRoutes>>, 'workspaceId' | 'findRepository'>,
   components: Record<string, string>,
   docId = newId(),
-): Promise<Receipt> => ({
-  source: await wiring.findSource(),
+): Promise<ReceivedDocument> => ({
+  repository: await routes.findRepository(),
   docId,
   docProt: null,
   metadata: { erpObjectType: null, erpObjectId: null, arObject: null },
@@ -111,14 +112,33 @@ export const receiptOf = async (
     compId,
     contentType: 'text/plain',
     sizeBytes: Buffer.byteLength(text),
-    content: contentOf(wiring.workspaceId, text),
+    content: contentOf(routes.workspaceId, text),
   })),
   receivedAt: new Date(),
+  requestId: newId(),
+  capture: undefined,
 })
 
-/** A request with a body, captured at that moment. @returns its id */
-export const captureAt = async (db: Database, workspaceId: string, at: Date): Promise<string> => {
-  const id = ulid(at.getTime())
+/** Returns the names that make up the workflow ids of a document. */
+export const documentKeyOf = async (db: Database, documentId: string): Promise<DocumentKey> => {
+  const { userSlug, workspaceSlug, ...document } = await db('documents')
+    .join('workspaces', 'workspaces.id', 'documents.workspace_id')
+    .where({ 'documents.id': documentId })
+    .select([
+      'documents.id as documentId',
+      'repo_id as repoId',
+      'doc_id as docId',
+      'comp_id as compId',
+      'user_slug as userSlug',
+      'workspace_slug as workspaceSlug',
+    ])
+    .first()
+  return { ...document, workspace: `${userSlug}/${workspaceSlug}` }
+}
+
+/** Inserts a captured request with a body, as of `moment`. @returns its id */
+export const captureAt = async (db: Database, workspaceId: string, moment: Date): Promise<string> => {
+  const id = ulid(moment.getTime())
   await db('captured_requests').insert({
     id,
     workspace_id: workspaceId,
@@ -128,11 +148,11 @@ export const captureAt = async (db: Database, workspaceId: string, at: Date): Pr
     query_string: '',
     request_headers: '{}',
     source_ip: '127.0.0.1',
-    request_at: at,
+    request_at: moment,
     status_code: 200,
     response_headers: '{}',
     duration_ms: 1,
-    response_at: at,
+    response_at: moment,
   })
   await db('captured_bodies').insert({ request_id: id, kind: 'request', workspace_id: workspaceId, data: Buffer.from('x') })
   return id

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
-// a busy machine needs many times what an idle one does
+// Generous, because a busy machine starts servers many times slower than an idle one.
 const startTimeoutMs = 60_000
 
-/** A port nobody listened on a moment ago, for servers that cannot choose one themselves. */
+/** Returns a port that was free a moment ago, for servers that cannot choose a port themselves. */
 export const freePort = async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -15,7 +15,7 @@ export const freePort = async () => {
   return port
 }
 
-/** Waits until a server takes connections. */
+/** Waits until a server accepts connections. */
 export const listening = async (port: number) => {
   const deadline = Date.now() + startTimeoutMs
   for (;;) {

@@ -2,7 +2,7 @@ import { Agent, request } from 'undici'
 import { createAuthority, type Authority } from './certificates.ts'
 import { startGraphDouble, type GraphDouble } from './graph-double.ts'
 
-// A double that takes everything would make every test of the connector pass: here it is given what a wrong client would send.
+// If a double accepted everything, every test of the connector would pass. These tests send the double incorrect requests.
 
 const KiB = 1024
 let authority: Authority
@@ -47,11 +47,11 @@ const begin = async (behavior: object) => {
   return { status, uploadUrl: json.uploadUrl as string }
 }
 const replace = { item: { '@microsoft.graph.conflictBehavior': 'replace' } }
-const fragment = async (uploadUrl: string, range: string, sizeBytes: number, headers: Record<string, string> = {}) =>
+const sendPart = async (uploadUrl: string, range: string, sizeBytes: number, headers: Record<string, string> = {}) =>
   (await send('PUT', uploadUrl, { headers: { 'content-range': `bytes ${range}`, ...headers }, body: Buffer.alloc(sizeBytes) })).status
 
 describe('the double of Microsoft Graph refuses', () => {
-  test('a call without a token, and one with another', async () => {
+  test('a request without a token', async () => {
     expect((await send('GET', `${double.rootAt()}/v1.0/sites/contoso.sharepoint.com:/sites/Finance`)).status).toBe(401)
   })
 
@@ -64,32 +64,32 @@ describe('the double of Microsoft Graph refuses', () => {
     expect(double.items.size).toBe(0)
   })
 
-  test('a name that is taken, where replacing was not asked for in the right place', async () => {
+  test('a name that exists, if replacing was not requested in the right place', async () => {
     await graph('PUT', '/drives/b!drive0/root:/A.bin:/content', 'x')
     expect((await begin({})).status).toBe(409)
     expect((await begin({ '@microsoft.graph.conflictBehavior': 'replace' })).status).toBe(409)
     expect((await begin(replace)).status).toBe(200)
   })
 
-  test('fragments that are out of order, of the wrong size, repeated, too large, or carry a token', async () => {
+  test('parts that are out of order, of the wrong size, repeated, too large, or sent with a token', async () => {
     const { uploadUrl } = await begin(replace)
     expect(new URL(uploadUrl).hostname).not.toBe('127.0.0.1')
-    expect(await fragment(uploadUrl, '0-9/100', 10, { authorization: token })).toBe(401)
-    expect(await fragment(uploadUrl, '0-1048575/9999999', KiB * KiB)).toBe(400)
-    expect(await fragment(uploadUrl, '0-*/9999999', KiB)).toBe(400)
-    expect(await fragment(uploadUrl, `${320 * KiB}-${640 * KiB - 1}/9999999`, 320 * KiB)).toBe(416)
-    expect(await fragment(uploadUrl, `0-${60 * KiB * KiB - 1}/99999999`, 60 * KiB * KiB)).toBe(413)
-    expect(await fragment(uploadUrl, `0-${320 * KiB - 1}/9999999`, 320 * KiB)).toBe(202)
-    expect(await fragment(uploadUrl, `0-${320 * KiB - 1}/9999999`, 320 * KiB)).toBe(416)
-    expect(await fragment(uploadUrl, `${320 * KiB}-${640 * KiB - 1}/8888888`, 320 * KiB)).toBe(400)
+    expect(await sendPart(uploadUrl, '0-9/100', 10, { authorization: token })).toBe(401)
+    expect(await sendPart(uploadUrl, '0-1048575/9999999', KiB * KiB)).toBe(400)
+    expect(await sendPart(uploadUrl, '0-*/9999999', KiB)).toBe(400)
+    expect(await sendPart(uploadUrl, `${320 * KiB}-${640 * KiB - 1}/9999999`, 320 * KiB)).toBe(416)
+    expect(await sendPart(uploadUrl, `0-${60 * KiB * KiB - 1}/99999999`, 60 * KiB * KiB)).toBe(413)
+    expect(await sendPart(uploadUrl, `0-${320 * KiB - 1}/9999999`, 320 * KiB)).toBe(202)
+    expect(await sendPart(uploadUrl, `0-${320 * KiB - 1}/9999999`, 320 * KiB)).toBe(416)
+    expect(await sendPart(uploadUrl, `${320 * KiB}-${640 * KiB - 1}/8888888`, 320 * KiB)).toBe(400)
     expect(await send('GET', uploadUrl)).toMatchObject({ status: 200, json: { nextExpectedRanges: [`${320 * KiB}-`] } })
     expect(double.items.size).toBe(0)
   })
 
-  test('a session that has expired, and one called without its key', async () => {
+  test('a request to a session that has expired, and one without the key of the session', async () => {
     const { uploadUrl } = await begin(replace)
     expect((await send('GET', uploadUrl.replace(/\?.*/, ''))).status).toBe(404)
     double.sessions.clear()
-    expect(await fragment(uploadUrl, '0-9/10', 10)).toBe(404)
+    expect(await sendPart(uploadUrl, '0-9/10', 10)).toBe(404)
   })
 })

@@ -1,5 +1,5 @@
 import { createHash, randomUUID, type Hash } from 'node:crypto'
-import { startDouble, textOf, type Asked, type Double, type Said } from './double.ts'
+import { startDouble, textOf, type DoubleRequest, type Double, type DoubleResponse } from './double.ts'
 import { createEntraDouble } from './entra-double.ts'
 
 interface StoredItem {
@@ -19,12 +19,12 @@ interface Session {
 }
 
 export interface GraphDouble extends Double {
-  /** `https://127.0.0.1:PORT`, Entra and Graph both; upload sessions are on another host. */
+  /** `https://127.0.0.1:PORT` for Entra and Graph. Upload sessions are on another host. */
   rootAt(port?: number): string
   application: { tenantId: string; clientId: string; clientSecret: string }
   scope: string
   siteUrl: string
-  /** By drive and path, upper and lower case being one. */
+  /** By drive and path, in lower case. */
   items: Map<string, StoredItem>
   sessions: Map<string, Session>
   find(library: string, path: string): StoredItem | undefined
@@ -32,14 +32,14 @@ export interface GraphDouble extends Double {
 }
 
 const KiB = 1024
-const fragmentUnit = 320 * KiB
-const fragmentMaxBytes = 60 * KiB * KiB
+const partUnit = 320 * KiB
+const partMaxBytes = 60 * KiB * KiB
 const singleMaxBytes = 4 * KiB * KiB
 const site = { host: 'contoso.sharepoint.com', path: '/sites/Finance' }
 const siteId = `${site.host},11111111-1111-1111-1111-111111111111,22222222-2222-2222-2222-222222222222`
-const fragmentRange = /^bytes (\d+)-(\d+)\/(\d+)$/
+const partRange = /^bytes (\d+)-(\d+)\/(\d+)$/
 
-// as the support pages list them; written apart from the connector's own rules
+// Follows Microsoft's support pages. Must not share code with the connector.
 const refusedName = (name: string) =>
   name === '' ||
   name.length > 255 ||
@@ -51,9 +51,9 @@ const refusedName = (name: string) =>
   /^(\.lock|desktop\.ini|con|prn|aux|nul|com[0-9]|lpt[0-9])$/i.test(name)
 
 /**
- * Contract double of Microsoft Graph for document libraries, with Entra's token endpoint, written from their documentation: there is
- * no server of it to run. It keeps length and digest of what it is given, and refuses what the service is documented to refuse.
- * What it cannot show is whether the service does as documented.
+ * Starts a contract double of Microsoft Graph for document libraries, with Entra's token endpoint, written from their
+ * documentation, since the services cannot be run for tests. It records length and digest of documents and refuses what
+ * the service is documented to refuse. It cannot show where the service differs from its documentation.
  */
 export const startGraphDouble = async (certificate: { key: string; cert: string }): Promise<GraphDouble> => {
   const application = { tenantId: 'contoso.example', clientId: 'client-1', clientSecret: 'the-client-secret' }
@@ -66,14 +66,14 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
   }))
   const items = new Map<string, StoredItem>()
   const sessions = new Map<string, Session>()
-  const refused = (status: number, code: string, message: string): Said => ({
+  const refused = (status: number, code: string, message: string): DoubleResponse => ({
     status,
     json: { error: { code, message, innerError: { date: '2026-11-21T09:00:00' } } },
     headers: { 'request-id': randomUUID() },
   })
   const isFolder = (key: string) => [...items.keys()].some((other) => other.startsWith(`${key}/`))
 
-  const store = (key: string, path: string, sizeBytes: number, hash: Hash): Said => {
+  const store = (key: string, path: string, sizeBytes: number, hash: Hash): DoubleResponse => {
     const before = items.get(key)
     const item = { id: before?.id ?? `01${randomUUID()}`, path, sizeBytes, sha256: hash.digest('hex') }
     items.set(key, item)
@@ -81,7 +81,7 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
     return { status: before ? 200 : 201, json, headers: { 'request-id': randomUUID() } }
   }
 
-  const fileCall = async (asked: Asked, driveId: string, encodedPath: string, action: string): Promise<Said> => {
+  const fileCall = async (request: DoubleRequest, driveId: string, encodedPath: string, action: string): Promise<DoubleResponse> => {
     if (!libraries.some(({ id }) => id === driveId)) return refused(404, 'itemNotFound', 'The resource could not be found.')
     const names = encodedPath.split('/').map(decodeURIComponent)
     const path = names.join('/')
@@ -91,32 +91,32 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
     const key = `${driveId}/${path}`.toLowerCase()
     if (isFolder(key)) return refused(409, 'nameAlreadyExists', 'A folder has this name')
 
-    if (asked.method === 'PUT' && action === 'content') {
+    if (request.method === 'PUT' && action === 'content') {
       const hash = createHash('sha256')
       let sizeBytes = 0
-      for await (const chunk of asked.body as AsyncIterable<Buffer>) {
+      for await (const chunk of request.body as AsyncIterable<Buffer>) {
         hash.update(chunk)
         sizeBytes += chunk.length
       }
       if (sizeBytes > singleMaxBytes) return refused(413, 'maxFileSizeExceeded', 'Use an upload session')
-      if (items.has(key) && asked.url.searchParams.get('@microsoft.graph.conflictBehavior') === 'fail') {
-        return refused(409, 'nameAlreadyExists', 'The name is taken')
+      if (items.has(key) && request.url.searchParams.get('@microsoft.graph.conflictBehavior') === 'fail') {
+        return refused(409, 'nameAlreadyExists', 'The name exists')
       }
       return store(key, path, sizeBytes, hash)
     }
-    if (asked.method === 'POST' && action === 'createUploadSession') {
-      const { item } = JSON.parse((await textOf(asked.body)) || '{}') as { item?: Record<string, string> }
+    if (request.method === 'POST' && action === 'createUploadSession') {
+      const { item } = JSON.parse((await textOf(request.body)) || '{}') as { item?: Record<string, string> }
       const replace = item?.['@microsoft.graph.conflictBehavior'] === 'replace'
-      if (items.has(key) && !replace) return refused(409, 'nameAlreadyExists', 'The name is taken')
+      if (items.has(key) && !replace) return refused(409, 'nameAlreadyExists', 'The name exists')
       const id = randomUUID()
       sessions.set(id, { key, path, replace, next: 0, total: undefined, hash: createHash('sha256') })
-      const uploadUrl = `https://localhost:${asked.url.port}/up/${id}?tempauth=key-of-${id}`
+      const uploadUrl = `https://localhost:${request.url.port}/up/${id}?tempauth=key-of-${id}`
       return { status: 200, json: { uploadUrl, expirationDateTime: '2026-11-22T09:00:00Z', nextExpectedRanges: ['0-'] } }
     }
     return refused(405, 'invalidRequest', 'Not in the double')
   }
 
-  const sessionCall = async ({ method, url, headers, body }: Asked, id: string): Promise<Said> => {
+  const sessionCall = async ({ method, url, headers, body }: DoubleRequest, id: string): Promise<DoubleResponse> => {
     if (headers.authorization !== undefined) return refused(401, 'unauthenticated', 'The address is its own key')
     const session = sessions.get(id)
     if (!session || url.searchParams.get('tempauth') !== `key-of-${id}`) return refused(404, 'itemNotFound', 'No such upload session')
@@ -127,7 +127,7 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
       return { status: 204 }
     }
     const [first = -1, last = -1, total = -1] =
-      fragmentRange
+      partRange
         .exec(headers['content-range'] ?? '')
         ?.slice(1)
         .map(Number) ?? []
@@ -136,37 +136,37 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
     if (headers['content-length'] !== String(sizeBytes)) return refused(400, 'invalidRequest', 'Content-Length and Content-Range differ')
     if (total <= last || (session.total ?? total) !== total) return refused(400, 'invalidRequest', 'The total has changed')
     if (first !== session.next) return refused(416, 'invalidRange', 'The range was not expected')
-    if (last + 1 !== total && sizeBytes % fragmentUnit !== 0) return refused(400, 'invalidRequest', 'Not a multiple of 320 KiB')
-    if (sizeBytes >= fragmentMaxBytes) return refused(413, 'invalidRequest', 'More than 60 MiB at once')
-    // a fragment that is cut off leaves nothing behind
+    if (last + 1 !== total && sizeBytes % partUnit !== 0) return refused(400, 'invalidRequest', 'Not a multiple of 320 KiB')
+    if (sizeBytes >= partMaxBytes) return refused(413, 'invalidRequest', 'More than 60 MiB at once')
+    // A part that is cut off must not change the session.
     const hash = session.hash.copy()
     for await (const chunk of body as AsyncIterable<Buffer>) hash.update(chunk)
     Object.assign(session, { hash, next: last + 1, total })
     if (session.next < total) return { status: 202, json: progress() }
-    if (items.has(session.key) && !session.replace) return refused(409, 'nameAlreadyExists', 'The name is taken')
+    if (items.has(session.key) && !session.replace) return refused(409, 'nameAlreadyExists', 'The name exists')
     sessions.delete(id)
     return store(session.key, session.path, total, hash)
   }
 
-  const answer = async (asked: Asked): Promise<Said> => {
-    const { method, path, url, headers } = asked
-    const token = await entra.answer(asked)
+  const answer = async (request: DoubleRequest): Promise<DoubleResponse> => {
+    const { method, path, url, headers } = request
+    const token = await entra.answer(request)
     if (token) return token
     const session = /^\/up\/([^/]+)$/.exec(path)?.[1]
-    if (session) return sessionCall(asked, session)
+    if (session) return sessionCall(request, session)
     if (!path.startsWith('/v1.0/')) return refused(404, 'itemNotFound', 'Not in the double')
     if (!entra.accepts(headers.authorization)) return refused(401, 'InvalidAuthenticationToken', 'Access token is empty or has expired.')
     if (method === 'GET' && path === `/v1.0/sites/${site.host}:${site.path}`) return { status: 200, json: { id: siteId } }
     if (method === 'GET' && path === `/v1.0/sites/${siteId}/drives`) {
-      // a page for each library
+      // One page for each library.
       const page = Number(url.searchParams.get('$skiptoken') ?? 0)
       const more = page + 1 < libraries.length
       const link = { '@odata.nextLink': `${url.origin}${url.pathname}?$skiptoken=${page + 1}` }
       return { status: 200, json: { value: libraries.slice(page, page + 1), ...(more && link) } }
     }
-    // decoded too early, a name could hold what stands around names
+    // The path is decoded per name: a decoded name may contain a separator.
     const file = /^\/v1\.0\/drives\/([^/]+)\/root:\/(.+):\/(\w+)$/.exec(url.pathname)
-    if (file) return fileCall(asked, decodeURIComponent(file[1]!), file[2]!, file[3]!)
+    if (file) return fileCall(request, decodeURIComponent(file[1]!), file[2]!, file[3]!)
     return refused(404, 'itemNotFound', 'The resource could not be found.')
   }
 

@@ -4,14 +4,14 @@ import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerRespon
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-/** A request that arrived whole. */
+/** A request that was received completely. */
 export interface Arrival {
   method: string
   url: string
   headers: IncomingHttpHeaders
   sizeBytes: number
   sha256: string
-  /** The body, unless it is a large one. */
+  /** The body, or its beginning if it is large. */
   body: Buffer
 }
 
@@ -19,18 +19,18 @@ export interface HttpTarget {
   port: number
   origin: string
   arrivals: Arrival[]
-  /** How many connections were opened since the start. */
+  /** Returns the number of connections since the start. */
   connections(): number
-  /** What it answers from now on; 200 at first. */
+  /** Sets the answer to all following requests. Initially 200. */
   answerWith(answer: (arrival: Arrival, response: ServerResponse) => void): void
   stop(): Promise<void>
 }
 
 const keptMaxBytes = 1024 * 1024
 
-/** A web server that keeps what it was sent. */
+/** Starts a web server that keeps the requests it receives. */
 export const startHttpTarget = async (tls?: https.ServerOptions): Promise<HttpTarget> => {
-  let answer: Parameters<HttpTarget['answerWith']>[0] = (_, response) => void response.end('taken')
+  let answer: Parameters<HttpTarget['answerWith']>[0] = (_, response) => void response.end('accepted')
   let connections = 0
   const arrivals: Arrival[] = []
 

@@ -7,18 +7,18 @@ const { STATUS_CODE } = ssh2.utils.sftp
 export interface PlainSftpServer {
   port: number
   files: Map<string, Buffer>
-  /** Every call that changed something, in its order. */
+  /** Every call that changed a file, in order. */
   calls: string[]
-  /** From now on every file is refused. */
+  /** Refuses every file from now on. */
   forbid(code?: number, message?: string): void
   stop(): Promise<void>
 }
 
 /**
- * An SFTP server that knows nothing but the protocol's first draft: no extensions, a rename that refuses a name that is taken,
- * a password, asked for in a dialogue only. OpenSSH can be brought to none of these.
+ * Starts an SFTP server that supports only the first draft of the protocol: no extensions, a rename that refuses an
+ * existing name, and a password by keyboard-interactive only. OpenSSH cannot be configured to behave like this.
  */
-export const startPlainSftpServer = async (password: string): Promise<PlainSftpServer> => {
+export const startPlainSftpServer = async (password: string, port = 0): Promise<PlainSftpServer> => {
   const files = new Map<string, Buffer>()
   const calls: string[] = []
   let refusal: { code: number; message: string | undefined } | undefined
@@ -63,13 +63,13 @@ export const startPlainSftpServer = async (password: string): Promise<PlainSftpS
     client.on('error', () => {})
     client.on('authentication', (context) => {
       if (context.method !== 'keyboard-interactive') return context.reject(['keyboard-interactive'])
-      context.prompt([{ prompt: 'Password:', echo: false }], ([given]) => (given === password ? context.accept() : context.reject()))
+      context.prompt([{ prompt: 'Password:', echo: false }], ([answered]) => (answered === password ? context.accept() : context.reject()))
     })
     client.on('session', (accept) => {
       accept().on('sftp', (acceptSftp) => serve(acceptSftp()))
     })
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,

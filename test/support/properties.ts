@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { setTimeout as delay } from 'node:timers/promises'
 
-// few different things, so that what they mean to a parser meets by chance
+/** Returns random bytes that consist mostly of these tokens, so that tokens with a meaning for a parser often meet. */
 export const bytesOf = (tokens: string[], maxLength: number): fc.Arbitrary<Buffer> =>
   fc
     .array(
@@ -11,21 +11,21 @@ export const bytesOf = (tokens: string[], maxLength: number): fc.Arbitrary<Buffe
       ),
       { maxLength },
     )
-    .map((pieces) => Buffer.concat(pieces))
+    .map((parts) => Buffer.concat(parts))
 
 interface Mutation {
   kind: 'flip' | 'drop' | 'duplicate' | 'insert' | 'truncate'
-  at: number
+  position: number
   lengthBytes: number
   inserted: Buffer
 }
 
-/** What a network, a proxy or a bad program does to bytes. The tokens are what it may put in. */
+/** Generates damage that a network, a proxy or a faulty program does to bytes. Inserted bytes consist of the tokens. */
 export const mutationsOf = (tokens: string[]): fc.Arbitrary<Mutation[]> =>
   fc.array(
     fc.record({
       kind: fc.constantFrom<Mutation['kind'][]>('flip', 'drop', 'duplicate', 'insert', 'truncate'),
-      at: fc.nat(),
+      position: fc.nat(),
       lengthBytes: fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 40 })),
       inserted: bytesOf(tokens, 4),
     }),
@@ -33,8 +33,8 @@ export const mutationsOf = (tokens: string[]): fc.Arbitrary<Mutation[]> =>
   )
 
 export const mutate = (bytes: Buffer, mutations: Mutation[]): Buffer =>
-  mutations.reduce((before, { kind, at, lengthBytes, inserted }) => {
-    const offset = at % (before.length + 1)
+  mutations.reduce((before, { kind, position, lengthBytes, inserted }) => {
+    const offset = position % (before.length + 1)
     const [start, middle, rest] = [
       before.subarray(0, offset),
       before.subarray(offset, offset + lengthBytes),
@@ -45,32 +45,32 @@ export const mutate = (bytes: Buffer, mutations: Mutation[]): Buffer =>
     return Buffer.concat(kind === 'truncate' ? [start] : [start, ...between, rest])
   }, bytes)
 
-const foreverMs = 30_000
-const measuredAtMost = 3
+const timeoutMs = 30_000
+const maxMeasurements = 3
 
 /**
- * Fails where the work costs more than a second of processor time, or does not end. What seems to cost that much is measured again: an
- * input that is dear is so each time, and a garbage collection that came in between is not the input's.
+ * Runs the work and fails if it uses more than a second of CPU time or does not end. Work over the limit is measured again: an expensive
+ * input is expensive every time, whereas a garbage collection during one measurement is not caused by the input.
  */
 export const withinASecond = async <T>(work: () => T | Promise<T>): Promise<T> => {
   const costsMs: number[] = []
   for (;;) {
-    const began = process.cpuUsage()
-    const done = await orReject(work)
-    costsMs.push(process.cpuUsage(began).user / 1_000)
-    if (Math.min(...costsMs) < 1_000) return done
-    if (costsMs.length === measuredAtMost) throw new Error(`costs more than a second each time: ${costsMs.join(', ')} ms`)
+    const before = process.cpuUsage()
+    const result = await withTimeout(work)
+    costsMs.push(process.cpuUsage(before).user / 1_000)
+    if (Math.min(...costsMs) < 1_000) return result
+    if (costsMs.length === maxMeasurements) throw new Error(`used more than a second of CPU time each time: ${costsMs.join(', ')} ms`)
   }
 }
 
-const orReject = async <T>(work: () => T | Promise<T>): Promise<T> => {
+const withTimeout = async <T>(work: () => T | Promise<T>): Promise<T> => {
   const abort = new AbortController()
-  const late = delay(foreverMs, undefined, { signal: abort.signal }).then(
-    () => Promise.reject(new Error(`has not ended in ${foreverMs} ms`)),
+  const timeout = delay(timeoutMs, undefined, { signal: abort.signal }).then(
+    () => Promise.reject(new Error(`did not end within ${timeoutMs} ms`)),
     () => new Promise<never>(() => {}),
   )
   try {
-    return await Promise.race([work(), late])
+    return await Promise.race([work(), timeout])
   } finally {
     abort.abort()
   }
@@ -79,8 +79,8 @@ const orReject = async <T>(work: () => T | Promise<T>): Promise<T> => {
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 2 ** 31)
 console.info(`TEST_SEED=${seed}`)
 
-/** Checks a property; the same TEST_SEED checks it with the same values again. */
+/** Checks a property. The same TEST_SEED checks the same values again. */
 export const check = async <T>(property: fc.IAsyncPropertyWithHooks<T>, numRuns: number): Promise<void> => {
-  // before jest ends the test, and with it what is known of a failure
+  // Stop before the timeout of jest, which would hide the values of a failure.
   await fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: 100_000, markInterruptAsFailure: true })
 }

@@ -3,35 +3,46 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { ConnectorType } from '../../src/domain/connector-type.ts'
-import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
+import { credentialsOwner } from '../../src/connectors/bound-config.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
+import type { Database } from '../../src/db/database.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
 import type { TestDatabase } from './database.ts'
-import { createWiring, testConfig } from './factories.ts'
+import { createRoutes, testConfig } from './factories.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const startTimeoutMs = 60_000
 
 export interface RelayProcess {
-  /** Of an api process; empty for a worker. */
+  child: ChildProcess
+  /** Address of an api process; empty for a worker. */
   baseUrl: string
   pid: number
-  /** SIGKILL: no clean-up of any kind. */
+  /** Sends SIGKILL, so the process cannot clean up. */
   kill(): Promise<void>
-  /** SIGTERM, and wait. @returns the exit status */
+  /** Sends SIGTERM and waits. @returns the exit status */
   stop(): Promise<number | null>
-  /** Resident memory in bytes: now, and at its highest so far. */
+  /** Returns resident memory in bytes: the current value and the highest so far. */
   memory(): Promise<{ now: number; peak: number }>
 }
 
-/** `relay api` or `relay worker` in a process of its own, ready to work. */
-export const startRelayProcess = async (verb: 'api' | 'worker', variables: Record<string, string>): Promise<RelayProcess> => {
-  const child = spawn(process.execPath, [main, verb], {
+/**
+ * Starts `relay api` or `relay worker` as a child process and waits until it is ready.
+ * @param options.preload module that is loaded first, and that may exchange messages with this process
+ */
+export const startRelayProcess = async (
+  verb: 'api' | 'worker',
+  variables: Record<string, string>,
+  { preload }: { preload?: string } = {},
+): Promise<RelayProcess> => {
+  const child = spawn(process.execPath, [...(preload === undefined ? [] : ['--import', preload]), main, verb], {
     env: { ...process.env, RELAY_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', ...(preload === undefined ? [] : ['ipc' as const])],
   })
   const baseUrl = await untilReady(child, verb)
   const exited = once(child, 'exit') as Promise<[number | null]>
   return {
+    child,
     baseUrl,
     pid: child.pid!,
     kill: async () => {
@@ -70,7 +81,7 @@ const untilReady = async (child: ChildProcess, verb: string): Promise<string> =>
   }
 }
 
-/** What api and worker of a test share: its database, its Temporal, and leave to reach this machine. */
+/** Returns the variables that api and worker of a test share: database, Temporal, keys, and permission to deliver to loopback addresses. */
 export const relayVariables = (database: TestDatabase, temporalAddress: string): Record<string, string> => {
   const { RELAY_SECRET_KEYS, RELAY_ALLOWED_PRIVATE_CIDRS } = testConfig()
   return {
@@ -81,14 +92,28 @@ export const relayVariables = (database: TestDatabase, temporalAddress: string):
   }
 }
 
-/** A workspace whose repository Z1 is wired to a webhook at this URL. */
-export const wireToWebhook = (database: TestDatabase, url: string) => wireTo(database, 'webhook', { url }, {})
+/** Creates a workspace whose repository Z1 has a route to a webhook at this URL. */
+export const routeToWebhook = (database: TestDatabase, url: string) => routeTo(database, 'webhook', { url }, {})
 
-/** A workspace whose repository Z1 is wired to this target. */
-export const wireTo = async ({ db }: TestDatabase, connector: ConnectorType, config: object, credentials: object) => {
-  const wiring = await createWiring(db, [{ name: 'target', connector, config }])
-  const destinationId = wiring.destinations['target']!
-  const sealed = createKeyRing(testConfig().RELAY_SECRET_KEYS).seal(credentials, credentialsOf(wiring.workspaceId, destinationId))
-  await db('destinations').where({ id: destinationId }).update({ credentials_sealed: sealed })
-  return { ...wiring, destinationId }
+/** Creates a workspace whose repository Z1 has a route to this target. */
+export const routeTo = async ({ db }: TestDatabase, connector: string, config: object, credentials: object) => {
+  const routes = await createRoutes(db, [{ name: 'target', connector, config }])
+  const destinationId = routes.destinations['target']!
+  await saveTarget(db, { workspaceId: routes.workspaceId, id: destinationId }, connector, config, credentials)
+  return { ...routes, destinationId }
+}
+
+/** Saves the config of a destination, with credentials that are sealed for it. */
+export const saveTarget = async (
+  db: Database,
+  { workspaceId, id }: { workspaceId: string; id: string },
+  connector: string,
+  config: object,
+  credentials: object,
+) => {
+  const owner = credentialsOwner(createConnectors().find(connector)!, { workspaceId, id, config: { ...config } })
+  const sealed = createKeyRing(testConfig().RELAY_SECRET_KEYS).seal(credentials, owner)
+  await db('destinations')
+    .where({ id })
+    .update({ config: JSON.stringify(config), credentials_sealed: sealed })
 }

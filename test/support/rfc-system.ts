@@ -1,17 +1,17 @@
-// A contract double of a source system's /sap/bc/soap/rfc, since none can be had: built from the documented requests and answers (tables
-// that a call does not name are dropped, faults come with status 500, BAPI messages with 200), on a real socket.
+// Contract double of a source system's /sap/bc/soap/rfc on a real socket, written from the documented requests and answers, because no such
+// system can be run for tests. It drops tables that a call does not name, and answers faults with status 500 and BAPI messages with 200.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { XMLParser } from 'fast-xml-parser'
 
-interface Called {
+interface ReceivedCall {
   url: string
   headers: IncomingMessage['headers']
-  /** As it came. */
+  /** The body as it was received. */
   xml: string
   functionName: string
-  /** By the element's name; tables as rows. */
+  /** Keyed by element name; tables are arrays of rows. */
   parameters: Record<string, unknown>
 }
 
@@ -28,7 +28,7 @@ const soap = 'http://schemas.xmlsoap.org/soap/envelope/'
 const envelope = (body: string) =>
   `<?xml version="1.0" encoding="utf-8"?>\n<SOAP-ENV:Envelope xmlns:SOAP-ENV="${soap}">\n <SOAP-ENV:Body>\n${body}\n </SOAP-ENV:Body>\n</SOAP-ENV:Envelope>`
 
-/** The answer of a function: XML of its exporting and changing parameters, and of the tables, each only if the call names it. */
+/** Returns the answer of a function: XML of its exporting and changing parameters, and of those tables that the call names. */
 export const result = (
   functionName: string,
   called: Record<string, unknown>,
@@ -51,7 +51,7 @@ export const fault = (faultstring: string, detail = ''): Reply => ({
   ),
 })
 
-/** The same in the other dialect. */
+/** Returns a fault in the other documented format. */
 export const exception = (functionName: string, name: string, message: string): Reply => ({
   body: envelope(
     `<rfc:${functionName}.Exception xmlns:rfc="urn:sap-com:document:sap:rfc:functions"><Name>${name}</Name><Message><ID>OA</ID><Number>312</Number><Text>${message}</Text></Message></rfc:${functionName}.Exception>`,
@@ -61,7 +61,7 @@ export const exception = (functionName: string, name: string, message: string): 
 const parser = new XMLParser({ removeNSPrefix: true, parseTagValue: false, trimValues: false, isArray: (name) => name === 'item' })
 
 export const startRfcSystem = async (functions: Record<string, RfcFunction>, logon = { user: 'RELAY', password: 'canary-rfc' }) => {
-  const calls: Called[] = []
+  const calls: ReceivedCall[] = []
   const expected = `Basic ${Buffer.from(`${logon.user}:${logon.password}`).toString('base64')}`
 
   const answerTo = async (request: IncomingMessage): Promise<Reply> => {
@@ -79,7 +79,7 @@ export const startRfcSystem = async (functions: Record<string, RfcFunction>, log
 
   const send = async (request: IncomingMessage, response: ServerResponse) => {
     const { status = 200, contentType = 'text/xml; charset=utf-8', body, delayMs = 0 } = await answerTo(request)
-    setTimeout(() => response.writeHead(status, { 'content-type': contentType }).end(body), delayMs)
+    setTimeout(() => response.writeHead(status, { 'content-type': contentType }).end(body), delayMs).unref()
   }
 
   const server = createServer((request, response) => void send(request, response)).listen(0, '127.0.0.1')

@@ -12,12 +12,12 @@ export interface S3Server {
   accessKeyId: string
   secretAccessKey: string
   bucket: string
-  /** Straight to the server, past everything under test. */
+  /** Connects directly to the server, without the code under test. */
   client: S3Client
   stop(): Promise<void>
 }
 
-/** A versitygw over a folder, with one bucket in it. It checks signatures, which the lighter stand-ins do not. */
+/** Starts versitygw over a folder, with one bucket. Unlike simpler emulators, it checks signatures. */
 export const startS3Server = async (): Promise<S3Server> => {
   const binary = process.env.TEST_VERSITYGW_BIN ?? join(homedir(), '.cache/document-relay/bin/versitygw')
   const root = await mkdtemp(join(tmpdir(), 'relay-s3-'))
@@ -30,15 +30,15 @@ export const startS3Server = async (): Promise<S3Server> => {
     ['--quiet', '--port', `127.0.0.1:${port}`, '--access', accessKeyId, '--secret', secretAccessKey, 'posix', root],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   )
-  let said = ''
+  let log = ''
   server.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString()
+    log += chunk.toString()
   })
   server.on('error', (error) => {
-    said += error.message
+    log += error.message
   })
   await listening(port).catch(() => {
-    throw new Error(`versitygw did not start: ${said}`)
+    throw new Error(`versitygw did not start: ${log}`)
   })
   const endpoint = `http://127.0.0.1:${port}`
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: { accessKeyId, secretAccessKey } })

@@ -11,7 +11,7 @@ const power = (base: bigint, exponent: bigint, modulus: bigint): bigint => {
   return result
 }
 
-/** A DSA key of 512 bits, as the first source systems had, and a signature by it. OpenSSL makes neither any more: here is the arithmetic. */
+/** Creates a DSA key of 512 bits, as the first source systems used, and a signature. OpenSSL refuses such keys, so both are computed here. */
 export const signWithShortDsa = async (message: string): Promise<{ key: KeyObject; signature: Buffer }> => {
   const size = ['-pkeyopt', 'dsa_paramgen_bits:512', '-pkeyopt', 'dsa_paramgen_q_bits:160']
   const { stdout } = await promisify(execFile)('openssl', ['genpkey', '-genparam', '-algorithm', 'DSA', ...size])

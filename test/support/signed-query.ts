@@ -1,13 +1,13 @@
 import type { Signer, SigningOptions } from './signer.ts'
 
-/** A parameter as it stands on the wire. */
+/** A parameter as it is written in the URL. */
 export type RawParameter = [name: string, raw: string]
 
-/** The time of the interface, so many seconds from now. */
+/** Returns the time this many seconds from now, in the format of the interface. */
 export const expirationIn = (seconds: number): string =>
   new Date(Date.now() + seconds * 1_000).toISOString().replaceAll(/\D/g, '').slice(0, 'YYYYMMDDHHMMSS'.length)
 
-/** A query as a source system signs it: over these parameters' raw values in the order of the URL, or over another message. */
+/** Returns a query that is signed as by a source system: over the raw values of `signed` in the order of the URL, or over `message`. */
 export const signedQuery = async (
   signer: Signer,
   command: string,

@@ -6,13 +6,16 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** How the `openssl` command makes keys that source systems have, or had. */
+/** Options of `openssl genpkey` for the kinds of keys that source systems use or used. */
 export const keyKinds = {
   'DSA 1024': { parameters: ['-algorithm', 'DSA', '-pkeyopt', 'dsa_paramgen_bits:1024', '-pkeyopt', 'dsa_paramgen_q_bits:160'] },
   'DSA 2048': { parameters: ['-algorithm', 'DSA', '-pkeyopt', 'dsa_paramgen_bits:2048', '-pkeyopt', 'dsa_paramgen_q_bits:256'] },
+  'RSA 512': { key: ['-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:512'] },
   'RSA 1024': { key: ['-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:1024'] },
   'RSA 2048': { key: ['-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048'] },
   'RSA-PSS 2048': { key: ['-algorithm', 'RSA-PSS', '-pkeyopt', 'rsa_keygen_bits:2048'] },
+  secp112r1: { key: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:secp112r1'] },
+  'P-192': { key: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-192'] },
   'P-256': { key: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256'] },
   'P-521': { key: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-521'] },
 } as const satisfies Record<string, { key: string[] } | { parameters: string[] }>
@@ -23,33 +26,51 @@ export interface SigningOptions {
   digest?: string
   /** Further options of `openssl cms -sign`. */
   options?: string[]
-  /** Signs by `openssl smime` instead, an older program. */
+  /** `smime` is the older of the two commands. */
   program?: 'cms' | 'smime'
 }
 
 export interface Signer {
-  /** The certificate: PEM and DER. */
+  /** The certificate as PEM. */
   pem: string
+  /** The certificate as DER. */
   der: Buffer
-  /** PKCS#7 with that certificate only, as DER. */
+  /** A PKCS#7 message that contains only the certificate, as DER. */
   pkcs7: Buffer
-  /** A CMS SignedData, detached unless an option says otherwise, in DER unless an option says otherwise. */
+  /** Returns a CMS SignedData, detached and as DER unless an option says otherwise. */
   sign(message: string | Buffer, options?: SigningOptions): Promise<Buffer>
   remove(): Promise<void>
 }
 
-/** A key pair with a self-signed certificate, as an application server makes it for itself. */
-export const createSigner = async (kind: KeyKind, subject = '/C=DE/O=SAP Trust Community/OU=SAP Web AS/CN=TST'): Promise<Signer> => {
+/** Creates a key pair with a self-signed certificate, as an application server does. */
+export const createSigner = async (
+  kind: KeyKind,
+  subject = '/C=DE/O=SAP Trust Community/OU=SAP Web AS/CN=TST',
+  certificateDigest = 'sha256',
+): Promise<Signer> => {
   const folder = await mkdtemp(join(tmpdir(), 'relay-signer-'))
   const openssl = (...command: string[]) => run('openssl', command, { cwd: folder })
-  const making = keyKinds[kind]
-  if ('parameters' in making) {
-    await openssl('genpkey', '-genparam', ...making.parameters, '-out', 'parameters.pem')
+  const keyOptions = keyKinds[kind]
+  if ('parameters' in keyOptions) {
+    await openssl('genpkey', '-genparam', ...keyOptions.parameters, '-out', 'parameters.pem')
     await openssl('genpkey', '-paramfile', 'parameters.pem', '-out', 'key.pem')
   } else {
-    await openssl('genpkey', ...making.key, '-out', 'key.pem')
+    await openssl('genpkey', ...keyOptions.key, '-out', 'key.pem')
   }
-  await openssl('req', '-x509', '-new', '-sha256', '-key', 'key.pem', '-out', 'certificate.pem', '-days', '30', '-subj', subject)
+  await openssl(
+    'req',
+    '-x509',
+    '-new',
+    `-${certificateDigest}`,
+    '-key',
+    'key.pem',
+    '-out',
+    'certificate.pem',
+    '-days',
+    '30',
+    '-subj',
+    subject,
+  )
   await openssl('x509', '-in', 'certificate.pem', '-outform', 'DER', '-out', 'certificate.der')
   await openssl('crl2pkcs7', '-nocrl', '-certfile', 'certificate.pem', '-outform', 'DER', '-out', 'certificate.p7b')
   let signatures = 0

@@ -5,13 +5,13 @@ import type { Readable } from 'node:stream'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
-/** A mail that the server has taken over. */
+/** A mail that the server has accepted. */
 export interface Mail {
   from: string
   to: string[]
-  /** Of the bytes that were attached, read as they came. */
+  /** Digest and length of the attachment, computed while it was received. */
   attachment: { sha256: string; sizeBytes: number } | undefined
-  /** As it went over the wire; the beginning of a long one. */
+  /** The message as it was received, or its beginning if it is long. */
   raw: Buffer
   parsed: Email
 }
@@ -19,16 +19,16 @@ export interface Mail {
 export interface MailServer {
   port: number
   mails: Mail[]
-  /** Commands as they came, without what was secret. */
+  /** Returns the number of connections since the start. */
   sessions(): number
-  /** Replaces how it answers from now on. */
+  /** Sets the answers to all following commands. */
   answerWith(handlers: Pick<SMTPServerOptions, 'onMailFrom' | 'onRcptTo' | 'onData'>): void
   stop(): Promise<void>
 }
 
 const keptMaxBytes = 1024 * 1024
 
-/** An SMTP server that speaks the protocol over real sockets and keeps what it is sent. */
+/** Starts an SMTP server that keeps the mails it receives. */
 export const startMailServer = async (options: SMTPServerOptions = {}): Promise<MailServer> => {
   const mails: Mail[] = []
   let handlers: Parameters<MailServer['answerWith']>[0] = {}
@@ -51,13 +51,13 @@ export const startMailServer = async (options: SMTPServerOptions = {}): Promise<
           mails.push({ ...mail, from: mailFrom ? mailFrom.address : '', to: rcptTo.map(({ address }) => address) })
           done(null, 'queued as 4711')
         },
-        // the client went away
+        // The client has disconnected.
         () => {},
       )
     },
     ...options,
   })
-  // a client that hangs up in mid-handshake is what some tests are about
+  // Some tests disconnect during the TLS handshake.
   server.on('error', () => {})
   server.listen(0, '127.0.0.1')
   await once(server.server, 'listening')
@@ -72,7 +72,10 @@ export const startMailServer = async (options: SMTPServerOptions = {}): Promise<
   }
 }
 
-/** The attachment is decoded by the way: a message of hundreds of MiB is not to stand in the memory of a test that measures it. */
+/**
+ * Decodes the attachment while it is received: a message of hundreds of MiB must not be in the memory of a test that
+ * measures memory.
+ */
 const readMail = async (stream: Readable): Promise<Omit<Mail, 'from' | 'to'>> => {
   const kept: Buffer[] = []
   let keptBytes = 0
@@ -93,11 +96,11 @@ const readMail = async (stream: Readable): Promise<Omit<Mail, 'from' | 'to'>> =>
       text = head.slice(start.index + start[0].length)
     }
     if (state === 'tail') continue
-    // base64 has no hyphen: the next boundary begins with one
+    // Base64 has no hyphen, with which the next boundary begins.
     const end = text.indexOf('-')
     if (end >= 0) state = 'tail'
     encoded += end < 0 ? text : text.slice(0, end)
-    // whole lines hold whole bytes
+    // A complete line encodes complete bytes.
     const whole = encoded.lastIndexOf('\n') + 1
     const bytes = Buffer.from(encoded.slice(0, whole), 'base64')
     encoded = encoded.slice(whole)

@@ -6,36 +6,36 @@ import { Agent, request } from 'undici'
 export interface SourceAnswer {
   status: number
   reason: string
-  /** Names in lower case. */
+  /** Keyed by name in lower case. */
   headers: Record<string, string>
   body: Buffer
 }
 
 export interface PartToSend {
-  /** As they shall stand on the wire. */
+  /** Sent exactly as they are. */
   headers: Record<string, string | number>
   body: string | Buffer
 }
 
-/** The bytes of a multipart body, as the interface's own examples have it. */
+/** Returns a multipart body in the format of the examples in the interface's documentation. */
 export const multipartBody = (boundary: string, parts: PartToSend[]): Buffer => {
-  const pieces = parts.flatMap(({ headers, body }) => {
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    return [`--${boundary}\r\n${lines.join('')}\r\n`, body, '\r\n']
+  const lines = parts.flatMap(({ headers, body }) => {
+    const headerLines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    return [`--${boundary}\r\n${headerLines.join('')}\r\n`, body, '\r\n']
   })
-  const start = pieces.length > 0 ? [] : [`--${boundary}\r\n`]
-  return Buffer.concat([...start, ...pieces, `--${boundary}--\r\n`].map((piece) => Buffer.from(piece)))
+  const start = lines.length > 0 ? [] : [`--${boundary}\r\n`]
+  return Buffer.concat([...start, ...lines, `--${boundary}--\r\n`].map((line) => Buffer.from(line)))
 }
 
-/** A part with the headers that the source system writes. */
+/** Returns a part with the headers that the source system sends. */
 export const part = (compId: string, body: string | Buffer, contentType = 'application/octet-stream'): PartToSend => ({
   headers: { 'X-compId': compId, 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(body) },
   body,
 })
 
-/** The same in an mCreate, which brings several documents. */
-export const partOf = (docId: string, ...given: Parameters<typeof part>): PartToSend => {
-  const { headers, body } = part(...given)
+/** Returns a part of an mCreate request, which creates several documents. */
+export const partOf = (docId: string, ...component: Parameters<typeof part>): PartToSend => {
+  const { headers, body } = part(...component)
   return { headers: { 'X-docId': docId, ...headers }, body }
 }
 
@@ -46,13 +46,13 @@ export interface CallOptions {
 }
 
 /**
- * The caller's side of the content-server protocol, unsigned. `receiverUrl` is what an administrator would enter as the HTTP
- * script; `close` ends its connections.
+ * Creates a client of the content-server protocol that does not sign. `receiverUrl` is the address that an administrator enters as the
+ * HTTP script in the source system.
  */
 export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersion = '0045' } = {}) => {
   const agent = new Agent({ connections: 20, headersTimeout: 100_000, bodyTimeout: 100_000 })
 
-  /** Sends a query exactly as given: nothing is encoded. */
+  /** Sends a query without encoding it. */
   const call = async (query: string, { method = 'GET', headers = {}, body }: CallOptions = {}): Promise<SourceAnswer> => {
     const answer = await request(`${receiverUrl}?${query}`, { dispatcher: agent, method, headers, body: body ?? null })
     return {
@@ -63,53 +63,53 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
     }
   }
 
-  const on = (command: string, docId: string, more = '') => `${command}&pVersion=${pVersion}&contRep=${repoId}&docId=${docId}${more}`
+  const queryOf = (command: string, docId: string, more = '') => `${command}&pVersion=${pVersion}&contRep=${repoId}&docId=${docId}${more}`
 
   return {
     call,
 
     create: (docId: string, body: string | Buffer | Readable, options: { compId?: string; headers?: Record<string, string> } = {}) =>
-      call(on('create', docId, `&compId=${options.compId ?? 'data'}`), {
+      call(queryOf('create', docId, `&compId=${options.compId ?? 'data'}`), {
         method: 'PUT',
         headers: { 'content-type': 'application/octet-stream', ...options.headers },
         body,
       }),
 
     createParts: (docId: string, parts: PartToSend[], headers: Record<string, string> = {}) =>
-      call(on('create', docId), {
+      call(queryOf('create', docId), {
         method: 'POST',
         headers: { 'content-type': 'multipart/form-data; boundary=KoZbnd01', ...headers },
         body: multipartBody('KoZbnd01', parts),
       }),
 
-    /** Parts with an X-docId each; the first one's stands in the URL. */
     append: (docId: string, body: string | Buffer | Readable, compId = 'data') =>
-      call(on('append', docId, `&compId=${compId}`), { method: 'PUT', body }),
+      call(queryOf('append', docId, `&compId=${compId}`), { method: 'PUT', body }),
 
+    /** Sends parts with an X-docId each. The URL contains the docId of the first. */
     mCreate: (docId: string, parts: PartToSend[], more = '') =>
-      call(on('mCreate', docId, more), {
+      call(queryOf('mCreate', docId, more), {
         method: 'POST',
         headers: { 'content-type': 'multipart/form-data; boundary=MB7' },
         body: multipartBody('MB7', parts),
       }),
 
     update: (docId: string, body: string | Buffer | Readable, options: { compId?: string; headers?: Record<string, string> } = {}) =>
-      call(on('update', docId, `&compId=${options.compId ?? 'data'}`), { method: 'PUT', headers: options.headers ?? {}, body }),
+      call(queryOf('update', docId, `&compId=${options.compId ?? 'data'}`), { method: 'PUT', headers: options.headers ?? {}, body }),
 
     updateParts: (docId: string, parts: PartToSend[]) =>
-      call(on('update', docId), {
+      call(queryOf('update', docId), {
         method: 'POST',
         headers: { 'content-type': 'multipart/form-data; boundary=KoZbnd01' },
         body: multipartBody('KoZbnd01', parts),
       }),
 
-    delete: (docId: string, more = '', method: 'GET' | 'DELETE' = 'GET') => call(on('delete', docId, more), { method }),
+    delete: (docId: string, more = '', method: 'GET' | 'DELETE' = 'GET') => call(queryOf('delete', docId, more), { method }),
 
-    get: (docId: string, more = '') => call(on('get', docId, more)),
-    head: (docId: string, more = '') => call(on('get', docId, more), { method: 'HEAD' }),
-    info: (docId: string, more = '') => call(on('info', docId, more)),
-    docGet: (docId: string, more = '') => call(on('docGet', docId, more)),
-    search: (docId: string, more: string) => call(on('search', docId, more)),
+    get: (docId: string, more = '') => call(queryOf('get', docId, more)),
+    head: (docId: string, more = '') => call(queryOf('get', docId, more), { method: 'HEAD' }),
+    info: (docId: string, more = '') => call(queryOf('info', docId, more)),
+    docGet: (docId: string, more = '') => call(queryOf('docGet', docId, more)),
+    search: (docId: string, more: string) => call(queryOf('search', docId, more)),
     serverInfo: (more = '') => call(`serverInfo&pVersion=${pVersion}${more}`),
 
     close: () => agent.close(),
@@ -118,14 +118,14 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
 
 export type SourceSystem = ReturnType<typeof createSourceSystem>
 
-/** A bare connection, for what no HTTP client would send. */
+/** Opens a TCP connection, for bytes that no HTTP client would send. */
 export const openSocket = async (port: number) => {
   const socket: Socket = connect(port, '127.0.0.1')
   const received: Buffer[] = []
   socket.on('data', (data) => received.push(data))
-  // a reset is one of the ways in which a server ends a connection
+  // A reset is one of the ways in which a server closes a connection.
   socket.on('error', () => {})
-  // not by once(): that takes the reset for a failure
+  // once() would reject on a reset.
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
   await once(socket, 'connect')
   return {
@@ -134,9 +134,9 @@ export const openSocket = async (port: number) => {
       new Promise<void>((resolve) => {
         socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text, () => resolve())
       }),
-    /** What has come so far, one character a byte. */
+    /** Returns the bytes received so far, one character per byte. */
     received: () => Buffer.concat(received).toString('latin1'),
-    /** Everything that came until the server closed the connection. */
+    /** Waits until the server closes the connection. @returns everything that it sent */
     untilClosed: async (): Promise<string> => {
       await closed
       return Buffer.concat(received).toString('latin1')

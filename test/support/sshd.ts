@@ -15,18 +15,21 @@ export interface Sshd {
   privateKey: string
   /** As ssh-keygen prints it. */
   hostKeyFingerprint: string
-  /** Where a client is put after login. */
+  /** The folder of a client after login. */
   directory: string
   stop(): Promise<void>
 }
 
-/** An OpenSSH server of our own: its own keys and configuration, one user (whoever runs the tests), nothing but SFTP. */
+/**
+ * Starts an OpenSSH server with keys and configuration of its own, for SFTP only. Its one user is the user who runs the
+ * tests.
+ */
 export const startSshd = async (): Promise<Sshd> => {
   const binary = process.env.TEST_SSHD_BIN ?? '/usr/sbin/sshd'
   const root = await mkdtemp(join(tmpdir(), 'relay-sshd-'))
   const directory = join(root, 'data')
   await mkdir(directory)
-  // the folder it gives up its privileges in
+  // sshd requires this folder for privilege separation.
   if (process.getuid?.() === 0) await mkdir('/run/sshd', { recursive: true })
 
   const host = ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 })
@@ -49,17 +52,17 @@ export const startSshd = async (): Promise<Sshd> => {
     `Subsystem sftp internal-sftp -d ${directory}`,
   ]
   const configuration = join(root, 'sshd_config')
-  // from 9.8 on, a server locks out an address that fails to log in, and all tests share one
+  // Since 9.8, a server locks out addresses that fail to log in. All tests share one address.
   await writeFile(configuration, [...lines, 'PerSourcePenalties no', ''].join('\n'))
   await run(binary, ['-t', '-f', configuration]).catch(() => writeFile(configuration, [...lines, ''].join('\n')))
 
   const server = spawn(binary, ['-D', '-e', '-f', configuration], { stdio: ['ignore', 'ignore', 'pipe'] })
-  let said = ''
+  let log = ''
   server.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString()
+    log += chunk.toString()
   })
   await listening(port).catch(() => {
-    throw new Error(`sshd did not start: ${said}`)
+    throw new Error(`sshd did not start: ${log}`)
   })
   const { stdout } = await run('ssh-keygen', ['-lf', join(root, 'host_key.pub')])
   return {

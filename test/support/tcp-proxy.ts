@@ -4,19 +4,24 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 export interface TcpProxy {
   port: number
+  /** Returns `true` once a cut or stall has occurred. */
+  hasFaulted(): boolean
   stop(): Promise<void>
 }
 
 type Fault =
   | { kind: 'cut' | 'stall'; afterBytes: number }
-  /** Each connection by itself. */
+  /** The rates are per connection. */
   | { kind: 'slow'; bytesPerSecond: number; answerBytesPerSecond: number }
 
-/** Stands between a client and a server, and after so many bytes of the client cuts the line, or holds it and passes nothing on; or is slow. */
+/**
+ * Starts a proxy that, after so many bytes from the client, closes the connection or stops forwarding; or one that
+ * forwards slowly.
+ */
 export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<TcpProxy> => {
   const sockets = new Set<Socket>()
-  // of all connections together: an upload in parts uses several
-  let passed = 0
+  // Counts all connections together, because an upload in parts uses several.
+  let forwardedBytes = 0
   const server = createServer((client) => {
     const upstream = connect(targetPort, '127.0.0.1')
     for (const socket of [client, upstream]) {
@@ -27,13 +32,13 @@ export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<T
     client.on('close', () => upstream.destroy())
     upstream.on('close', () => client.destroy())
     if (fault.kind === 'slow') {
-      void drip(client, upstream, fault.bytesPerSecond)
-      void drip(upstream, client, fault.answerBytesPerSecond)
+      void forwardSlowly(client, upstream, fault.bytesPerSecond)
+      void forwardSlowly(upstream, client, fault.answerBytesPerSecond)
       return
     }
     client.on('data', (chunk: Buffer) => {
-      passed += chunk.length
-      if (passed <= fault.afterBytes) {
+      forwardedBytes += chunk.length
+      if (forwardedBytes <= fault.afterBytes) {
         if (!upstream.write(chunk)) client.pause()
         return
       }
@@ -45,13 +50,14 @@ export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<T
         upstream.pause()
       }
     })
-    upstream.on('drain', () => passed <= fault.afterBytes && client.resume())
+    upstream.on('drain', () => forwardedBytes <= fault.afterBytes && client.resume())
     upstream.on('data', (chunk: Buffer) => client.write(chunk))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
+    hasFaulted: () => fault.kind !== 'slow' && forwardedBytes > fault.afterBytes,
     stop: async () => {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -60,19 +66,19 @@ export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<T
   }
 }
 
-const pieceMs = 4
+const intervalMs = 4
 
-const drip = async (from: Socket, to: Socket, bytesPerSecond: number) => {
-  const pieceBytes = Math.ceil((bytesPerSecond * pieceMs) / 1_000)
+const forwardSlowly = async (from: Socket, to: Socket, bytesPerSecond: number) => {
+  const chunkBytes = Math.ceil((bytesPerSecond * intervalMs) / 1_000)
   try {
     for await (const chunk of from as AsyncIterable<Buffer>) {
-      for (let at = 0; at < chunk.length; at += pieceBytes) {
-        to.write(chunk.subarray(at, at + pieceBytes))
-        await pause(pieceMs)
+      for (let offset = 0; offset < chunk.length; offset += chunkBytes) {
+        to.write(chunk.subarray(offset, offset + chunkBytes))
+        await pause(intervalMs)
       }
     }
     to.end()
   } catch {
-    // one side has gone, and takes the other along
+    // One side has disconnected. Its close handler ends the other side.
   }
 }

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
-import { searchAttributes } from '../../workflows/messages.ts'
+import { searchAttributes } from '../../workflows/options.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 
-/** Keeps the SDK's log out of the test's output. */
-export const quietly = () => {
-  // one a process, and jest gives every test file a process or a fresh module registry: the second install is refused
+/** Keeps the log of the SDK out of the output of the tests. */
+export const silenceSdkLog = () => {
+  // A process has one runtime, but jest loads this module anew for each test file, so a second install is refused.
   try {
     Runtime.install({
       logger: new DefaultLogger('ERROR'),
@@ -18,34 +18,37 @@ export const quietly = () => {
   }
 }
 
-// the SDK gives a server five seconds to start, and a busy machine takes longer now and then
-const atLast = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
+// The SDK gives a server five seconds to start, which is not always enough on a busy machine.
+const startWithRetries = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
   try {
     return await start()
   } catch (thrown) {
     if (tries === 1) throw thrown
-    return atLast(start, tries - 1)
+    return startWithRetries(start, tries - 1)
   }
 }
 
-/** The server that skips time: hours of back-off pass in milliseconds while a test awaits a result. It lists nothing and has no schedules. */
+/**
+ * Starts the server that skips time: hours of back-off pass in milliseconds while a test awaits a result. It supports neither listing
+ * workflows nor schedules.
+ */
 export const createTimeSkippingTemporal = async (): Promise<TestWorkflowEnvironment> => {
-  quietly()
-  const env = await atLast(() =>
+  silenceSdkLog()
+  const env = await startWithRetries(() =>
     TestWorkflowEnvironment.createTimeSkipping({
       server: { executable: { type: 'existing-path', path: process.env.TEST_TIME_SKIPPING_BIN! }, extraArgs: [] },
     }),
   )
-  // a child that carries an unregistered attribute would never start here, without a word
+  // This server silently never starts a child workflow that has an unregistered search attribute.
   await env.connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes: attributeTypes })
   return env
 }
 
-/** Runs a worker with these activities, on a task queue of its own unless one is given, for as long as the story takes. */
+/** Runs a worker with these activities until `work` ends. Its task queue is random unless the options name one. */
 export const withWorker = async <T>(
   env: TestWorkflowEnvironment,
   activities: object,
-  story: (taskQueue: string) => Promise<T>,
+  work: (taskQueue: string) => Promise<T>,
   options: Partial<WorkerOptions> = {},
 ): Promise<T> => {
   const { taskQueue = randomUUID() } = options
@@ -56,16 +59,16 @@ export const withWorker = async <T>(
     ...options,
     taskQueue,
   })
-  return worker.runUntil(story(taskQueue))
+  return worker.runUntil(work(taskQueue))
 }
 
-/** The real server, in memory: lists, schedules and search attributes work as in production, and time passes as it does. */
+/** Starts the real server, in memory: lists, schedules, search attributes and time work as in production. */
 export const startTemporalDevServer = async (
   settings: string[] = [],
   attributes = Object.values(searchAttributes),
 ): Promise<TestWorkflowEnvironment> => {
-  quietly()
-  return atLast(() =>
+  silenceSdkLog()
+  return startWithRetries(() =>
     TestWorkflowEnvironment.createLocal({
       server: {
         executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },

@@ -1,12 +1,12 @@
-// The programs that tests run against. Each is looked for, then fetched or built once into the cache of the embedded stack.
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises'
+// Programs that tests run against. A program that is not found is downloaded or built once into the cache of the embedded stack.
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../../src/config.ts'
-import { cacheDirOf, installInto } from '../../src/embedded/cache.ts'
-import { goInstall } from '../../src/embedded/go-install.ts'
+import { buildWithGo, cacheDirOf, downloadFromSdk, installInto } from '../../src/embedded/install-program.ts'
 import { findProgram, isExecutable, runProgram } from '../../src/embedded/programs.ts'
-import { sdkDownload } from '../../src/embedded/sdk-download.ts'
 import { messageOf, UserError } from '../../src/errors.ts'
 
 export interface ToolOptions {
@@ -14,15 +14,15 @@ export interface ToolOptions {
   say: (line: string) => void
 }
 
-const given = async (variable: string): Promise<string | undefined> => {
+const programFrom = async (variable: string): Promise<string | undefined> => {
   const path = process.env[variable]
   if (!path || (await isExecutable(path))) return path || undefined
-  throw new UserError(`${variable} (${path}) is no program that can be run.`)
+  throw new UserError(`${variable} (${path}) is not an executable file.`)
 }
 
-/** RELAY_TEST_SERVER_BIN, then our cache, the SDK's download, Maven. */
+/** Returns the time-skipping server: RELAY_TEST_SERVER_BIN, the cache, a download by the SDK, or Maven, in this order. */
 export const findTimeSkippingServer = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = await given('RELAY_TEST_SERVER_BIN')
+  const named = await programFrom('RELAY_TEST_SERVER_BIN')
   if (named) return named
   const target = join(cacheDirOf(config), 'test-server', '1.32.1')
   const cached = join(target, 'temporal-test-server')
@@ -30,90 +30,140 @@ export const findTimeSkippingServer = async ({ config, say }: ToolOptions): Prom
   const downloaded = join(cacheDirOf(config), 'test-server', 'sdk')
   if (await isExecutable(downloaded)) return downloaded
 
-  say("Fetching Temporal's time-skipping test server, once.")
+  say("Downloading Temporal's time-skipping test server, once.")
   try {
-    return await sdkDownload('time-skipping', downloaded, config)
+    return await downloadFromSdk('time-skipping', downloaded, config)
   } catch (thrown) {
-    say(`It cannot be fetched from here (${messageOf(thrown)}).`)
+    say(`The download failed (${messageOf(thrown)}).`)
   }
   await fromMaven(target, { config, say })
   return cached
 }
 
-const recipe = (name: string) => fileURLToPath(new URL(`./temporal-test-server/${name}`, import.meta.url))
+const buildFile = (name: string) => fileURLToPath(new URL(`./temporal-test-server/${name}`, import.meta.url))
 
 const fromMaven = async (target: string, { config, say }: ToolOptions): Promise<void> => {
   const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
   const [java, maven] = await Promise.all([findProgram('java', env.PATH), findProgram('mvn', env.PATH)])
-  const otherwise = 'Install Java 17 or newer and Maven, or name a temporal-test-server in RELAY_TEST_SERVER_BIN.'
+  const remedy = 'Install Java 17 or newer and Maven, or set RELAY_TEST_SERVER_BIN to a temporal-test-server.'
   if (!java || !maven)
-    throw new UserError(`The time-skipping test server was not found, and there is no ${java ? 'Maven' : 'Java'} for it. ${otherwise}`)
-  say('Taking the time-skipping test server from Maven: less than a minute, once.')
+    throw new UserError(
+      `The time-skipping test server was not found, and ${java ? 'Maven' : 'Java'} is not installed to download it. ${remedy}`,
+    )
+  say('Downloading the time-skipping test server with Maven: less than a minute, once.')
   try {
     await installInto(target, async (workDir) => {
       const server = join(workDir, 'server')
       await mkdir(server)
-      // Maven writes beside the pom it is given
-      await copyFile(recipe('pom.xml'), join(workDir, 'pom.xml'))
-      const words = ['-q', '-B', '-f', join(workDir, 'pom.xml'), 'dependency:copy-dependencies', `-DoutputDirectory=${join(server, 'lib')}`]
-      await runProgram(maven, words, { env, timeoutMs, onWait: (seconds) => say(`Still fetching the test server (${seconds} s).`) })
-      await copyFile(recipe('temporal-test-server'), join(server, 'temporal-test-server'))
+      // Maven writes files next to its pom.xml.
+      await copyFile(buildFile('pom.xml'), join(workDir, 'pom.xml'))
+      const options = [
+        '-q',
+        '-B',
+        '-f',
+        join(workDir, 'pom.xml'),
+        'dependency:copy-dependencies',
+        `-DoutputDirectory=${join(server, 'lib')}`,
+      ]
+      await runProgram(maven, options, { env, timeoutMs, onWait: (seconds) => say(`Still downloading the test server (${seconds} s).`) })
+      await copyFile(buildFile('temporal-test-server'), join(server, 'temporal-test-server'))
       return server
     })
   } catch (thrown) {
-    throw new UserError(`The time-skipping test server cannot be had from Maven. ${otherwise} Maven said: ${messageOf(thrown)}`, {
+    throw new UserError(`Maven could not download the time-skipping test server. ${remedy} Output of Maven: ${messageOf(thrown)}`, {
       cause: thrown,
     })
   }
 }
 
-/** An S3 server: VERSITYGW_BIN, then PATH, our cache, a build with Go. */
+/** Returns the S3 server: VERSITYGW_BIN, PATH, the cache, or a build with Go, in this order. */
 export const findVersitygw = async ({ config, say }: ToolOptions): Promise<string> => {
-  const found = (await given('VERSITYGW_BIN')) ?? (await findProgram('versitygw', config.childEnvironment.PATH))
+  const found = (await programFrom('VERSITYGW_BIN')) ?? (await findProgram('versitygw', config.childEnvironment.PATH))
   if (found) return found
   const target = join(cacheDirOf(config), 'bin', 'versitygw')
   if (await isExecutable(target)) return target
-  return goInstall({
+  return buildWithGo({
     name: 'versitygw, the S3 server of the tests,',
     module: 'github.com/versity/versitygw/cmd/versitygw@v1.8.0',
     flags: ['-ldflags=-s -w'],
     duration: 'about 3 minutes on 2 cores',
     target,
-    otherwise: 'Install versitygw (and put it on PATH or name it in VERSITYGW_BIN) or Go 1.24 or newer.',
+    remedy: 'Install versitygw (on PATH, or set VERSITYGW_BIN) or Go 1.24 or newer.',
     config,
     say,
   })
 }
 
-// not 3.37.0: its telemetry asks for a package newer than some registries have
+// Not 3.37.0: its telemetry requires a package version that some registries lack.
 const azuriteVersion = '3.36.0'
 
-/** The Blob storage server of the tests: RELAY_AZURITE_BIN, then our cache, then npm. Installed apart from the project: its 370 packages are no concern of ours. */
+/**
+ * Returns the Blob storage server: RELAY_AZURITE_BIN, the cache, or npm, in this order. It is no dependency of the project, because it
+ * brings 370 packages.
+ */
 export const findAzurite = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = await given('RELAY_AZURITE_BIN')
+  const named = await programFrom('RELAY_AZURITE_BIN')
   if (named) return named
   const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
   const target = join(cacheDirOf(config), 'azurite', azuriteVersion)
   const program = join(target, 'node_modules', '.bin', 'azurite-blob')
   if (await isExecutable(program)) return program
-  const otherwise = 'Name an azurite-blob in RELAY_AZURITE_BIN.'
+  const remedy = 'Set RELAY_AZURITE_BIN to an azurite-blob.'
   const npm = await findProgram('npm', env.PATH)
   if (!npm)
-    throw new UserError(`azurite, the Blob storage server of the tests, was not found, and there is no npm to take it from. ${otherwise}`)
-  say('Taking azurite, the Blob storage server of the tests, from npm: about 2 minutes, once.')
+    throw new UserError(`azurite, the Blob storage server of the tests, was not found, and npm is not installed to download it. ${remedy}`)
+  say('Installing azurite, the Blob storage server of the tests, with npm: about 2 minutes, once.')
   try {
     await installInto(target, async (workDir) => {
-      const words = ['install', '--prefix', workDir, '--no-audit', '--no-fund', '--ignore-scripts', `azurite@${azuriteVersion}`]
-      await runProgram(npm, words, { env, timeoutMs, onWait: (seconds) => say(`Still taking azurite (${seconds} s).`) })
+      const options = ['install', '--prefix', workDir, '--no-audit', '--no-fund', '--ignore-scripts', `azurite@${azuriteVersion}`]
+      await runProgram(npm, options, { env, timeoutMs, onWait: (seconds) => say(`Still installing azurite (${seconds} s).`) })
       return workDir
     })
   } catch (thrown) {
-    throw new UserError(`azurite cannot be had from npm. ${otherwise} npm said: ${messageOf(thrown)}`, { cause: thrown })
+    throw new UserError(`npm could not install azurite. ${remedy} Output of npm: ${messageOf(thrown)}`, { cause: thrown })
   }
   return program
 }
 
-/** OpenSSH's server: PATH (and /usr/sbin, which PATH seldom names), then Debian's package where we may install it. */
+const requirements = fileURLToPath(new URL('./api-tools/requirements.txt', import.meta.url))
+
+/**
+ * Returns the folder of Python packages that check openapi.json from outside: RELAY_API_TOOLS_DIR, the cache, or an installation with pip,
+ * in this order. Run them with `python3 -m NAME` and the folder as PYTHONPATH.
+ */
+export const findApiTools = async ({ config, say }: ToolOptions): Promise<string> => {
+  const named = process.env['RELAY_API_TOOLS_DIR']
+  if (named) return named
+  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const remedy = 'Install Python 3.10 or newer with pip, or set RELAY_API_TOOLS_DIR to a folder with the packages of requirements.txt.'
+  const python = await findProgram('python3', env.PATH)
+  if (!python) throw new UserError(`The checks of the API description need Python. ${remedy}`)
+  const version = await runProgram(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], { env, timeoutMs })
+  const digest = createHash('sha256')
+    .update(await readFile(requirements))
+    .digest('hex')
+    .slice(0, 12)
+  const target = join(cacheDirOf(config), 'api-tools', `${digest}-python${version.trim()}`)
+  if (existsSync(target)) return target
+  say('Installing the checks of the API description (schemathesis and others) with pip: less than a minute, once.')
+  const options = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-warn-conflicts', '--retries', '5', '--no-deps']
+  const install = () =>
+    installInto(target, async (workDir) => {
+      const packages = join(workDir, 'packages')
+      const onWait = (seconds: number) => say(`Still installing the checks of the API description (${seconds} s).`)
+      await runProgram(python, [...options, '--target', packages, '--requirement', requirements], { env, timeoutMs, onWait })
+      return packages
+    })
+  try {
+    return await install().catch(install)
+  } catch (thrown) {
+    throw new UserError(`pip could not install the checks of the API description. ${remedy} Output of pip: ${messageOf(thrown)}`, {
+      cause: thrown,
+    })
+  }
+}
+
+/** Returns sshd: from PATH, from /usr/sbin, or from Debian's package if this process may install it. */
 export const findSshd = async ({ config, say }: ToolOptions): Promise<string> => {
   const { childEnvironment: env } = config
   const lookUp = () => findProgram('sshd', `/usr/sbin:${env.PATH}`)
@@ -121,7 +171,7 @@ export const findSshd = async ({ config, say }: ToolOptions): Promise<string> =>
   if (found) return found
   const aptGet = await findProgram('apt-get', env.PATH)
   if (!aptGet || process.getuid?.() !== 0)
-    throw new UserError('sshd, the SFTP server of the tests, was not found: install openssh-server (it need not be running).')
+    throw new UserError('sshd, the SFTP server of the tests, was not found. Install openssh-server (it need not be running).')
   say('Installing openssh-server for the tests (the service is not started).')
   try {
     await withoutStartingServices(async () => {
@@ -134,21 +184,21 @@ export const findSshd = async ({ config, say }: ToolOptions): Promise<string> =>
     throw new UserError(`openssh-server could not be installed: ${messageOf(thrown)}`, { cause: thrown })
   }
   const installed = await lookUp()
-  if (!installed) throw new UserError('openssh-server is installed, and yet there is no sshd.')
+  if (!installed) throw new UserError('openssh-server is installed, but sshd was not found.')
   return installed
 }
 
 const policyFile = '/usr/sbin/policy-rc.d'
 
-// Debian asks this program whether a package may start its service: 101 is no. One that is there already is somebody's decision.
+// Debian runs this program to decide if a package may start its service; 101 means no. An existing one is kept: an administrator made it.
 const withoutStartingServices = async (work: () => Promise<void>): Promise<void> => {
-  const made = await writeFile(policyFile, '#!/bin/sh\nexit 101\n', { flag: 'wx', mode: 0o755 }).then(
+  const isCreated = await writeFile(policyFile, '#!/bin/sh\nexit 101\n', { flag: 'wx', mode: 0o755 }).then(
     () => true,
     () => false,
   )
   try {
     await work()
   } finally {
-    if (made) await rm(policyFile, { force: true })
+    if (isCreated) await rm(policyFile, { force: true })
   }
 }

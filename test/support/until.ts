@@ -1,18 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-// the disk of a busy machine can stand still for half a minute; only a test that fails waits as long
-const usualPatienceMs = 60_000
+// The disk of a busy machine can stall for half a minute. Only a failing test waits this long.
+const defaultTimeoutMs = 60_000
 
-/** Asks until the answer is as wanted: true, where nothing else is said. @returns the answer */
+/**
+ * Calls `read` every 25 ms until `isDone` accepts its value; by default, until the value is truthy.
+ * @param description completes the message `timed out waiting for: ...`
+ * @returns the accepted value
+ */
 export const until = async <T>(
-  what: string,
-  ask: () => Promise<T> | T,
-  isSo: (answer: T) => boolean = Boolean,
-  patienceMs = usualPatienceMs,
+  description: string,
+  read: () => Promise<T> | T,
+  isDone: (value: T) => boolean = Boolean,
+  timeoutMs = defaultTimeoutMs,
 ): Promise<T> => {
-  for (const deadline = Date.now() + patienceMs; ; await delay(25)) {
-    const answer = await ask()
-    if (isSo(answer)) return answer
-    if (Date.now() > deadline) throw new Error(`never came: ${what}; at last ${JSON.stringify(answer)}`)
+  for (const deadline = Date.now() + timeoutMs; ; await delay(25)) {
+    const value = await read()
+    if (isDone(value)) return value
+    if (Date.now() > deadline) throw new Error(`timed out waiting for: ${description}; last value: ${JSON.stringify(value)}`)
   }
 }

@@ -6,21 +6,21 @@ export type { components, operations, paths }
 type Envelope = components['schemas']['Error']
 
 export interface ClientOptions {
-  /** Of the installation, like `https://relay.example`. */
+  /** The URL of the installation, for example `https://relay.example`. */
   baseUrl: string
-  /** `{userSlug}/{workspaceSlug}`. */
+  /** The workspace: `{userSlug}/{workspaceSlug}`. */
   workspace: string
-  /** Of that workspace: `relay_<id>_<secret>`. */
+  /** An API key of the workspace: `relay_<id>_<secret>`. */
   apiKey: string
-  /** In place of the global one: for a proxy, a time limit of your own, or a test. */
+  /** Replaces the global `fetch`, for example to use a proxy or a time limit, or in a test. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 export type RelayClient = Client<paths>
 
 /**
- * A client of one workspace. `GET`, `POST`, `PUT`, `PATCH` and `DELETE` take an address of the API below the workspace, and resolve to
- * `{ data, error, response }`: exactly one of `data` and `error` is there, unless the answer has no body.
+ * Creates a client of one workspace. `GET`, `POST`, `PUT`, `PATCH` and `DELETE` accept a path relative to the workspace
+ * and resolve to `{ data, error, response }`. Unless the response has no body, either `data` or `error` is set.
  */
 export const createClient = ({ baseUrl, workspace, apiKey, fetch }: ClientOptions): RelayClient => {
   const address = `${baseUrl.replace(/\/+$/, '')}/api/${workspace.split('/').map(encodeURIComponent).join('/')}`
@@ -31,34 +31,34 @@ export const createClient = ({ baseUrl, workspace, apiKey, fetch }: ClientOption
   })
 }
 
-/** A refusal of the API: decide by `code`, show `message`, quote `requestId` to the operator. */
+/** An error response of the API. Decide by `code`, display `message`, and quote `requestId` to the operator. */
 export class RelayError extends Error {
   readonly status: number
   readonly code: Envelope['error']['code'] | 'unknown'
   readonly requestId: string | undefined
-  /** The values at fault, where single values are. */
+  /** The invalid values, if the error concerns single values. */
   readonly details: { path: string; message: string }[]
-  /** How long the API asks to wait, where it does. */
+  /** The number of seconds to wait before the next request, if the API states it. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(response: Response, envelope: Partial<Envelope> | undefined) {
     const { code, message, request_id: requestId, details } = envelope?.error ?? {}
-    super(message ?? `the answer was ${response.status} ${response.statusText}`.trimEnd())
+    super(message ?? `The response was ${response.status} ${response.statusText}`.trimEnd())
     this.name = 'RelayError'
     this.status = response.status
     this.code = code ?? 'unknown'
     this.requestId = requestId ?? response.headers.get('x-relay-request-id') ?? undefined
     this.details = details ?? []
     const retryAfter = response.headers.get('retry-after') ?? ''
-    // the API says seconds; a proxy in between may say a date
+    // The API sends seconds. A proxy may send a date, which is ignored.
     this.retryAfterSeconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
   }
 }
 
-/** The body of a success. @throws RelayError */
-export const unwrap = async <T>(answer: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> => {
-  const { data, error, response } = await answer
-  // what a proxy in between answers has another form
+/** Returns the body of a successful response. @throws RelayError for any other response */
+export const unwrap = async <T>(call: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> => {
+  const { data, error, response } = await call
+  // An error response of a proxy has a different form.
   if (!response.ok) throw new RelayError(response, isEnvelope(error) ? error : undefined)
   return data as T
 }

@@ -1,4 +1,4 @@
-// Made from openapi.json by npm run docs; do not edit.
+// Generated from openapi.json by `npm run docs`. Do not edit.
 
 export interface paths {
     "/api-keys": {
@@ -9,14 +9,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The API keys that have not been revoked, newest first
-         * @description Needs a key of level `admin`.
+         * List API keys
+         * @description Returns the API keys that have not been revoked, newest first. Required level: `admin`.
          */
         get: operations["listApiKeys"];
         put?: never;
         /**
-         * Creates an API key; the answer shows it, this once
-         * @description Needs a key of level `admin`. A success is in the audit log as `apikey.created`.
+         * Create an API key
+         * @description The response contains the key. No later response does. Required level: `admin`. Audit event: `apikey.created`.
          */
         post: operations["createApiKey"];
         delete?: never;
@@ -36,8 +36,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Revokes an API key, from the next request on
-         * @description Needs a key of level `admin`. A success is in the audit log as `apikey.revoked`.
+         * Revoke an API key
+         * @description The key is refused from the next request on. Required level: `admin`. Audit event: `apikey.revoked`.
          */
         delete: operations["deleteApiKey"];
         options?: never;
@@ -53,8 +53,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was changed in the workspace and by whom, newest first
-         * @description Needs a key of level `viewer`.
+         * List audit log entries
+         * @description Returns who changed what in the workspace, newest first. Required level: `viewer`.
          */
         get: operations["listAuditLogs"];
         put?: never;
@@ -73,10 +73,30 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The same as a table in CSV, newest first; per_page has no effect here
-         * @description Needs a key of level `viewer`.
+         * Export audit log entries as CSV
+         * @description Accepts the filters of the list and returns the newest entries first. `per_page` has no effect. Required level: `viewer`.
          */
         get: operations["getAuditLogsCsv"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/bulk-retries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List bulk retries
+         * @description Returns the bulk retries of the workspace with their progress, newest first. Required level: `viewer`.
+         */
+        get: operations["listBulkRetries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -93,8 +113,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How far a bulk retry is
-         * @description Needs a key of level `viewer`.
+         * Retrieve a bulk retry
+         * @description Shows the progress of a bulk retry. Required level: `viewer`.
          */
         get: operations["getBulkRetry"];
         put?: never;
@@ -115,8 +135,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stops a bulk retry before its next document; what it has retried stays so
-         * @description Needs a key of level `member`.
+         * Cancel a bulk retry
+         * @description Stops the bulk retry before its next document. Deliveries that were already retried are not affected. Required level: `member`. Audit event: `bulk_retry.cancelled`.
          */
         post: operations["cancelBulkRetry"];
         delete?: never;
@@ -133,14 +153,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The connections of the workspace, in order of creation
-         * @description Needs a key of level `viewer`.
+         * List connections
+         * @description Returns the connections of the workspace in the order in which they were created: all of them, or one page with `meta` if the query has `page` or `per_page`. Required level: `viewer`.
          */
         get: operations["listConnections"];
         put?: never;
         /**
-         * Links repositories to destinations
-         * @description Needs a key of level `member`. A success is in the audit log as `connection.created`.
+         * Create a connection
+         * @description Documents that arrive at one of the repositories are delivered to all of the destinations. Required level: `member`. Audit event: `connection.created`.
          */
         post: operations["createConnection"];
         delete?: never;
@@ -157,22 +177,22 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One connection, with the repositories and destinations it links
-         * @description Needs a key of level `viewer`.
+         * Retrieve a connection
+         * @description Returns the connection with its repositories and destinations. Required level: `viewer`.
          */
         get: operations["getConnection"];
         put?: never;
         post?: never;
         /**
-         * Deletes a connection; what it held is cancelled, what it has forwarded goes on
-         * @description Needs a key of level `admin`. A success is in the audit log as `connection.deleted`.
+         * Delete a connection
+         * @description Cancels the deliveries that the connection held. Deliveries that have already started continue. Required level: `admin`. Audit event: `connection.deleted`.
          */
         delete: operations["deleteConnection"];
         options?: never;
         head?: never;
         /**
-         * Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held
-         * @description Needs a key of level `member`. A success is in the audit log as `connection.toggled`.
+         * Update a connection
+         * @description `repository_ids`, `destination_ids` and `settings` replace the current value as a whole. Activating a connection releases the deliveries that it held, with a new retry budget. Deactivating it also holds what is being retried, from the next attempt on. What it held for a destination that `destination_ids` no longer contains is cancelled. Required level: `member`. Audit events: `connection.updated`, `connection.toggled`.
          */
         patch: operations["updateConnection"];
         trace?: never;
@@ -185,14 +205,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The destinations of the workspace, in order of creation
-         * @description Needs a key of level `viewer`.
+         * List destinations
+         * @description Returns the destinations of the workspace in the order in which they were created. Required level: `viewer`.
          */
         get: operations["listDestinations"];
         put?: never;
         /**
-         * Creates a destination
-         * @description Needs a key of level `member`. A success is in the audit log as `destination.created`.
+         * Create a destination
+         * @description Required level: `member`. Audit event: `destination.created`.
          */
         post: operations["createDestination"];
         delete?: never;
@@ -209,24 +229,44 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One destination, with the connections that lead to it
-         * @description Needs a key of level `viewer`.
+         * Retrieve a destination
+         * @description Returns the destination with the connections that use it. Required level: `viewer`.
          */
         get: operations["getDestination"];
         put?: never;
         post?: never;
         /**
-         * Deletes a destination and the connections that use it, whatever else they link; what was not delivered there yet is cancelled
-         * @description Needs a key of level `admin`. A success is in the audit log as `destination.deleted` or `connection.deleted`.
+         * Delete a destination
+         * @description Also deletes every connection that uses the destination, even if the connection has other destinations. Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials. Required level: `admin`. Audit events: `destination.deleted`, `connection.deleted`.
          */
         delete: operations["deleteDestination"];
         options?: never;
         head?: never;
         /**
-         * Changes a destination: config is merged (null removes a key), credentials are replaced
-         * @description Needs a key of level `member`. A success is in the audit log as `destination.updated`.
+         * Update a destination
+         * @description `config` is merged into the current config; null removes a key. `credentials` replace the current credentials. They are required if the request changes where stored credentials are sent, for example `host` or `url`; the page of each connector lists these keys. Required level: `member`. Audit event: `destination.updated`.
          */
         patch: operations["updateDestination"];
+        trace?: never;
+    };
+    "/destinations/{id}/download-links/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke download links
+         * @description Revokes every download link that was sent to this destination in an e-mail. Links in later e-mails are valid. To revoke the link of one document, erase its content. Required level: `admin`. Audit event: `destination.links_revoked`.
+         */
+        post: operations["revokeDestinationDownloadLinks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/destinations/{id}/test": {
@@ -239,8 +279,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tries out a destination as it is; a success makes it connected again
-         * @description Needs a key of level `member`.
+         * Test a destination
+         * @description Checks that the relay can authenticate to the target and write to it; `message` says what was tried. A success sets the status to `connected`, and pins the host key of an SFTP server whose destination has none. Required level: `member`.
          */
         post: operations["testDestination"];
         delete?: never;
@@ -259,8 +299,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tries out a configuration before it is created; nothing is kept
-         * @description Needs a key of level `member`.
+         * Test a destination before creating it
+         * @description Checks that the relay can authenticate to the target and write to it; `message` says what was tried. Stores nothing. Required level: `member`.
          */
         post: operations["testDestinations"];
         delete?: never;
@@ -277,8 +317,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The documents of the workspace, newest first
-         * @description Needs a key of level `viewer`.
+         * List documents
+         * @description Returns the documents of the workspace, newest first. Required level: `viewer`.
          */
         get: operations["listDocuments"];
         put?: never;
@@ -297,12 +337,32 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One document, with its metadata and where it lies at each destination
-         * @description Needs a key of level `viewer`.
+         * Retrieve a document
+         * @description Returns the document with its metadata and its location at each destination. Required level: `viewer`.
          */
         get: operations["getDocument"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/documents/{id}/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acknowledge a failed document
+         * @description Marks a failed document that will not be retried, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. A bulk retry leaves it out. Each change of its status, for example by a retry, ends the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
+         */
+        post: operations["acknowledgeDocument"];
         delete?: never;
         options?: never;
         head?: never;
@@ -317,8 +377,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every delivery attempt of a document, oldest first: how long it took, what came of it, and what the target answered
-         * @description Needs a key of level `viewer`.
+         * List the delivery attempts of a document
+         * @description Returns every attempt, oldest first, with its duration, its outcome and the response of the target. Required level: `viewer`.
          */
         get: operations["listDocumentAttempts"];
         put?: never;
@@ -337,13 +397,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The bytes of a document as they were received; a discarded document has none
-         * @description Needs a key of level `viewer`.
+         * Download the content of a document
+         * @description Returns the bytes as they were received. The answer is 404 if `content_retained` is false. The header `Range` with one range of bytes is answered with 206, and `If-Range` compares the `etag`. Required level: `viewer`.
          */
         get: operations["getDocumentContent"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase the content of a document
+         * @description Removes the bytes of the document and the captured bodies of every request about its `doc_id`. Deliveries that have not been made are cancelled, and download links end. The document stays in the lists with `content_retained` false. Irreversible. Required level: `admin`. Audit event: `document.erased`.
+         */
+        delete: operations["deleteDocumentContent"];
         options?: never;
         head?: never;
         patch?: never;
@@ -359,8 +423,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Retries one delivery that has failed, was left behind, or is held by nothing any more
-         * @description Needs a key of level `member`. A success is in the audit log as `document.retried`.
+         * Retry a delivery
+         * @description Retries a delivery that has failed or was cancelled, whose workflow no longer runs, or that is held although its connection is active. Required level: `member`. Audit event: `document.retried`.
          */
         post: operations["retryDocumentDelivery"];
         delete?: never;
@@ -379,8 +443,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Retries every failed delivery of a document, with a fresh retry budget; what was delivered is not delivered again
-         * @description Needs a key of level `member`. A success is in the audit log as `document.retried`.
+         * Retry a document
+         * @description Retries the failed and cancelled deliveries of the document with a new retry budget, if their destinations still exist. Deliveries that succeeded are not repeated. Required level: `member`. Audit event: `document.retried`.
          */
         post: operations["retryDocument"];
         delete?: never;
@@ -398,8 +462,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Tells what a docId is about: sets the given values on all documents that were received under it
-         * @description Needs a key of level `member`.
+         * Set the metadata of a document
+         * @description Sets the values in the request on every document that was received under this `doc_id`. Omitted values are not changed. Required level: `member`. Audit event: `document.metadata_updated`.
          */
         put: operations["putDocumentsByDocIdMetadata"];
         post?: never;
@@ -419,8 +483,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Retries every failed delivery that the filters match, in the background; a dry run only counts them
-         * @description Needs a key of level `member`. A success is in the audit log as `document.retried`.
+         * Retry documents in bulk
+         * @description Retries every failed delivery that matches the filters, in the background. With `dry_run`, only counts them. Required level: `member`. Audit events: `bulk_retry.started`, `document.retried`.
          */
         post: operations["retryDocuments"];
         delete?: never;
@@ -437,14 +501,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The repositories of the workspace, in order of creation
-         * @description Needs a key of level `viewer`.
+         * List repositories
+         * @description Returns the repositories of the workspace in the order in which they were created. Required level: `viewer`.
          */
         get: operations["listRepositories"];
         put?: never;
         /**
-         * Creates a repository; repo_id is what the source system calls it, and cannot be changed later
-         * @description Needs a key of level `member`. A success is in the audit log as `repository.created`.
+         * Create a repository
+         * @description `repo_id` must match the content repository in the source system and cannot be changed later. `signed_parameter_order: any` requires a key of level `admin`. Required level: `member`. Audit event: `repository.created`.
          */
         post: operations["createRepository"];
         delete?: never;
@@ -461,22 +525,22 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One repository, with its certificates and the connections that start from it
-         * @description Needs a key of level `viewer`.
+         * Retrieve a repository
+         * @description Returns the repository with its certificates and the connections that use it. Required level: `viewer`.
          */
         get: operations["getRepository"];
         put?: never;
         post?: never;
         /**
-         * Deletes a repository, its certificates and its active connections, whatever else they link; documents already received stay
-         * @description Needs a key of level `admin`. A success is in the audit log as `repository.deleted` or `cert.deleted` or `connection.deleted`.
+         * Delete a repository
+         * @description Also deletes its certificates and its active connections, even if a connection has other repositories. Deliveries that these connections held are cancelled. Documents that were already received are kept. Required level: `admin`. Audit events: `repository.deleted`, `cert.deleted`, `connection.deleted`.
          */
         delete: operations["deleteRepository"];
         options?: never;
         head?: never;
         /**
-         * Changes a repository; an inactive one refuses documents
-         * @description Needs a key of level `member`. A success is in the audit log as `repository.updated`.
+         * Update a repository
+         * @description An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting `signed_parameter_order` to `any`, requires a key of level `admin`. Required level: `member`. Audit event: `repository.updated`.
          */
         patch: operations["updateRepository"];
         trace?: never;
@@ -489,17 +553,21 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The certificates of a repository, in order of receipt, with the fingerprints to compare before activation
-         * @description Needs a key of level `viewer`.
+         * List the certificates of a repository
+         * @description Returns the certificates in the order in which they were received. Compare the fingerprint before you activate a certificate. Required level: `viewer`.
          */
         get: operations["listRepositoryCertificates"];
         put?: never;
         /**
-         * Adds a certificate that the source system has not sent itself: PEM, or base64 of DER or PKCS#7
-         * @description Needs a key of level `admin`. A success is in the audit log as `cert.received` or `cert.activated`.
+         * Add a certificate to a repository
+         * @description Use this endpoint if the source system cannot send its certificate itself. Required level: `admin`. Audit events: `cert.received`, `cert.activated`.
          */
         post: operations["createRepositoryCertificate"];
-        delete?: never;
+        /**
+         * Delete the inactive certificates of a repository
+         * @description Deletes all inactive certificates, for example after somebody has sent many of them. A certificate that the source system sends again is added as inactive. Required level: `admin`. Audit event: `cert.deleted`.
+         */
+        delete: operations["deleteRepositoryCertificates"];
         options?: never;
         head?: never;
         patch?: never;
@@ -516,15 +584,15 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Removes a certificate; the source system may send it again, and it is inactive then
-         * @description Needs a key of level `admin`. A success is in the audit log as `cert.deleted`.
+         * Delete a certificate
+         * @description If the source system sends the certificate again, it is added as inactive. Required level: `admin`. Audit event: `cert.deleted`.
          */
         delete: operations["deleteRepositoryCertificate"];
         options?: never;
         head?: never;
         /**
-         * Activates a certificate, so that requests signed with its key are taken, or deactivates it
-         * @description Needs a key of level `admin`. A success is in the audit log as `cert.activated` or `cert.deactivated`.
+         * Activate or deactivate a certificate
+         * @description Requests signed with the key of an active certificate are accepted. Required level: `admin`. Audit events: `cert.activated`, `cert.deactivated`.
          */
         patch: operations["updateRepositoryCertificate"];
         trace?: never;
@@ -537,8 +605,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The requests that reached receivers and bridges, newest first
-         * @description Needs a key of level `viewer`.
+         * List captured requests
+         * @description Returns the requests that reached the receiver or the bridge, newest first. Required level: `viewer`.
          */
         get: operations["listRequests"];
         put?: never;
@@ -557,8 +625,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One captured request with its headers, and its bodies where they are small text
-         * @description Needs a key of level `viewer`.
+         * Retrieve a captured request
+         * @description Returns the request with its headers, and a preview of each body that is HTML, JSON or XML under 64 KiB. Required level: `viewer`.
          */
         get: operations["getRequest"];
         put?: never;
@@ -577,8 +645,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The bytes of a captured request, or of its response, with their own content type; 404 where none are kept
-         * @description Needs a key of level `viewer`.
+         * Download a captured body
+         * @description Returns the bytes of the request or response body with their original content type. An empty body is returned with 0 bytes. Returns 404 if the body is not stored. Required level: `viewer`.
          */
         get: operations["getRequestBody"];
         put?: never;
@@ -599,8 +667,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sends a captured request through the receiver again, its signature judged as of then; the new one is captured in turn
-         * @description Needs a key of level `admin`.
+         * Replay a captured request
+         * @description Processes the request again as if it had just arrived, except that its signature is verified as of the time of the original request. The replay is captured as a new request. Required level: `admin`. Audit event: `request.replayed`.
          */
         post: operations["replayRequest"];
         delete?: never;
@@ -617,8 +685,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The settings of the workspace, defaults included
-         * @description Needs a key of level `viewer`.
+         * Retrieve the workspace settings
+         * @description Returns the effective settings, including defaults. Required level: `viewer`.
          */
         get: operations["getSettings"];
         put?: never;
@@ -627,8 +695,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Changes settings; those not given stay
-         * @description Needs a key of level `admin`.
+         * Update the workspace settings
+         * @description Omitted settings are not changed. Required level: `admin`. Audit event: `settings.updated`.
          */
         patch: operations["updateSettings"];
         trace?: never;
@@ -637,6 +705,10 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @enum {string} */
+        ActivityStatus: "active" | "inactive";
+        /** @enum {string} */
+        ActorType: "user" | "api_key" | "system";
         ApiKey: {
             attributes: {
                 /** Format: date-time */
@@ -645,14 +717,142 @@ export interface components {
                 expires_at: string | null;
                 /** Format: date-time */
                 last_used_at: string | null;
-                /** @enum {string} */
-                level: "viewer" | "member" | "admin";
+                level: components["schemas"]["KeyLevel"];
                 name: string;
                 user_id: string | null;
             };
             id: string;
             /** @constant */
             type: "api_key";
+        };
+        ApiKeyList: {
+            data: components["schemas"]["ApiKey"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        ApiKeyWithSecret: {
+            attributes: {
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                expires_at: string | null;
+                /** @description The key. Returned only in this response. */
+                key: string;
+                /** Format: date-time */
+                last_used_at: string | null;
+                level: components["schemas"]["KeyLevel"];
+                name: string;
+                user_id: string | null;
+            };
+            id: string;
+            /** @constant */
+            type: "api_key";
+        };
+        ApiKeyWithSecretResponse: {
+            data: components["schemas"]["ApiKeyWithSecret"];
+        };
+        AttemptError: {
+            code: string;
+            message: string;
+        };
+        /** @enum {string} */
+        AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
+        /** @enum {string} */
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "document.retried" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditLog: {
+            attributes: {
+                actor_type: components["schemas"]["ActorType"];
+                /** Format: date-time */
+                created_at: string;
+                description: string;
+                event: components["schemas"]["AuditEvent"];
+                metadata: {
+                    [key: string]: unknown;
+                };
+                subject_id: string;
+                subject_type: components["schemas"]["AuditSubjectType"];
+                user_id: string | null;
+            };
+            id: string;
+            /** @constant */
+            type: "audit_log";
+        };
+        AuditLogList: {
+            data: components["schemas"]["AuditLog"][];
+            meta: components["schemas"]["CursorMeta"];
+        };
+        /** @enum {string} */
+        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "ApiKey" | "RfcCall";
+        BulkRetry: {
+            attributes: {
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                ended_at: string | null;
+                filter: {
+                    /** Format: date-time */
+                    date_from?: string;
+                    /** Format: date-time */
+                    date_to?: string;
+                    destination_id?: string;
+                    repo_id?: string;
+                };
+                matched_deliveries: number;
+                matched_documents: number;
+                retried_deliveries: number;
+                retried_documents: number;
+                status: components["schemas"]["BulkRetryStatus"];
+            };
+            id: string;
+            /** @constant */
+            type: "bulk_retry";
+        };
+        BulkRetryList: {
+            data: components["schemas"]["BulkRetry"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        BulkRetryResponse: {
+            data: components["schemas"]["BulkRetry"];
+        };
+        /** @enum {string} */
+        BulkRetryStatus: "running" | "completed" | "cancelled";
+        CapturedRequest: {
+            attributes: {
+                channel: components["schemas"]["Channel"];
+                /** Format: date-time */
+                created_at: string;
+                /** @description The documents that the request created. */
+                document_ids: string[];
+                duration_ms: number;
+                http_method: string;
+                query_string: string;
+                /** Format: date-time */
+                request_at: string;
+                request_body_truncated: boolean;
+                /** @description Why the body is not stored. Null if it is not truncated. */
+                request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+                request_content_length: number;
+                /** @description Empty if the request had no Content-Type. */
+                request_content_type: string;
+                /** Format: date-time */
+                response_at: string;
+                response_body_truncated: boolean;
+                /** @description Why the body is not stored. Null if it is not truncated. */
+                response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+                response_content_length: number;
+                /** @description Empty if the response had no Content-Type. */
+                response_content_type: string;
+                source_ip: string;
+                status_code: number;
+                uri: string;
+                workspace_id: string;
+            };
+            id: string;
+            /** @constant */
+            type: "captured_request";
+        };
+        CapturedRequestList: {
+            data: components["schemas"]["CapturedRequest"][];
+            meta: components["schemas"]["CursorMeta"];
         };
         Certificate: {
             attributes: {
@@ -665,8 +865,7 @@ export interface components {
                 /** Format: date-time */
                 received_at: string;
                 serial_number: string;
-                /** @enum {string} */
-                status: "active" | "inactive";
+                status: components["schemas"]["ActivityStatus"];
                 subject: string;
                 /** Format: date-time */
                 updated_at: string;
@@ -674,19 +873,37 @@ export interface components {
                 valid_from: string;
                 /** Format: date-time */
                 valid_to: string;
+                /** @description Conditions that an operator should know. Signatures are accepted nevertheless. */
+                warnings: components["schemas"]["CertificateWarning"][];
             };
             id: string;
             /** @constant */
             type: "certificate";
         };
+        CertificateList: {
+            data: components["schemas"]["Certificate"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        CertificateResponse: {
+            data: components["schemas"]["Certificate"];
+        };
+        CertificateWarning: {
+            /** @description `short_key`: the key is shorter than recommended. `md5`: the certificate is signed with MD5. `expired`: its validity has ended. */
+            code: components["schemas"]["CertificateWarningCode"];
+            /** @description What the condition means. */
+            message: string;
+        };
+        /** @enum {string} */
+        CertificateWarningCode: "short_key" | "md5" | "expired";
+        /** @enum {string} */
+        Channel: "receiver" | "bridge";
         Connection: {
             /** Format: date-time */
             created_at: string;
             destinations: {
                 id: string;
                 name: string;
-                /** @enum {string} */
-                type: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook";
+                type: components["schemas"]["ConnectorType"];
             }[];
             id: string;
             is_active: boolean;
@@ -702,88 +919,162 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
+        ConnectionList: {
+            data: components["schemas"]["Connection"][];
+            meta?: components["schemas"]["PageMeta"];
+        };
+        ConnectionResponse: {
+            data: components["schemas"]["Connection"];
+        };
+        /** @enum {string} */
+        ConnectorType: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
+        CursorMeta: {
+            next_cursor: string | null;
+            per_page: number;
+        };
+        DeletedConnection: {
+            message: string;
+        };
+        DeliveryAttempt: {
+            attributes: {
+                answer: {
+                    [key: string]: unknown;
+                } | null;
+                bytes_sent: number | null;
+                destination_id: string;
+                destination_name: string;
+                duration_ms: number;
+                error: components["schemas"]["AttemptError"] | null;
+                number: number;
+                outcome: components["schemas"]["AttemptOutcome"];
+                /** Format: date-time */
+                started_at: string;
+            };
+            id: string;
+            /** @constant */
+            type: "delivery_attempt";
+        };
+        DeliveryAttemptList: {
+            data: components["schemas"]["DeliveryAttempt"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @enum {string} */
+        DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds";
+        DeliveryProblem: {
+            code: string | null;
+            message: string;
+        };
+        /** @enum {string} */
+        DeliveryStatus: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
         Destination: {
             attributes: {
+                /** @description Path, query and header values of a webhook are masked for viewers. */
                 config: {
                     [key: string]: unknown;
                 };
-                /** @enum {string} */
-                connector_type: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook";
+                connector_type: components["schemas"]["ConnectorType"];
                 /** Format: date-time */
                 created_at: string;
                 /** Format: date-time */
                 last_delivered_at: string | null;
                 last_error: string | null;
                 name: string;
-                /** @enum {string} */
-                status: "connected" | "failing";
+                status: components["schemas"]["DestinationStatus"];
                 /** Format: date-time */
                 updated_at: string;
+                /** @description Conditions that an operator should know. */
+                warnings: components["schemas"]["DestinationWarning"][];
             };
             id: string;
             /** @constant */
             type: "destination";
         };
-        /** config of blob */
+        /**
+         * @example {
+         *       "account_url": "https://acmedocuments.blob.core.windows.net",
+         *       "container": "invoices",
+         *       "prefix": "sap/"
+         *     }
+         */
         DestinationConfigBlob: {
             /**
              * Format: uri
-             * @description Address of the storage account: https://NAME.blob.core.windows.net, or that of another cloud (usgovcloudapi.net, chinacloudapi.cn), a private endpoint, or an emulator (http://HOST:PORT/NAME)
+             * @description Address of the storage account: https://NAME.blob.core.windows.net, or the address in another cloud (usgovcloudapi.net, chinacloudapi.cn), of a private endpoint, or of an emulator (http://HOST:PORT/NAME)
              */
             account_url: string;
-            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
             ca_certificate?: string;
             /** @description Container; it must exist */
             container: string;
-            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
-             * @description Put before every name as it is; a folder ends with a slash
+             * @description Prepended to every name unchanged; a folder ends with a slash
              * @default
              */
             prefix?: string;
         };
-        /** config of drive */
-        DestinationConfigDrive: {
-            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
-            ca_certificate?: string;
-            /** @description Folder that documents are put into: the last part of its address, https://drive.google.com/drive/folders/FOLDER_ID. A shared drive's own id is a folder too */
-            folder_id: string;
-            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+        /**
+         * @example {
+         *       "path": "/srv/archive/invoices"
+         *     }
+         */
+        DestinationConfigDirectory: {
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
-            /**
-             * Format: email
-             * @description User in whose name documents are put there, by domain-wide delegation; the files are theirs then, and count against their storage
-             */
+            /** @description Folder to store documents in, as an absolute path on the workers; it must exist, folders below it are created */
+            path: string;
+        };
+        /**
+         * @example {
+         *       "folder_id": "1dJ8kQxY3mVbT5nR7wZpL2sGhC9uFaEoK"
+         *     }
+         */
+        DestinationConfigDrive: {
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
+            ca_certificate?: string;
+            /** @description Folder to store documents in: the last part of its address, https://drive.google.com/drive/folders/FOLDER_ID. A shared drive's own id is a folder too */
+            folder_id: string;
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
+            /** @description User in whose name documents are stored, by domain-wide delegation. The user then owns the files, which count against their storage */
             subject?: string;
         };
-        /** config of email */
+        /**
+         * @example {
+         *       "host": "smtp.example.com",
+         *       "port": 587,
+         *       "from": "relay@example.com",
+         *       "to": [
+         *         "invoices@example.com"
+         *       ]
+         *     }
+         */
         DestinationConfigEmail: {
-            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
             ca_certificate?: string;
-            /** @description Further recipients, likewise */
+            /** @description Further recipients, in the same form */
             cc?: string | string[];
-            /**
-             * Format: email
-             * @description Sender, an address without a name
-             */
+            /** @description Sender: an address without a display name */
             from: string;
             /** @description Host name or address of the SMTP server */
             host: string;
             /**
-             * @description A larger document is not attached: the mail holds a link to it. Sent in base64, it takes up a third more
+             * @description A larger document is not attached; the mail contains a link to it. An attachment is a third larger in the mail, because of base64
              * @default 10485760
              */
             max_attachment_bytes?: number;
-            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
-            /** @description TCP port; 587, with tls implicit 465, with none 25 */
+            /** @description TCP port. Default: 587; 465 with tls implicit; 25 with tls none */
             port?: number;
             /**
              * @description Subject. Placeholders: repo_id, doc_id, comp_id, yyyy, mm, dd, ar_object, ext, file_name
@@ -791,65 +1082,78 @@ export interface components {
              */
             subject_template?: string;
             /**
-             * @description starttls: the connection must change over to TLS before anything is said; implicit: it begins with TLS; none: everybody on the way can read along, and a password is not sent
+             * @description starttls: the connection switches to TLS before login and mail; implicit: the connection starts with TLS; none: no encryption, and a password is sent to allowed private addresses only
              * @default starttls
              * @enum {string}
              */
             tls?: "starttls" | "implicit" | "none";
-            /** @description One recipient or an array of up to 100 */
+            /** @description Recipient, or an array of up to 100 */
             to: string | string[];
         };
-        /** config of objstore */
+        /**
+         * @example {
+         *       "bucket": "acme-documents",
+         *       "region": "eu-central-1",
+         *       "prefix": "invoices/"
+         *     }
+         */
         DestinationConfigObjstore: {
             /** @description Bucket; it must exist */
             bucket: string;
-            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
             ca_certificate?: string;
             /**
              * Format: uri
              * @description Address of a store other than AWS, http or https
              */
             endpoint?: string;
-            /** @description Key for aws:kms; without it the default key of the account */
+            /** @description Key for aws:kms. Default: the account's default key */
             kms_key_id?: string;
-            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
-             * @description Bucket in the path instead of the host name, as most stores other than AWS want it
+             * @description Bucket in the path instead of the host name, as most stores other than AWS require
              * @default false
              */
             path_style?: boolean;
             /**
-             * @description Put before every key as it is; a folder ends with a slash
+             * @description Prepended to every key unchanged; a folder ends with a slash
              * @default
              */
             prefix?: string;
-            /** @description Region of the bucket, like eu-central-1; for other stores whatever they expect, often us-east-1 */
+            /** @description Region of the bucket, for example eu-central-1. Stores other than AWS often expect us-east-1 */
             region: string;
             /**
-             * @description Encryption asked of the store; without it that of the bucket
+             * @description Encryption requested from the store. Default: the bucket's
              * @enum {string}
              */
             server_side_encryption?: "AES256" | "aws:kms" | "aws:kms:dsse";
-            /** @description Storage class of new objects, like STANDARD_IA; without it that of the bucket */
+            /** @description Storage class of new objects, for example STANDARD_IA. Default: the bucket's */
             storage_class?: string;
         };
-        /** config of sftp */
+        /**
+         * @example {
+         *       "host": "sftp.example.com",
+         *       "port": 22,
+         *       "directory": "incoming/invoices",
+         *       "host_key_sha256": "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGLmKgF3gg2VqVhF3mI"
+         *     }
+         */
         DestinationConfigSftp: {
             /**
-             * @description Folder that documents are put under; it must exist, folders below it are made as needed. A relative one begins where the account is put after login
+             * @description Folder to store documents in; it must exist, folders below it are created. A relative path starts at the folder that the account has after login
              * @default .
              */
             directory?: string;
             /** @description Host name or address */
             host: string;
-            /** @description Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it any key is taken, so that anyone on the way could pose as the server: set it */
+            /** @description Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it, the relay trusts the key that the server presents at the first success, and stores its fingerprint here */
             host_key_sha256?: string;
-            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * @description TCP port
@@ -857,53 +1161,65 @@ export interface components {
              */
             port?: number;
         };
-        /** config of teamsite */
+        /**
+         * @example {
+         *       "site_url": "https://contoso.sharepoint.com/sites/Finance",
+         *       "document_library": "Documents",
+         *       "folder": "Incoming/SAP"
+         *     }
+         */
         DestinationConfigTeamsite: {
-            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
             ca_certificate?: string;
             /**
-             * @description The Microsoft cloud the tenant belongs to: usgov is GCC High, china 21Vianet; GCC belongs to global
+             * @description Microsoft cloud that the tenant belongs to: usgov is GCC High, china is 21Vianet; GCC belongs to global
              * @default global
              * @enum {string}
              */
             cloud?: "global" | "usgov" | "usgov-dod" | "china";
-            /** @description Name of the document library as the site shows it, like Documents; it must exist. Upper and lower case are one */
+            /** @description Name of the document library as the site shows it, for example Documents; it must exist. Not case-sensitive */
             document_library: string;
             /**
-             * @description Folder of the library that documents are put under, like Incoming/SAP; made as needed
+             * @description Folder of the library to store documents in, for example Incoming/SAP; created if it does not exist
              * @default
              */
             folder?: string;
-            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * Format: uri
-             * @description The site's own address, like https://contoso.sharepoint.com/sites/Finance: without a library, a page or a query behind it
+             * @description Address of the site itself, for example https://contoso.sharepoint.com/sites/Finance, without a library, page or query after it
              */
             site_url: string;
         };
-        /** config of webhook */
+        /**
+         * @example {
+         *       "url": "https://dms.example.com/documents",
+         *       "method": "POST",
+         *       "format": "multipart"
+         *     }
+         */
         DestinationConfigWebhook: {
-            /** @description PEM of the authority that signed the certificate of the target; trusted in place of the public ones */
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
             ca_certificate?: string;
             /**
-             * @description What the body is: the document's own bytes, a form with metadata and file, or a JSON object with the content in base64
+             * @description Form of the request body: raw is the document's own bytes, multipart a form with metadata and file, json an object with the content in base64
              * @default raw
              * @enum {string}
              */
             format?: "raw" | "multipart" | "json";
             /**
-             * @description Up to 50 further headers, sent as they are. Those that the relay or the connection sets are refused, and so are names that sound like a secret: give it in the credentials, which are never shown
+             * @description Up to 50 further headers, sent unchanged. Headers that the relay or the HTTP client sets are refused, and so are names that sound like a secret: put a secret into the credentials, which are never shown
              * @default {}
              */
             headers?: {
                 [key: string]: string;
             };
-            /** @description Deliveries at work there at a time, in each worker process; without it DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries begun there in a minute by each worker process, 0 for any number; without it DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * @description HTTP method
@@ -913,15 +1229,19 @@ export interface components {
             method?: "POST" | "PUT";
             /**
              * Format: uri
-             * @description Where documents are sent, http or https; without user name and password
+             * @description Address to send documents to, http or https, without user name and password
              */
             url: string;
         };
-        /** credentials of blob */
+        /**
+         * @example {
+         *       "account_key": "ZmljdGl0aW91cy1rZXktb2YtYW4tZXhhbXBsZS1hY2NvdW50LW5vdC1hLXJlYWwtb25l"
+         *     }
+         */
         DestinationCredentialsBlob: {
             /**
              * Format: password
-             * @description Key of the storage account. It signs for the account that account_url names in its host, so a custom domain needs one of the other ways
+             * @description Key of the storage account. It needs the account name in the host of account_url; with a custom domain use another method
              */
             account_key?: string;
             /** @description Application (client) id */
@@ -933,87 +1253,120 @@ export interface components {
             client_secret?: string;
             /**
              * Format: password
-             * @description Shared access signature for the container: the part of a SAS address after its question mark
+             * @description Shared access signature for the container: the part of a SAS address after the question mark
              */
             sas_token?: string;
             /** @description Directory (tenant) id, or a domain of the tenant */
             tenant_id?: string;
         };
-        /** credentials of drive */
+        /** @example {} */
+        DestinationCredentialsDirectory: Record<string, never>;
+        /**
+         * @example {
+         *       "service_account": {
+         *         "type": "service_account",
+         *         "client_email": "document-relay@acme-archive.iam.gserviceaccount.com",
+         *         "private_key": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----\n",
+         *         "private_key_id": "4f2c9d1e8b7a6053",
+         *         "token_uri": "https://oauth2.googleapis.com/token"
+         *       }
+         *     }
+         */
         DestinationCredentialsDrive: {
             /**
              * Format: password
-             * @description The key file of a service account, as the object it holds; further keys of it may stay
+             * @description Key file of a service account, as the JSON object that it contains; its other keys are ignored
              */
             service_account: {
                 /** @description Address of the account */
                 client_email: string;
                 /**
                  * Format: password
-                 * @description Its key
+                 * @description Private key of the account
                  */
                 private_key: string;
-                /** @description Which of its keys that is */
+                /** @description Id of that key */
                 private_key_id?: string;
                 /**
                  * Format: uri
-                 * @description Where tokens are asked for
+                 * @description Address that issues access tokens
                  * @default https://oauth2.googleapis.com/token
                  */
                 token_uri?: string;
                 /**
-                 * @description What the key file is for
+                 * @description Kind of account that the key file is for
                  * @constant
                  */
                 type: "service_account";
             };
         };
-        /** credentials of email */
+        /**
+         * @example {
+         *       "username": "relay@example.com",
+         *       "password": "correct-horse-battery-staple"
+         *     }
+         */
         DestinationCredentialsEmail: {
             /**
              * Format: password
-             * @description Its password
+             * @description Password of the account
              */
             password?: string;
-            /** @description Account, where the server asks for one */
+            /** @description Account, if the server requires a login */
             username?: string;
         };
-        /** credentials of objstore */
+        /**
+         * @example {
+         *       "access_key_id": "AKIAIOSFODNN7EXAMPLE",
+         *       "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+         *     }
+         */
         DestinationCredentialsObjstore: {
-            /** @description Access key of an account that may write there */
+            /** @description Access key of an account that may write to the bucket */
             access_key_id: string;
             /**
              * Format: password
-             * @description Its secret
+             * @description Secret of the access key
              */
             secret_access_key: string;
             /**
              * Format: password
-             * @description Belongs to credentials that are good for a time only
+             * @description Session token of temporary credentials
              */
             session_token?: string;
         };
-        /** credentials of sftp */
+        /**
+         * @example {
+         *       "username": "relay",
+         *       "password": "correct-horse-battery-staple"
+         *     }
+         */
         DestinationCredentialsSftp: {
             /**
              * Format: password
-             * @description Opens the private key
+             * @description Passphrase of the private key
              */
             passphrase?: string;
             /**
              * Format: password
-             * @description Its password, where it has no key; also given where the server asks for it in a dialogue (keyboard-interactive)
+             * @description Password of the account, if it has no key. Also used if the server asks for it interactively (keyboard-interactive)
              */
             password?: string;
             /**
              * Format: password
-             * @description In OpenSSH or PEM form
+             * @description Private key in OpenSSH or PEM form
              */
             private_key?: string;
             /** @description Account */
             username: string;
         };
-        /** credentials of teamsite */
+        /**
+         * @example {
+         *       "tenant_id": "72f988bf-86f1-41af-91ab-2d7cd011db47",
+         *       "client_id": "11111111-2222-3333-4444-555555555555",
+         *       "client_secret": "fictitious~client.secret-of-an-example"
+         *     }
+         */
         DestinationCredentialsTeamsite: {
             /** @description Application (client) id */
             client_id: string;
@@ -1025,41 +1378,229 @@ export interface components {
             /** @description Directory (tenant) id, or a domain of the tenant */
             tenant_id: string;
         };
-        /** credentials of webhook */
+        /**
+         * @example {
+         *       "secret": "whsec_ZmljdGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZQ=="
+         *     }
+         */
         DestinationCredentialsWebhook: {
             /**
              * Format: password
              * @description Sent as Authorization: Bearer
              */
             bearer_token?: string;
-            /** @description With header_value: a header that carries a secret */
+            /** @description Name of a header that contains a secret */
             header_name?: string;
             /**
              * Format: password
-             * @description Belongs to header_name
+             * @description Value of the header header_name
              */
             header_value?: string;
             /**
              * Format: password
-             * @description Belongs to username
+             * @description Password that goes with username
              */
             password?: string;
             /**
              * Format: password
-             * @description Signs beside the new secret while receivers change over
+             * @description Adds a second signature while receivers change to the new secret
              */
             previous_secret?: string;
             /**
              * Format: password
-             * @description Signs every request (Standard Webhooks): whsec_ and base64, or any text, whose UTF-8 bytes are then the key
+             * @description Signs every request (Standard Webhooks): whsec_ and base64, or any text, whose UTF-8 bytes are the key
              */
             secret?: string;
-            /** @description With password: sent as Authorization: Basic */
+            /** @description Sent together with password as Authorization: Basic */
             username?: string;
         };
+        DestinationInputBlob: {
+            config: components["schemas"]["DestinationConfigBlob"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "blob";
+            credentials: components["schemas"]["DestinationCredentialsBlob"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputDirectory: {
+            config: components["schemas"]["DestinationConfigDirectory"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "directory";
+            credentials: components["schemas"]["DestinationCredentialsDirectory"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputDrive: {
+            config: components["schemas"]["DestinationConfigDrive"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "drive";
+            credentials: components["schemas"]["DestinationCredentialsDrive"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputEmail: {
+            config: components["schemas"]["DestinationConfigEmail"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "email";
+            credentials: components["schemas"]["DestinationCredentialsEmail"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputObjstore: {
+            config: components["schemas"]["DestinationConfigObjstore"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "objstore";
+            credentials: components["schemas"]["DestinationCredentialsObjstore"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputSftp: {
+            config: components["schemas"]["DestinationConfigSftp"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "sftp";
+            credentials: components["schemas"]["DestinationCredentialsSftp"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputTeamsite: {
+            config: components["schemas"]["DestinationConfigTeamsite"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "teamsite";
+            credentials: components["schemas"]["DestinationCredentialsTeamsite"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputWebhook: {
+            config: components["schemas"]["DestinationConfigWebhook"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "webhook";
+            credentials: components["schemas"]["DestinationCredentialsWebhook"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationList: {
+            data: components["schemas"]["Destination"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        DestinationResponse: {
+            data: components["schemas"]["Destination"];
+        };
+        /** @enum {string} */
+        DestinationStatus: "connected" | "failing";
+        DestinationTestBlob: {
+            config: components["schemas"]["DestinationConfigBlob"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "blob";
+            credentials: components["schemas"]["DestinationCredentialsBlob"];
+        };
+        DestinationTestDirectory: {
+            config: components["schemas"]["DestinationConfigDirectory"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "directory";
+            credentials: components["schemas"]["DestinationCredentialsDirectory"];
+        };
+        DestinationTestDrive: {
+            config: components["schemas"]["DestinationConfigDrive"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "drive";
+            credentials: components["schemas"]["DestinationCredentialsDrive"];
+        };
+        DestinationTestEmail: {
+            config: components["schemas"]["DestinationConfigEmail"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "email";
+            credentials: components["schemas"]["DestinationCredentialsEmail"];
+        };
+        DestinationTestObjstore: {
+            config: components["schemas"]["DestinationConfigObjstore"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "objstore";
+            credentials: components["schemas"]["DestinationCredentialsObjstore"];
+        };
+        DestinationTestSftp: {
+            config: components["schemas"]["DestinationConfigSftp"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "sftp";
+            credentials: components["schemas"]["DestinationCredentialsSftp"];
+        };
+        DestinationTestTeamsite: {
+            config: components["schemas"]["DestinationConfigTeamsite"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "teamsite";
+            credentials: components["schemas"]["DestinationCredentialsTeamsite"];
+        };
+        DestinationTestWebhook: {
+            config: components["schemas"]["DestinationConfigWebhook"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "webhook";
+            credentials: components["schemas"]["DestinationCredentialsWebhook"];
+        };
+        DestinationWarning: {
+            /** @description `leads_back`: an address of the config has the origin of this relay. */
+            code: components["schemas"]["DestinationWarningCode"];
+            /** @description What the condition means, and how to end it. */
+            message: string;
+        };
+        /** @enum {string} */
+        DestinationWarningCode: "leads_back";
         Document: {
             attributes: {
+                /**
+                 * Format: date-time
+                 * @description When an operator acknowledged the failed document.
+                 */
+                acknowledged_at: string | null;
                 comp_id: string;
+                /** @description Whether the bytes are kept and can be downloaded. */
+                content_retained: boolean;
                 content_type: string;
                 deliveries: {
                     attempts: number;
@@ -1067,58 +1608,90 @@ export interface components {
                     delivered_at: string | null;
                     destination_id: string;
                     destination_name: string;
-                    /** @enum {string} */
-                    status: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
+                    /** @description Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit. */
+                    ended_by: components["schemas"]["DeliveryEnd"] | null;
+                    /** @description The error of the last attempt, or null if it succeeded. */
+                    last_error: components["schemas"]["DeliveryProblem"] | null;
+                    status: components["schemas"]["DeliveryStatus"];
+                    /**
+                     * Format: date-time
+                     * @description When the delivery got its status.
+                     */
+                    status_since: string;
                 }[];
                 doc_id: string;
                 /** Format: date-time */
                 received_at: string;
                 repo_id: string;
+                /** @description The captured request that contained the document, as long as it is stored. */
+                request_id: string | null;
                 size_bytes: number;
-                /** @enum {string} */
-                status: "pending" | "delivered" | "failed" | "retrying" | "discarded";
+                status: components["schemas"]["DocumentStatus"];
             };
             id: string;
             /** @constant */
             type: "document";
         };
+        DocumentList: {
+            data: components["schemas"]["Document"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        DocumentMetadata: {
+            ar_object: string | null;
+            erp_object_id: string | null;
+            erp_object_type: string | null;
+        };
+        DocumentResponse: {
+            data: components["schemas"]["Document"];
+        };
+        /** @enum {string} */
+        DocumentStatus: "pending" | "delivered" | "failed" | "retrying" | "discarded";
         Error: {
             error: {
                 /**
-                 * @description Stable: programs decide by it
+                 * @description A stable code for programs.
                  * @enum {string}
                  */
-                code: "invalid_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "payload_too_large" | "unsupported_media_type" | "validation_failed" | "abap_exception" | "rate_limited" | "rfc_failed" | "unavailable" | "rfc_timeout" | "internal_error";
-                /** @description There where single values are at fault */
+                code: "invalid_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "nothing_to_retry" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "validation_failed" | "abap_exception" | "rate_limited" | "rfc_failed" | "unavailable" | "rfc_timeout" | "loop_detected" | "internal_error";
+                /** @description The invalid values, if the error concerns single values. */
                 details?: {
                     message: string;
-                    /** @description As the value stands in the request, like config.bucket */
+                    /** @description The path of the value in the request, for example `config.bucket`. */
                     path: string;
                 }[];
-                /** @description For people; may change */
+                /** @description A message for people. Its wording may change. */
                 message: string;
-                /** @description The same as in the header x-relay-request-id */
+                /** @description The id of the request, as in the header x-relay-request-id. */
                 request_id: string;
             };
         };
-        NewApiKey: {
-            attributes: {
-                /** Format: date-time */
-                created_at: string;
-                /** Format: date-time */
-                expires_at: string | null;
-                /** @description Shown this once */
-                key: string;
-                /** Format: date-time */
-                last_used_at: string | null;
-                /** @enum {string} */
-                level: "viewer" | "member" | "admin";
+        /** @enum {string} */
+        KeyLevel: "viewer" | "member" | "admin";
+        PageMeta: {
+            current_page: number;
+            per_page: number;
+            total: number;
+        };
+        Removal: {
+            removed_connections: {
+                id: string;
                 name: string;
-                user_id: string | null;
-            };
-            id: string;
-            /** @constant */
-            type: "api_key";
+            }[];
+            unwired_repositories: {
+                id: string;
+                name: string;
+                repo_id: string;
+            }[];
+        };
+        RemovalResponse: {
+            data: components["schemas"]["Removal"];
+        };
+        Replay: {
+            new_request_id: string;
+            replay_of: string;
+        };
+        ReplayResponse: {
+            data: components["schemas"]["Replay"];
         };
         Repository: {
             attributes: {
@@ -1128,58 +1701,185 @@ export interface components {
                 name: string;
                 repo_id: string;
                 signature_verification: boolean;
-                /** @enum {string} */
-                status: "active" | "inactive";
+                signed_parameter_order: components["schemas"]["SignedParameterOrder"];
+                status: components["schemas"]["ActivityStatus"];
                 /** Format: date-time */
                 updated_at: string;
+                /** @description Conditions that an operator should know. Empty for an inactive repository. */
+                warnings: components["schemas"]["RepositoryWarning"][];
             };
             id: string;
             /** @constant */
             type: "repository";
         };
+        RepositoryList: {
+            data: components["schemas"]["Repository"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        RepositoryResponse: {
+            data: components["schemas"]["Repository"];
+        };
+        RepositoryWarning: {
+            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
+            code: components["schemas"]["RepositoryWarningCode"];
+            /** @description What the condition means, and how to end it. */
+            message: string;
+        };
+        /** @enum {string} */
+        RepositoryWarningCode: "open_to_all" | "not_connected" | "similar_name";
+        RetriedDocument: {
+            attributes: {
+                deliveries: {
+                    attempts: number;
+                    /** Format: date-time */
+                    delivered_at: string | null;
+                    destination_id: string;
+                    destination_name: string;
+                    /** @description Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit. */
+                    ended_by: components["schemas"]["DeliveryEnd"] | null;
+                    /** @description The error of the last attempt, or null if it succeeded. */
+                    last_error: components["schemas"]["DeliveryProblem"] | null;
+                    status: components["schemas"]["DeliveryStatus"];
+                    /**
+                     * Format: date-time
+                     * @description When the delivery got its status.
+                     */
+                    status_since: string;
+                }[];
+                doc_id: string;
+                /** Format: date-time */
+                received_at: string;
+                repo_id: string;
+                status: components["schemas"]["DocumentStatus"];
+            };
+            id: string;
+            /** @constant */
+            type: "document";
+        };
+        RetriedDocumentResponse: {
+            data: components["schemas"]["RetriedDocument"];
+        };
+        RfcSettings: {
+            /**
+             * @description Functions that may be called; empty: none
+             * @default []
+             */
+            allowed_functions: string[];
+            /** @description CA certificate in PEM, trusted instead of the public certificate authorities */
+            ca_certificate?: string;
+            /** @description Client to log on to */
+            client: string;
+            /** @description Logon language; the default is the user's own */
+            language?: string;
+            /** @description Scheme, host and port of the system */
+            url: string;
+        };
+        RfcSettingsChange: {
+            allowed_functions?: string[];
+            /** @description CA certificate in PEM, trusted instead of the public certificate authorities */
+            ca_certificate?: string;
+            /** @description Client to log on to */
+            client?: string;
+            /** @description Write-only. A new url requires the credentials in the same request */
+            credentials?: {
+                /** Format: password */
+                password: string;
+                /** Format: password */
+                user: string;
+            };
+            /** @description Logon language; the default is the user's own */
+            language?: string;
+            /** @description Scheme, host and port of the system */
+            url?: string;
+        };
         Settings: {
             attributes: {
-                /** @description How long audit entries are kept; null, for compliance-tier workspaces only: indefinitely */
+                /** @description Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely */
                 audit_days: number | null;
-                /** @description How long their bodies are kept */
+                /** @description Retention of the bodies of captured requests */
                 captured_bodies_days: number;
-                /** @description How long captured requests are kept */
+                /** @description Retention of captured requests */
                 captured_requests_days: number;
-                /** @description How long the bytes of delivered documents are kept; null: indefinitely */
+                /** @description Retention of the content of delivered documents; `null` keeps it indefinitely */
                 content_days: number | null;
-                /** @description Tries after the first one; 0 means none */
+                /** @description Attempts after the first one; 0 disables retries */
                 max_retries: number;
-                /** @description Where the source system may send from; empty: anywhere */
+                /** @description Addresses that the source system may send from; empty allows any address */
                 receiver_allowed_cidrs: (string)[];
-                /** @description Before the second try; doubles from there */
+                /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
+                receiver_max_bytes: number | null;
+                /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
+                receiver_max_requests_per_minute: number | null;
+                /** @description Delay before the second attempt; it doubles with each further attempt */
                 retry_initial_interval_seconds: number;
-                /** @description The longest pause between two tries */
+                /** @description Longest delay between two attempts */
                 retry_max_interval_seconds: number;
-                /** @description Every try begins within this time of the first one */
+                /** @description Every attempt starts within this time after the first one */
                 retry_ttl_seconds: number;
-                /** @description The system whose functions the bridge calls; null: no bridge */
-                rfc: {
-                    /**
-                     * @description Only these are called; empty: none
-                     * @default []
-                     */
-                    allowed_functions: string[];
-                    /** @description PEM. Trusted in place of the public authorities, for a system with a company's own */
-                    ca_certificate?: string;
-                    /** @description Logged on to */
-                    client: string;
-                    /** @description Of messages; without it, the user's own */
-                    language?: string;
-                    /** @description Scheme, host and port of the system */
-                    url: string;
-                } | null;
+                /** @description System whose functions the bridge calls; `null` switches the bridge off */
+                rfc: components["schemas"]["RfcSettings"] | null;
+                /** @description The compliance tier keeps the audit log indefinitely. The operator of the relay sets the tier. */
+                tier: components["schemas"]["Tier"];
             };
             id: string;
             /** @constant */
             type: "settings";
         };
+        SettingsResponse: {
+            data: components["schemas"]["Settings"];
+        };
+        /** @enum {string} */
+        SignedParameterOrder: "fixed" | "any";
+        SingleCapturedRequest: {
+            attributes: {
+                channel: components["schemas"]["Channel"];
+                /** Format: date-time */
+                created_at: string;
+                /** @description The documents that the request created. */
+                document_ids: string[];
+                duration_ms: number;
+                http_method: string;
+                query_string: string;
+                replay_of: string | null;
+                /** Format: date-time */
+                request_at: string;
+                request_body_preview: string | null;
+                request_body_truncated: boolean;
+                /** @description Why the body is not stored. Null if it is not truncated. */
+                request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+                request_content_length: number;
+                /** @description Empty if the request had no Content-Type. */
+                request_content_type: string;
+                request_headers: {
+                    [key: string]: string;
+                };
+                /** Format: date-time */
+                response_at: string;
+                response_body_preview: string | null;
+                response_body_truncated: boolean;
+                /** @description Why the body is not stored. Null if it is not truncated. */
+                response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+                response_content_length: number;
+                /** @description Empty if the response had no Content-Type. */
+                response_content_type: string;
+                response_headers: {
+                    [key: string]: string;
+                };
+                source_ip: string;
+                status_code: number;
+                uri: string;
+                workspace_id: string;
+            };
+            id: string;
+            /** @constant */
+            type: "captured_request";
+        };
+        SingleCapturedRequestResponse: {
+            data: components["schemas"]["SingleCapturedRequest"];
+        };
         SingleDestination: {
             attributes: {
+                /** @description Path, query and header values of a webhook are masked for viewers. */
                 config: {
                     [key: string]: unknown;
                 };
@@ -1187,29 +1887,38 @@ export interface components {
                     id: string;
                     source_name: string;
                     source_repo_id: string;
-                    /** @enum {string} */
-                    status: "active" | "inactive";
+                    status: components["schemas"]["ActivityStatus"];
                 }[];
-                /** @enum {string} */
-                connector_type: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook";
+                connector_type: components["schemas"]["ConnectorType"];
                 /** Format: date-time */
                 created_at: string;
                 /** Format: date-time */
                 last_delivered_at: string | null;
                 last_error: string | null;
                 name: string;
-                /** @enum {string} */
-                status: "connected" | "failing";
+                status: components["schemas"]["DestinationStatus"];
                 /** Format: date-time */
                 updated_at: string;
+                /** @description Conditions that an operator should know. */
+                warnings: components["schemas"]["DestinationWarning"][];
             };
             id: string;
             /** @constant */
             type: "destination";
         };
+        SingleDestinationResponse: {
+            data: components["schemas"]["SingleDestination"];
+        };
         SingleDocument: {
             attributes: {
+                /**
+                 * Format: date-time
+                 * @description When an operator acknowledged the failed document.
+                 */
+                acknowledged_at: string | null;
                 comp_id: string;
+                /** @description Whether the bytes are kept and can be downloaded. */
+                content_retained: boolean;
                 content_type: string;
                 deliveries: {
                     attempts: number;
@@ -1217,34 +1926,41 @@ export interface components {
                     delivered_at: string | null;
                     destination_id: string;
                     destination_name: string;
-                    /** @description Where the document lies at the destination */
+                    /** @description Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit. */
+                    ended_by: components["schemas"]["DeliveryEnd"] | null;
+                    /** @description The error of the last attempt, or null if it succeeded. */
+                    last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /** @description The location of the document at the destination. */
                     path: string;
-                    /** @enum {string} */
-                    status: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
+                    status: components["schemas"]["DeliveryStatus"];
+                    /**
+                     * Format: date-time
+                     * @description When the delivery got its status.
+                     */
+                    status_since: string;
                 }[];
                 doc_id: string;
-                metadata: {
-                    ar_object: string | null;
-                    erp_object_id: string | null;
-                    erp_object_type: string | null;
-                };
+                metadata: components["schemas"]["DocumentMetadata"];
                 /** Format: date-time */
                 received_at: string;
                 repo_id: string;
+                /** @description The captured request that contained the document, as long as it is stored. */
+                request_id: string | null;
                 size_bytes: number;
-                /** @enum {string} */
-                status: "pending" | "delivered" | "failed" | "retrying" | "discarded";
+                status: components["schemas"]["DocumentStatus"];
             };
             id: string;
             /** @constant */
             type: "document";
         };
+        SingleDocumentResponse: {
+            data: components["schemas"]["SingleDocument"];
+        };
         SingleRepository: {
             attributes: {
                 certificates: {
                     id: string;
-                    /** @enum {string} */
-                    status: "active" | "inactive";
+                    status: components["schemas"]["ActivityStatus"];
                     subject: string;
                     /** Format: date-time */
                     valid_from: string;
@@ -1254,8 +1970,7 @@ export interface components {
                 connections: {
                     destination_name: string;
                     id: string;
-                    /** @enum {string} */
-                    status: "active" | "inactive";
+                    status: components["schemas"]["ActivityStatus"];
                 }[];
                 /** Format: date-time */
                 created_at: string;
@@ -1263,18 +1978,82 @@ export interface components {
                 name: string;
                 repo_id: string;
                 signature_verification: boolean;
-                /** @enum {string} */
-                status: "active" | "inactive";
+                signed_parameter_order: components["schemas"]["SignedParameterOrder"];
+                status: components["schemas"]["ActivityStatus"];
                 /** Format: date-time */
                 updated_at: string;
+                /** @description Conditions that an operator should know. Empty for an inactive repository. */
+                warnings: components["schemas"]["RepositoryWarning"][];
             };
             id: string;
             /** @constant */
             type: "repository";
         };
+        SingleRepositoryResponse: {
+            data: components["schemas"]["SingleRepository"];
+        };
+        StartedBulkRetry: {
+            attributes: {
+                /** Format: date-time */
+                created_at: string | null;
+                /** Format: date-time */
+                ended_at: string | null;
+                filter: {
+                    /** Format: date-time */
+                    date_from?: string;
+                    /** Format: date-time */
+                    date_to?: string;
+                    destination_id?: string;
+                    repo_id?: string;
+                };
+                matched_deliveries: number;
+                matched_documents: number;
+                retried_deliveries: number;
+                retried_documents: number;
+                status: components["schemas"]["StartedBulkRetryStatus"];
+            };
+            id: string | null;
+            /** @constant */
+            type: "bulk_retry";
+        };
+        StartedBulkRetryResponse: {
+            data: components["schemas"]["StartedBulkRetry"];
+        };
+        /** @enum {string} */
+        StartedBulkRetryStatus: "dry_run" | "running" | "completed" | "cancelled";
+        TestResult: {
+            message: string;
+            status: components["schemas"]["TestStatus"];
+        };
+        TestResultResponse: {
+            data: components["schemas"]["TestResult"];
+        };
+        /** @enum {string} */
+        TestStatus: "success" | "failed";
+        /** @enum {string} */
+        Tier: "standard" | "compliance";
+        /** @enum {string} */
+        TruncationReason: "too_large" | "incomplete" | "not_json" | "memory" | "refused" | "unread";
+        UpdatedConnectionResponse: {
+            data: components["schemas"]["Connection"];
+            /** @description Present if deliveries are cancelled. */
+            meta?: {
+                /** @description Held deliveries that are cancelled because their destination was removed. */
+                cancelled_deliveries: number;
+            };
+        };
+        UpdatedMetadata: {
+            doc_id: string;
+            documents: number;
+            metadata: components["schemas"]["DocumentMetadata"];
+            repo_id: string;
+        };
+        UpdatedMetadataResponse: {
+            data: components["schemas"]["UpdatedMetadata"];
+        };
     };
     responses: {
-        /** @description The present state does not allow it */
+        /** @description The current state of the resource does not allow the request. */
         Conflict: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1285,7 +2064,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "conflict",
-                 *         "message": "The present state does not allow it",
+                 *         "message": "The current state of the resource does not allow the request.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1293,7 +2072,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key's level is too low */
+        /** @description The level of the API key is too low. */
         Forbidden: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1304,7 +2083,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "forbidden",
-                 *         "message": "The key's level is too low",
+                 *         "message": "The level of the API key is too low.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1312,7 +2091,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A defect of ours: report it with its request_id */
+        /** @description Unexpected server error. Report it together with its request_id. */
         InternalError: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1323,7 +2102,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "internal_error",
-                 *         "message": "A defect of ours: report it with its request_id",
+                 *         "message": "Unexpected server error. Report it together with its request_id.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1331,7 +2110,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Malformed JSON, a missing field, a wrong type, an unknown key, an unknown or malformed query value */
+        /** @description The request is malformed: invalid JSON, a missing field, a wrong type, an unknown key or an invalid query value. */
         InvalidRequest: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1342,7 +2121,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "invalid_request",
-                 *         "message": "Malformed JSON, a missing field, a wrong type, an unknown key, an unknown or malformed query value",
+                 *         "message": "The request is malformed: invalid JSON, a missing field, a wrong type, an unknown key or an invalid query value.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1350,7 +2129,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Unknown, or of another workspace: the two answers differ in nothing but request_id */
+        /** @description The resource does not exist or belongs to another workspace. Both cases return the same response. */
         NotFound: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1361,7 +2140,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "not_found",
-                 *         "message": "Unknown, or of another workspace: the two answers differ in nothing but request_id",
+                 *         "message": "The resource does not exist or belongs to another workspace. Both cases return the same response.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1369,7 +2148,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is larger than the service takes */
+        /** @description The body exceeds the size limit. */
         PayloadTooLarge: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1380,7 +2159,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "payload_too_large",
-                 *         "message": "The body is larger than the service takes",
+                 *         "message": "The body exceeds the size limit.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1388,7 +2167,45 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Too many wrong keys from this address */
+        /** @description The resource has changed since the `ETag` in `If-Match` was returned. */
+        PreconditionFailed: {
+            headers: {
+                "x-relay-request-id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "precondition_failed",
+                 *         "message": "The resource has changed since the `ETag` in `If-Match` was returned.",
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The range of bytes begins behind the last byte. The header `content-range` contains the size. */
+        RangeNotSatisfiable: {
+            headers: {
+                "x-relay-request-id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "range_not_satisfiable",
+                 *         "message": "The range of bytes begins behind the last byte. The header `content-range` contains the size.",
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Too many requests with an invalid API key came from this IP address. */
         RateLimited: {
             headers: {
                 "retry-after": components["headers"]["RetryAfter"];
@@ -1400,7 +2217,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "rate_limited",
-                 *         "message": "Too many wrong keys from this address",
+                 *         "message": "Too many requests with an invalid API key came from this IP address.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1408,7 +2225,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description No key, or none that is good for this workspace */
+        /** @description The API key is missing or is not valid for this workspace. */
         Unauthorized: {
             headers: {
                 "www-authenticate": "Bearer";
@@ -1420,7 +2237,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "unauthorized",
-                 *         "message": "No key, or none that is good for this workspace",
+                 *         "message": "The API key is missing or is not valid for this workspace.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1428,10 +2245,10 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description What the answer needs is away or busy, like the database or the content store; nothing is half done */
+        /** @description A dependency, such as the database or the content store, is unreachable or busy. A change either took effect completely or not at all. */
         Unavailable: {
             headers: {
-                /** @description Seconds, where they can be told */
+                /** @description Seconds to wait before the next request, if known. */
                 "retry-after"?: number;
                 "x-relay-request-id": components["headers"]["RequestId"];
                 [name: string]: unknown;
@@ -1441,7 +2258,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "unavailable",
-                 *         "message": "What the answer needs is away or busy, like the database or the content store; nothing is half done",
+                 *         "message": "A dependency, such as the database or the content store, is unreachable or busy. A change either took effect completely or not at all.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1449,7 +2266,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is not application/json, or has a content encoding */
+        /** @description The body is not application/json, or has a content encoding. */
         UnsupportedMediaType: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1460,7 +2277,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "unsupported_media_type",
-                 *         "message": "The body is not application/json, or has a content encoding",
+                 *         "message": "The body is not application/json, or has a content encoding.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1468,7 +2285,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Well-formed, but wrong: details names each value that does not fit */
+        /** @description The body is well-formed but contains invalid values. `details` lists each of them. */
         ValidationFailed: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
@@ -1479,7 +2296,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "validation_failed",
-                 *         "message": "Well-formed, but wrong: details names each value that does not fit",
+                 *         "message": "The body is well-formed but contains invalid values. `details` lists each of them.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                  *       }
                  *     }
@@ -1491,9 +2308,9 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description The id of this request: quote it to the operator */
+        /** @description The id of this request. Quote it when you contact the operator. */
         RequestId: string;
-        /** @description Seconds to wait */
+        /** @description Seconds to wait before the next request. */
         RetryAfter: number;
     };
     pathItems: never;
@@ -1503,9 +2320,15 @@ export interface operations {
     listApiKeys: {
         parameters: {
             query?: {
-                /** @description Which page, from 1 */
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
                 page?: number;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
             };
             header?: never;
@@ -1514,21 +2337,37 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The API keys that have not been revoked, newest first */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["ApiKey"][];
-                        meta: {
-                            current_page: number;
-                            per_page: number;
-                            total: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "api_key",
+                     *           "attributes": {
+                     *             "name": "Invoice archive",
+                     *             "level": "viewer",
+                     *             "user_id": "01K9R4B6ZD8M2V7X0QF3N5T1CJ",
+                     *             "expires_at": "2027-11-21T09:00:00.000Z",
+                     *             "last_used_at": "2026-11-21T09:00:00.000Z",
+                     *             "created_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ApiKeyList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -1542,7 +2381,13 @@ export interface operations {
     createApiKey: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1550,25 +2395,22 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "...",
+                 *       "name": "Invoice archive",
                  *       "level": "viewer"
                  *     }
                  */
                 "application/json": {
                     /**
                      * Format: date-time
-                     * @description From then on it is refused; null: never
+                     * @description The time at which the key expires. Null means never.
                      */
                     expires_at?: string | null;
-                    /**
-                     * @description What it may do
-                     * @enum {string}
-                     */
-                    level: "viewer" | "member" | "admin";
-                    /** @description What people call it */
+                    /** @description The level of the key. */
+                    level: components["schemas"]["KeyLevel"];
+                    /** @description The display name. */
                     name: string;
                     /**
-                     * @description The member it belongs to, whom the audit log then names
+                     * @description The member to whom the key belongs. Audit log entries name this member.
                      * @default null
                      */
                     user_id?: string | null;
@@ -1576,21 +2418,40 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Creates an API key; the answer shows it, this once */
+            /** @description The resource was created. */
             201: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["NewApiKey"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "api_key",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "level": "viewer",
+                     *           "user_id": "01K9R4B6ZD8M2V7X0QF3N5T1CJ",
+                     *           "expires_at": "2027-11-21T09:00:00.000Z",
+                     *           "last_used_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "key": "relay_01K9R4B6ZD8M2V7X0QF3N5T1CK_q1w2e3r4t5z6u7i8o9p0a1s2d3f4g5h6j7k8l9y1x2c"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ApiKeyWithSecretResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -1604,14 +2465,17 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Done; nothing to say */
+            /** @description The request succeeded. The response has no body. */
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
@@ -1623,6 +2487,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1631,23 +2496,50 @@ export interface operations {
     listAuditLogs: {
         parameters: {
             query?: {
-                /** @description The rows before this one: next_cursor of the page before */
+                /**
+                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
                 before?: string;
-                /** @description From here on; a mere date means its first moment, in UTC */
+                /**
+                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
+                 * @example 2026-11-01T00:00:00.000Z
+                 */
                 date_from?: string;
-                /** @description Up to and with here; a mere date means its last moment, in UTC */
+                /**
+                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
+                 * @example 2026-11-30T23:59:59.999Z
+                 */
                 date_to?: string;
-                /** @description The exact name of an event */
-                event?: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "connection.created" | "connection.toggled" | "connection.deleted" | "document.retried" | "apikey.created" | "apikey.revoked" | "rfc.call";
-                /** @description The beginning of its name, like `cert.` */
+                /**
+                 * @description Only entries with this event name.
+                 * @example cert.received
+                 */
+                event?: components["schemas"]["AuditEvent"];
+                /**
+                 * @description Only entries whose event name starts with this text, for example `cert.`.
+                 * @example cert.
+                 */
                 event_prefix?: string;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
-                /** @description The id of what was changed */
+                /**
+                 * @description Only entries about the resource with this id.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
                 subject_id?: string;
-                /** @description What kind of thing was changed */
-                subject_type?: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "ApiKey" | "RfcCall";
-                /** @description The member who did it */
+                /**
+                 * @description Only entries about this type of resource.
+                 * @example Certificate
+                 */
+                subject_type?: components["schemas"]["AuditSubjectType"];
+                /**
+                 * @description Only entries caused by this member.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CJ
+                 */
                 user_id?: string;
             };
             header?: never;
@@ -1656,40 +2548,40 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was changed in the workspace and by whom, newest first */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                /** @enum {string} */
-                                actor_type: "user" | "api_key" | "system";
-                                /** Format: date-time */
-                                created_at: string;
-                                description: string;
-                                /** @enum {string} */
-                                event: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "connection.created" | "connection.toggled" | "connection.deleted" | "document.retried" | "apikey.created" | "apikey.revoked" | "rfc.call";
-                                metadata: {
-                                    [key: string]: unknown;
-                                };
-                                subject_id: string;
-                                /** @enum {string} */
-                                subject_type: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "ApiKey" | "RfcCall";
-                                user_id: string | null;
-                            };
-                            id: string;
-                            /** @constant */
-                            type: "audit_log";
-                        }[];
-                        meta: {
-                            next_cursor: string | null;
-                            per_page: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "audit_log",
+                     *           "attributes": {
+                     *             "event": "cert.received",
+                     *             "subject_type": "Certificate",
+                     *             "subject_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "description": "Invoices of company code 1000",
+                     *             "metadata": {
+                     *               "name": "Invoice archive"
+                     *             },
+                     *             "user_id": "01K9R4B6ZD8M2V7X0QF3N5T1CJ",
+                     *             "actor_type": "user",
+                     *             "created_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "per_page": 25,
+                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AuditLogList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -1702,23 +2594,50 @@ export interface operations {
     getAuditLogsCsv: {
         parameters: {
             query?: {
-                /** @description The rows before this one: next_cursor of the page before */
+                /**
+                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
                 before?: string;
-                /** @description From here on; a mere date means its first moment, in UTC */
+                /**
+                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
+                 * @example 2026-11-01T00:00:00.000Z
+                 */
                 date_from?: string;
-                /** @description Up to and with here; a mere date means its last moment, in UTC */
+                /**
+                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
+                 * @example 2026-11-30T23:59:59.999Z
+                 */
                 date_to?: string;
-                /** @description The exact name of an event */
-                event?: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "connection.created" | "connection.toggled" | "connection.deleted" | "document.retried" | "apikey.created" | "apikey.revoked" | "rfc.call";
-                /** @description The beginning of its name, like `cert.` */
+                /**
+                 * @description Only entries with this event name.
+                 * @example cert.received
+                 */
+                event?: components["schemas"]["AuditEvent"];
+                /**
+                 * @description Only entries whose event name starts with this text, for example `cert.`.
+                 * @example cert.
+                 */
                 event_prefix?: string;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
-                /** @description The id of what was changed */
+                /**
+                 * @description Only entries about the resource with this id.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
                 subject_id?: string;
-                /** @description What kind of thing was changed */
-                subject_type?: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "ApiKey" | "RfcCall";
-                /** @description The member who did it */
+                /**
+                 * @description Only entries about this type of resource.
+                 * @example Certificate
+                 */
+                subject_type?: components["schemas"]["AuditSubjectType"];
+                /**
+                 * @description Only entries caused by this member.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CJ
+                 */
                 user_id?: string;
             };
             header?: never;
@@ -1727,7 +2646,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The same as a table in CSV, newest first; per_page has no effect here */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "content-disposition": string;
@@ -1745,52 +2664,119 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    getBulkRetry: {
+    listBulkRetries: {
         parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of the resource */
-                id: string;
+            query?: {
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
             };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description How far a bulk retry is */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                /** Format: date-time */
-                                created_at: string | null;
-                                /** Format: date-time */
-                                ended_at: string | null;
-                                filter: {
-                                    /** Format: date-time */
-                                    date_from?: string;
-                                    /** Format: date-time */
-                                    date_to?: string;
-                                    destination_id?: string;
-                                    repo_id?: string;
-                                };
-                                matched_deliveries: number;
-                                matched_documents: number;
-                                retried_deliveries: number;
-                                retried_documents: number;
-                                /** @enum {string} */
-                                status: "dry_run" | "running" | "completed" | "cancelled";
-                            };
-                            id: string | null;
-                            /** @constant */
-                            type: "bulk_retry";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "bulk_retry",
+                     *           "attributes": {
+                     *             "status": "running",
+                     *             "filter": {
+                     *               "repo_id": "Z1",
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "date_from": "2026-11-01T00:00:00.000Z",
+                     *               "date_to": "2026-11-30T23:59:59.999Z"
+                     *             },
+                     *             "matched_documents": 1,
+                     *             "matched_deliveries": 1,
+                     *             "retried_documents": 1,
+                     *             "retried_deliveries": 1,
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BulkRetryList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getBulkRetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "status": "running",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BulkRetryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -1804,57 +2790,66 @@ export interface operations {
     cancelBulkRetry: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Stops a bulk retry before its next document; what it has retried stays so */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                /** Format: date-time */
-                                created_at: string | null;
-                                /** Format: date-time */
-                                ended_at: string | null;
-                                filter: {
-                                    /** Format: date-time */
-                                    date_from?: string;
-                                    /** Format: date-time */
-                                    date_to?: string;
-                                    destination_id?: string;
-                                    repo_id?: string;
-                                };
-                                matched_deliveries: number;
-                                matched_documents: number;
-                                retried_deliveries: number;
-                                retried_documents: number;
-                                /** @enum {string} */
-                                status: "dry_run" | "running" | "completed" | "cancelled";
-                            };
-                            id: string | null;
-                            /** @constant */
-                            type: "bulk_retry";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "status": "running",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BulkRetryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description It has ended already */
+            /** @description The bulk retry has already ended. A request with this `Idempotency-Key` is still being executed. */
             409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1863,8 +2858,21 @@ export interface operations {
     listConnections: {
         parameters: {
             query?: {
-                /** @description Active ones or inactive ones only */
+                /**
+                 * @description Only active connections (`true`) or only inactive ones (`false`).
+                 * @example true
+                 */
                 is_active?: boolean;
+                /**
+                 * @description The page number, starting at 1. Without `page` and `per_page`, all rows are returned.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page. Without `page` and `per_page`, all rows are returned.
+                 * @example 25
+                 */
+                per_page?: number;
             };
             header?: never;
             path?: never;
@@ -1872,16 +2880,49 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The connections of the workspace, in order of creation */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Connection"][];
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "name": "Invoice archive",
+                     *           "is_active": true,
+                     *           "repositories": [
+                     *             {
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "repo_id": "Z1",
+                     *               "description": "Invoices of company code 1000"
+                     *             }
+                     *           ],
+                     *           "destinations": [
+                     *             {
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "type": "objstore",
+                     *               "name": "Invoice archive"
+                     *             }
+                     *           ],
+                     *           "settings": {
+                     *             "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *           },
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConnectionList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -1894,7 +2935,13 @@ export interface operations {
     createConnection: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1902,29 +2949,29 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "...",
+                 *       "name": "Invoice archive",
                  *       "repository_ids": [
-                 *         "..."
+                 *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                  *       ],
                  *       "destination_ids": [
-                 *         "..."
+                 *         "01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *       ]
                  *     }
                  */
                 "application/json": {
-                    /** @description Where they go: the whole set of their ids */
+                    /** @description The ids of all destinations to which the connection forwards documents. */
                     destination_ids: string[];
                     /**
-                     * @description An inactive one holds what arrives
+                     * @description An inactive connection holds the documents that arrive.
                      * @default true
                      */
                     is_active?: boolean;
-                    /** @description What people call it */
+                    /** @description The display name. */
                     name: string;
-                    /** @description Where documents come from: the whole set of their ids */
+                    /** @description The ids of all repositories from which the connection forwards documents. */
                     repository_ids: string[];
                     /**
-                     * @description on_resume, path_template, filter
+                     * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
                      * @default {}
                      */
                     settings?: {
@@ -1934,21 +2981,53 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Links repositories to destinations */
+            /** @description The resource was created. */
             201: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Connection"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "name": "Invoice archive",
+                     *         "is_active": true,
+                     *         "repositories": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "repo_id": "Z1",
+                     *             "description": "Invoices of company code 1000"
+                     *           }
+                     *         ],
+                     *         "destinations": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "type": "objstore",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
+                     *         "settings": {
+                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *         },
+                     *         "created_at": "2026-11-21T09:00:00.000Z",
+                     *         "updated_at": "2026-11-21T09:00:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConnectionResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -1962,23 +3041,54 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One connection, with the repositories and destinations it links */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Connection"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "name": "Invoice archive",
+                     *         "is_active": true,
+                     *         "repositories": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "repo_id": "Z1",
+                     *             "description": "Invoices of company code 1000"
+                     *           }
+                     *         ],
+                     *         "destinations": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "type": "objstore",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
+                     *         "settings": {
+                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *         },
+                     *         "created_at": "2026-11-21T09:00:00.000Z",
+                     *         "updated_at": "2026-11-21T09:00:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConnectionResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -1992,31 +3102,44 @@ export interface operations {
     deleteConnection: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Deletes a connection; what it held is cancelled, what it has forwarded goes on */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        message: string;
-                    };
+                    /**
+                     * @example {
+                     *       "message": "The target answered 401 Unauthorized"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeletedConnection"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2025,9 +3148,18 @@ export interface operations {
     updateConnection: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2036,27 +3168,29 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "...",
+                 *       "name": "Invoice archive",
                  *       "repository_ids": [
-                 *         "..."
+                 *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                  *       ],
                  *       "destination_ids": [
-                 *         "..."
+                 *         "01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *       ],
                  *       "is_active": true,
-                 *       "settings": {}
+                 *       "settings": {
+                 *         "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                 *       }
                  *     }
                  */
                 "application/json": {
-                    /** @description Where they go: the whole set of their ids */
+                    /** @description The ids of all destinations to which the connection forwards documents. */
                     destination_ids?: string[];
-                    /** @description An inactive one holds what arrives */
+                    /** @description An inactive connection holds the documents that arrive. */
                     is_active?: boolean;
-                    /** @description What people call it */
+                    /** @description The display name. */
                     name?: string;
-                    /** @description Where documents come from: the whole set of their ids */
+                    /** @description The ids of all repositories from which the connection forwards documents. */
                     repository_ids?: string[];
-                    /** @description on_resume, path_template, filter */
+                    /** @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`. */
                     settings?: {
                         [key: string]: unknown;
                     };
@@ -2064,22 +3198,54 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Changes a connection: a given set of ids, and given settings, replace the whole; activating it releases what it held */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Connection"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "name": "Invoice archive",
+                     *         "is_active": true,
+                     *         "repositories": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "repo_id": "Z1",
+                     *             "description": "Invoices of company code 1000"
+                     *           }
+                     *         ],
+                     *         "destinations": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "type": "objstore",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
+                     *         "settings": {
+                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *         },
+                     *         "created_at": "2026-11-21T09:00:00.000Z",
+                     *         "updated_at": "2026-11-21T09:00:00.000Z"
+                     *       },
+                     *       "meta": {
+                     *         "cancelled_deliveries": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UpdatedConnectionResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -2091,12 +3257,21 @@ export interface operations {
     listDestinations: {
         parameters: {
             query?: {
-                /** @description Which page, from 1 */
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
                 page?: number;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
-                /** @description Of this connector type only */
-                type?: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook";
+                /**
+                 * @description Only destinations of this connector type.
+                 * @example objstore
+                 */
+                type?: components["schemas"]["ConnectorType"];
             };
             header?: never;
             path?: never;
@@ -2104,21 +3279,45 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The destinations of the workspace, in order of creation */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Destination"][];
-                        meta: {
-                            current_page: number;
-                            per_page: number;
-                            total: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "destination",
+                     *           "attributes": {
+                     *             "name": "Invoice archive",
+                     *             "connector_type": "objstore",
+                     *             "status": "connected",
+                     *             "config": {},
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "leads_back",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               }
+                     *             ],
+                     *             "last_error": "The target answered 401 Unauthorized",
+                     *             "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DestinationList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -2131,101 +3330,65 @@ export interface operations {
     createDestination: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": {
-                    config: components["schemas"]["DestinationConfigObjstore"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "objstore";
-                    credentials: components["schemas"]["DestinationCredentialsObjstore"];
-                    /** @description What people call it */
-                    name: string;
-                } | {
-                    config: components["schemas"]["DestinationConfigBlob"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "blob";
-                    credentials: components["schemas"]["DestinationCredentialsBlob"];
-                    /** @description What people call it */
-                    name: string;
-                } | {
-                    config: components["schemas"]["DestinationConfigTeamsite"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "teamsite";
-                    credentials: components["schemas"]["DestinationCredentialsTeamsite"];
-                    /** @description What people call it */
-                    name: string;
-                } | {
-                    config: components["schemas"]["DestinationConfigDrive"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "drive";
-                    credentials: components["schemas"]["DestinationCredentialsDrive"];
-                    /** @description What people call it */
-                    name: string;
-                } | {
-                    config: components["schemas"]["DestinationConfigSftp"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "sftp";
-                    credentials: components["schemas"]["DestinationCredentialsSftp"];
-                    /** @description What people call it */
-                    name: string;
-                } | {
-                    config: components["schemas"]["DestinationConfigEmail"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "email";
-                    credentials: components["schemas"]["DestinationCredentialsEmail"];
-                    /** @description What people call it */
-                    name: string;
-                } | {
-                    config: components["schemas"]["DestinationConfigWebhook"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "webhook";
-                    credentials: components["schemas"]["DestinationCredentialsWebhook"];
-                    /** @description What people call it */
-                    name: string;
-                };
+                "application/json": components["schemas"]["DestinationInputObjstore"] | components["schemas"]["DestinationInputBlob"] | components["schemas"]["DestinationInputTeamsite"] | components["schemas"]["DestinationInputDrive"] | components["schemas"]["DestinationInputSftp"] | components["schemas"]["DestinationInputEmail"] | components["schemas"]["DestinationInputWebhook"] | components["schemas"]["DestinationInputDirectory"];
             };
         };
         responses: {
-            /** @description Creates a destination */
+            /** @description The resource was created. */
             201: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Destination"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "destination",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "connector_type": "objstore",
+                     *           "status": "connected",
+                     *           "config": {},
+                     *           "warnings": [
+                     *             {
+                     *               "code": "leads_back",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DestinationResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -2239,23 +3402,58 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One destination, with the connections that lead to it */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["SingleDestination"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "destination",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "connector_type": "objstore",
+                     *           "status": "connected",
+                     *           "config": {},
+                     *           "warnings": [
+                     *             {
+                     *               "code": "leads_back",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z",
+                     *           "connections": [
+                     *             {
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "source_repo_id": "Z1",
+                     *               "source_name": "Incoming invoices",
+                     *               "status": "active"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SingleDestinationResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -2268,19 +3466,65 @@ export interface operations {
     };
     deleteDestination: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /**
+                 * @description With `true`, nothing is deleted: the response lists what the deletion would remove.
+                 * @example true
+                 */
+                dry_run?: boolean;
+            };
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Done; nothing to say */
+            /** @description With `dry_run=true`: what the deletion would remove. Nothing was deleted. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "removed_connections": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
+                     *         "unwired_repositories": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "repo_id": "Z1",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RemovalResponse"];
+                };
+            };
+            /** @description The request succeeded. The response has no body. */
             204: {
                 headers: {
+                    /** @description The ids of the connections that were deleted too, separated by commas; empty if there were none. At most 200: the audit entry names all. */
+                    "X-Relay-Removed-Connections"?: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
@@ -2290,6 +3534,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2298,9 +3543,18 @@ export interface operations {
     updateDestination: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2309,46 +3563,120 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "config": {},
-                 *       "credentials": {
-                 *         "access_key_id": "...",
-                 *         "secret_access_key": "...",
-                 *         "session_token": "..."
+                 *       "config": {
+                 *         "max_concurrent_deliveries": 4
                  *       },
-                 *       "name": "..."
+                 *       "credentials": {
+                 *         "access_key_id": "AKIAIOSFODNN7EXAMPLE",
+                 *         "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+                 *       },
+                 *       "name": "Invoice archive"
                  *     }
                  */
                 "application/json": {
-                    /** @description Merged into the present config, null removes a key. The result must be what the connector takes: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook */
+                    /**
+                     * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
+                     * @example {
+                     *       "max_concurrent_deliveries": 4
+                     *     }
+                     */
                     config?: {
                         [key: string]: unknown;
                     };
-                    /** @description Replaces the present credentials; must be what the connector takes */
+                    /** @description Replaces the current credentials. Must match the schema of the connector. */
                     credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
-                    /** @description What people call it */
+                    /** @description The display name. */
                     name?: string;
                 };
             };
         };
         responses: {
-            /** @description Changes a destination: config is merged (null removes a key), credentials are replaced */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Destination"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "destination",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "connector_type": "objstore",
+                     *           "status": "connected",
+                     *           "config": {},
+                     *           "warnings": [
+                     *             {
+                     *               "code": "leads_back",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DestinationResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeDestinationDownloadLinks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. The response has no body. */
+            204: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
@@ -2358,35 +3686,51 @@ export interface operations {
     testDestination: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Tries out a destination as it is; a success makes it connected again */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            message: string;
-                            /** @enum {string} */
-                            status: "success" | "failed";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "status": "success",
+                     *         "message": "The target answered 401 Unauthorized"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TestResultResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2395,91 +3739,47 @@ export interface operations {
     testDestinations: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": {
-                    config: components["schemas"]["DestinationConfigObjstore"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "objstore";
-                    credentials: components["schemas"]["DestinationCredentialsObjstore"];
-                } | {
-                    config: components["schemas"]["DestinationConfigBlob"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "blob";
-                    credentials: components["schemas"]["DestinationCredentialsBlob"];
-                } | {
-                    config: components["schemas"]["DestinationConfigTeamsite"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "teamsite";
-                    credentials: components["schemas"]["DestinationCredentialsTeamsite"];
-                } | {
-                    config: components["schemas"]["DestinationConfigDrive"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "drive";
-                    credentials: components["schemas"]["DestinationCredentialsDrive"];
-                } | {
-                    config: components["schemas"]["DestinationConfigSftp"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "sftp";
-                    credentials: components["schemas"]["DestinationCredentialsSftp"];
-                } | {
-                    config: components["schemas"]["DestinationConfigEmail"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "email";
-                    credentials: components["schemas"]["DestinationCredentialsEmail"];
-                } | {
-                    config: components["schemas"]["DestinationConfigWebhook"];
-                    /**
-                     * @description What kind of target it is
-                     * @constant
-                     */
-                    connector_type: "webhook";
-                    credentials: components["schemas"]["DestinationCredentialsWebhook"];
-                };
+                "application/json": components["schemas"]["DestinationTestObjstore"] | components["schemas"]["DestinationTestBlob"] | components["schemas"]["DestinationTestTeamsite"] | components["schemas"]["DestinationTestDrive"] | components["schemas"]["DestinationTestSftp"] | components["schemas"]["DestinationTestEmail"] | components["schemas"]["DestinationTestWebhook"] | components["schemas"]["DestinationTestDirectory"];
             };
         };
         responses: {
-            /** @description Tries out a configuration before it is created; nothing is kept */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            message: string;
-                            /** @enum {string} */
-                            status: "success" | "failed";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "status": "success",
+                     *         "message": "The target answered 401 Unauthorized"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TestResultResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -2491,18 +3791,41 @@ export interface operations {
     listDocuments: {
         parameters: {
             query?: {
-                /** @description From here on; a mere date means its first moment, in UTC */
+                /**
+                 * @description Only documents that an operator has acknowledged (`true`) or has not (`false`).
+                 * @example true
+                 */
+                acknowledged?: boolean;
+                /**
+                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
+                 * @example 2026-11-01T00:00:00.000Z
+                 */
                 date_from?: string;
-                /** @description Up to and with here; a mere date means its last moment, in UTC */
+                /**
+                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
+                 * @example 2026-11-30T23:59:59.999Z
+                 */
                 date_to?: string;
-                /** @description Which page, from 1 */
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
                 page?: number;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
-                /** @description Of the repository that the source system calls so */
+                /**
+                 * @description Only documents of this repository (`repo_id`).
+                 * @example Z1
+                 */
                 repo_id?: string;
-                /** @description In this state only */
-                status?: "pending" | "delivered" | "failed" | "retrying";
+                /**
+                 * @description Only documents with this status.
+                 * @example pending
+                 */
+                status?: components["schemas"]["DocumentStatus"];
             };
             header?: never;
             path?: never;
@@ -2510,21 +3833,56 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The documents of the workspace, newest first */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Document"][];
-                        meta: {
-                            current_page: number;
-                            per_page: number;
-                            total: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "document",
+                     *           "attributes": {
+                     *             "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *             "repo_id": "Z1",
+                     *             "comp_id": "data",
+                     *             "content_type": "application/pdf",
+                     *             "size_bytes": 48213,
+                     *             "status": "pending",
+                     *             "content_retained": true,
+                     *             "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *             "received_at": "2026-11-21T09:00:00.000Z",
+                     *             "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                     *             "deliveries": [
+                     *               {
+                     *                 "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *                 "destination_name": "Invoice archive",
+                     *                 "status": "pending",
+                     *                 "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *                 "attempts": 1,
+                     *                 "status_since": "2026-11-21T09:00:00.000Z",
+                     *                 "last_error": {
+                     *                   "code": "auth_failed",
+                     *                   "message": "The target answered 401 Unauthorized"
+                     *                 },
+                     *                 "ended_by": "permanent_error"
+                     *               }
+                     *             ]
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -2539,23 +3897,65 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One document, with its metadata and where it lies at each destination */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["SingleDocument"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "document",
+                     *         "attributes": {
+                     *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *           "repo_id": "Z1",
+                     *           "comp_id": "data",
+                     *           "content_type": "application/pdf",
+                     *           "size_bytes": 48213,
+                     *           "status": "pending",
+                     *           "content_retained": true,
+                     *           "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                     *           "deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "pending",
+                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "attempts": 1,
+                     *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "last_error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "ended_by": "permanent_error",
+                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
+                     *             }
+                     *           ],
+                     *           "metadata": {
+                     *             "erp_object_type": "BUS2081",
+                     *             "erp_object_id": "510560012320261000",
+                     *             "ar_object": "ZFIINVOICE"
+                     *           }
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SingleDocumentResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -2566,60 +3966,152 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    listDocumentAttempts: {
+    acknowledgeDocument: {
         parameters: {
-            query?: {
-                /** @description Which page, from 1 */
-                page?: number;
-                /** @description Rows to a page */
-                per_page?: number;
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
             };
-            header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Every delivery attempt of a document, oldest first: how long it took, what came of it, and what the target answered */
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "document",
+                     *         "attributes": {
+                     *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *           "repo_id": "Z1",
+                     *           "comp_id": "data",
+                     *           "content_type": "application/pdf",
+                     *           "size_bytes": 48213,
+                     *           "status": "pending",
+                     *           "content_retained": true,
+                     *           "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                     *           "deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "pending",
+                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "attempts": 1,
+                     *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "last_error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "ended_by": "permanent_error"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The document has not failed. A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listDocumentAttempts: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                answer: {
-                                    [key: string]: unknown;
-                                } | null;
-                                bytes_sent: number | null;
-                                destination_id: string;
-                                destination_name: string;
-                                duration_ms: number;
-                                error: {
-                                    code: string;
-                                    message: string;
-                                } | null;
-                                number: number;
-                                /** @enum {string} */
-                                outcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
-                                /** Format: date-time */
-                                started_at: string;
-                            };
-                            id: string;
-                            /** @constant */
-                            type: "delivery_attempt";
-                        }[];
-                        meta: {
-                            current_page: number;
-                            per_page: number;
-                            total: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "delivery_attempt",
+                     *           "attributes": {
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "destination_name": "Invoice archive",
+                     *             "number": 1,
+                     *             "started_at": "2026-11-21T09:00:00.000Z",
+                     *             "duration_ms": 184,
+                     *             "outcome": "delivered",
+                     *             "error": {
+                     *               "code": "auth_failed",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             },
+                     *             "answer": {
+                     *               "status": 200,
+                     *               "body": "stored"
+                     *             },
+                     *             "bytes_sent": 48213
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeliveryAttemptList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -2635,14 +4127,17 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The bytes of a document as they were received; a discarded document has none */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "content-disposition": string;
@@ -2651,11 +4146,59 @@ export interface operations {
                 };
                 content: {
                     "*/*": string;
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The request succeeded. The response is the range of bytes that the header `Range` asks for. */
+            206: {
+                headers: {
+                    "content-disposition": string;
+                    "content-range": string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                    "application/octet-stream": string;
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteDocumentContent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. The response has no body. */
+            204: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2664,56 +4207,77 @@ export interface operations {
     retryDocumentDelivery: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
-                /** @description The destination that it goes to */
+                /**
+                 * @description Id of the destination
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
                 destinationId: string;
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Retries one delivery that has failed, was left behind, or is held by nothing any more */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                deliveries: {
-                                    attempts: number;
-                                    /** Format: date-time */
-                                    delivered_at: string | null;
-                                    destination_id: string;
-                                    destination_name: string;
-                                    /** @enum {string} */
-                                    status: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
-                                }[];
-                                doc_id: string;
-                                /** Format: date-time */
-                                received_at: string;
-                                repo_id: string;
-                                /** @enum {string} */
-                                status: "pending" | "delivered" | "failed" | "retrying" | "discarded";
-                            };
-                            id: string;
-                            /** @constant */
-                            type: "document";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "document",
+                     *         "attributes": {
+                     *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *           "repo_id": "Z1",
+                     *           "status": "pending",
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "pending",
+                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "attempts": 1,
+                     *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "last_error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "ended_by": "permanent_error"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetriedDocumentResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description It is on its way, has been made, was cancelled, or is held by an inactive connection */
+            /** @description The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
             409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2722,54 +4286,72 @@ export interface operations {
     retryDocument: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Retries every failed delivery of a document, with a fresh retry budget; what was delivered is not delivered again */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                deliveries: {
-                                    attempts: number;
-                                    /** Format: date-time */
-                                    delivered_at: string | null;
-                                    destination_id: string;
-                                    destination_name: string;
-                                    /** @enum {string} */
-                                    status: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
-                                }[];
-                                doc_id: string;
-                                /** Format: date-time */
-                                received_at: string;
-                                repo_id: string;
-                                /** @enum {string} */
-                                status: "pending" | "delivered" | "failed" | "retrying" | "discarded";
-                            };
-                            id: string;
-                            /** @constant */
-                            type: "document";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "document",
+                     *         "attributes": {
+                     *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *           "repo_id": "Z1",
+                     *           "status": "pending",
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "pending",
+                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "attempts": 1,
+                     *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "last_error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "ended_by": "permanent_error"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetriedDocumentResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description None of its deliveries has failed, or only such whose destination is deleted */
+            /** @description The document has no failed or cancelled delivery to an existing destination (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
             409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2780,9 +4362,15 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description What the source system calls the document */
+                /**
+                 * @description The document identifier in the source system (`docId`).
+                 * @example 005056B5A3F21EEFA9C1D04F7B6E8C11
+                 */
                 doc_id: string;
-                /** @description The source's repository identifier */
+                /**
+                 * @description The repository identifier in the source system (`contRep`).
+                 * @example Z1
+                 */
                 repo_id: string;
             };
             cookie?: never;
@@ -2791,47 +4379,51 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "erp_object_type": "...",
-                 *       "erp_object_id": "...",
-                 *       "ar_object": "..."
+                 *       "erp_object_type": "BUS2081",
+                 *       "erp_object_id": "510560012320261000",
+                 *       "ar_object": "ZFIINVOICE"
                  *     }
                  */
                 "application/json": {
-                    /** @description The document type of the source system */
+                    /** @description The document type in the source system. Null removes the value. */
                     ar_object?: string | null;
-                    /** @description Which one of that kind */
+                    /** @description The key of the business object. Null removes the value. */
                     erp_object_id?: string | null;
-                    /** @description The kind of business object, like `BKPF`; null takes it back */
+                    /** @description The type of the business object, for example `BKPF`. Null removes the value. */
                     erp_object_type?: string | null;
                 };
             };
         };
         responses: {
-            /** @description Tells what a docId is about: sets the given values on all documents that were received under it */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            doc_id: string;
-                            documents: number;
-                            metadata: {
-                                ar_object: string | null;
-                                erp_object_id: string | null;
-                                erp_object_type: string | null;
-                            };
-                            repo_id: string;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "repo_id": "Z1",
+                     *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *         "documents": 1,
+                     *         "metadata": {
+                     *           "erp_object_type": "BUS2081",
+                     *           "erp_object_id": "510560012320261000",
+                     *           "ar_object": "ZFIINVOICE"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UpdatedMetadataResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -2843,7 +4435,13 @@ export interface operations {
     retryDocuments: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2852,29 +4450,29 @@ export interface operations {
                 /**
                  * @example {
                  *       "dry_run": false,
-                 *       "repo_id": "...",
+                 *       "repo_id": "Z1",
                  *       "status": "failed",
-                 *       "destination_id": "...",
-                 *       "date_from": "2026-11-21T09:00:00.000Z",
-                 *       "date_to": "2026-11-21T09:00:00.000Z"
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *       "date_from": "2026-11-01T00:00:00.000Z",
+                 *       "date_to": "2026-11-30T23:59:59.999Z"
                  *     }
                  */
                 "application/json": {
-                    /** @description From here on; a mere date means its first moment, in UTC */
+                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
                     date_from?: string;
-                    /** @description Up to and with here; a mere date means its last moment, in UTC */
+                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
                     date_to?: string;
-                    /** @description Deliveries to this destination only */
+                    /** @description Only deliveries to this destination. */
                     destination_id?: string;
                     /**
-                     * @description Only counts what would be retried
+                     * @description Only count what would be retried.
                      * @default false
                      */
                     dry_run?: boolean;
-                    /** @description Documents of this repository only */
+                    /** @description Only documents of this repository (`repo_id`). */
                     repo_id?: string;
                     /**
-                     * @description As in the list of documents; nothing else can be retried
+                     * @description The status filter of the document list. Only `failed` is accepted, which is also the default.
                      * @constant
                      */
                     status?: "failed";
@@ -2882,81 +4480,81 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A dry run: how much would be retried now */
+            /** @description Dry run: how many documents and deliveries would be retried now. */
             200: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                /** Format: date-time */
-                                created_at: string | null;
-                                /** Format: date-time */
-                                ended_at: string | null;
-                                filter: {
-                                    /** Format: date-time */
-                                    date_from?: string;
-                                    /** Format: date-time */
-                                    date_to?: string;
-                                    destination_id?: string;
-                                    repo_id?: string;
-                                };
-                                matched_deliveries: number;
-                                matched_documents: number;
-                                retried_deliveries: number;
-                                retried_documents: number;
-                                /** @enum {string} */
-                                status: "dry_run" | "running" | "completed" | "cancelled";
-                            };
-                            id: string | null;
-                            /** @constant */
-                            type: "bulk_retry";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "status": "dry_run",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
                 };
             };
-            /** @description Retries every failed delivery that the filters match, in the background; a dry run only counts them */
+            /** @description The request was accepted. */
             202: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                /** Format: date-time */
-                                created_at: string | null;
-                                /** Format: date-time */
-                                ended_at: string | null;
-                                filter: {
-                                    /** Format: date-time */
-                                    date_from?: string;
-                                    /** Format: date-time */
-                                    date_to?: string;
-                                    destination_id?: string;
-                                    repo_id?: string;
-                                };
-                                matched_deliveries: number;
-                                matched_documents: number;
-                                retried_deliveries: number;
-                                retried_documents: number;
-                                /** @enum {string} */
-                                status: "dry_run" | "running" | "completed" | "cancelled";
-                            };
-                            id: string | null;
-                            /** @constant */
-                            type: "bulk_retry";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "status": "dry_run",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -2968,12 +4566,21 @@ export interface operations {
     listRepositories: {
         parameters: {
             query?: {
-                /** @description Which page, from 1 */
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
                 page?: number;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
-                /** @description Active ones or inactive ones only */
-                status?: "active" | "inactive";
+                /**
+                 * @description Only repositories with this status.
+                 * @example active
+                 */
+                status?: components["schemas"]["ActivityStatus"];
             };
             header?: never;
             path?: never;
@@ -2981,21 +4588,45 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The repositories of the workspace, in order of creation */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Repository"][];
-                        meta: {
-                            current_page: number;
-                            per_page: number;
-                            total: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "repository",
+                     *           "attributes": {
+                     *             "repo_id": "Z1",
+                     *             "name": "Invoice archive",
+                     *             "status": "active",
+                     *             "signature_verification": true,
+                     *             "signed_parameter_order": "fixed",
+                     *             "document_count": 1842,
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "open_to_all",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               }
+                     *             ],
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RepositoryList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3008,7 +4639,13 @@ export interface operations {
     createRepository: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3016,40 +4653,71 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "repo_id": "...",
-                 *       "name": "..."
+                 *       "repo_id": "Z1",
+                 *       "name": "Invoice archive"
                  *     }
                  */
                 "application/json": {
-                    /** @description What people call it */
+                    /** @description The display name. */
                     name: string;
-                    /** @description What the source system calls it: `contRep` in its requests */
+                    /** @description The repository identifier in the source system (`contRep`). */
                     repo_id: string;
                     /**
-                     * @description Whether requests of the source system must be signed
+                     * @description If true, requests of the source system without a valid signature are refused.
                      * @default false
                      */
                     signature_verification?: boolean;
+                    /**
+                     * @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse.
+                     * @default fixed
+                     */
+                    signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
                 };
             };
         };
         responses: {
-            /** @description Creates a repository; repo_id is what the source system calls it, and cannot be changed later */
+            /** @description The resource was created. */
             201: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Repository"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "repository",
+                     *         "attributes": {
+                     *           "repo_id": "Z1",
+                     *           "name": "Invoice archive",
+                     *           "status": "active",
+                     *           "signature_verification": true,
+                     *           "signed_parameter_order": "fixed",
+                     *           "document_count": 1842,
+                     *           "warnings": [
+                     *             {
+                     *               "code": "open_to_all",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RepositoryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description The workspace has a repository with this repo_id already */
+            /** @description The workspace already has a repository with this `repo_id`. A request with this `Idempotency-Key` is still being executed. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3064,23 +4732,66 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One repository, with its certificates and the connections that start from it */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["SingleRepository"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "repository",
+                     *         "attributes": {
+                     *           "repo_id": "Z1",
+                     *           "name": "Invoice archive",
+                     *           "status": "active",
+                     *           "signature_verification": true,
+                     *           "signed_parameter_order": "fixed",
+                     *           "document_count": 1842,
+                     *           "warnings": [
+                     *             {
+                     *               "code": "open_to_all",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z",
+                     *           "certificates": [
+                     *             {
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "subject": "CN=SAP,O=ACME,C=DE",
+                     *               "valid_from": "2026-11-21T09:00:00.000Z",
+                     *               "valid_to": "2036-11-21T09:00:00.000Z",
+                     *               "status": "active"
+                     *             }
+                     *           ],
+                     *           "connections": [
+                     *             {
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "active"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SingleRepositoryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3093,19 +4804,65 @@ export interface operations {
     };
     deleteRepository: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /**
+                 * @description With `true`, nothing is deleted: the response lists what the deletion would remove.
+                 * @example true
+                 */
+                dry_run?: boolean;
+            };
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Done; nothing to say */
+            /** @description With `dry_run=true`: what the deletion would remove. Nothing was deleted. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "removed_connections": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
+                     *         "unwired_repositories": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "repo_id": "Z1",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RemovalResponse"];
+                };
+            };
+            /** @description The request succeeded. The response has no body. */
             204: {
                 headers: {
+                    /** @description The ids of the connections that were deleted too, separated by commas; empty if there were none. At most 200: the audit entry names all. */
+                    "X-Relay-Removed-Connections"?: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
@@ -3115,6 +4872,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3123,9 +4881,18 @@ export interface operations {
     updateRepository: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3134,41 +4901,66 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "...",
+                 *       "name": "Invoice archive",
                  *       "status": "active",
-                 *       "signature_verification": true
+                 *       "signature_verification": true,
+                 *       "signed_parameter_order": "fixed"
                  *     }
                  */
                 "application/json": {
-                    /** @description What people call it */
+                    /** @description The display name. */
                     name?: string;
-                    /** @description Whether requests of the source system must be signed */
+                    /** @description If true, requests of the source system without a valid signature are refused. */
                     signature_verification?: boolean;
-                    /**
-                     * @description An inactive one refuses documents
-                     * @enum {string}
-                     */
-                    status?: "active" | "inactive";
+                    /** @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse. */
+                    signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
+                    /** @description An inactive repository refuses all requests of the source system. */
+                    status?: components["schemas"]["ActivityStatus"];
                 };
             };
         };
         responses: {
-            /** @description Changes a repository; an inactive one refuses documents */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Repository"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "repository",
+                     *         "attributes": {
+                     *           "repo_id": "Z1",
+                     *           "name": "Invoice archive",
+                     *           "status": "active",
+                     *           "signature_verification": true,
+                     *           "signed_parameter_order": "fixed",
+                     *           "document_count": 1842,
+                     *           "warnings": [
+                     *             {
+                     *               "code": "open_to_all",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RepositoryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -3180,35 +4972,73 @@ export interface operations {
     listRepositoryCertificates: {
         parameters: {
             query?: {
-                /** @description Which page, from 1 */
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
                 page?: number;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
             };
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The certificates of a repository, in order of receipt, with the fingerprints to compare before activation */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Certificate"][];
-                        meta: {
-                            current_page: number;
-                            per_page: number;
-                            total: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "certificate",
+                     *           "attributes": {
+                     *             "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *             "status": "active",
+                     *             "subject": "CN=SAP,O=ACME,C=DE",
+                     *             "issuer": "CN=SAP,O=ACME,C=DE",
+                     *             "serial_number": "0A21070212345678",
+                     *             "valid_from": "2026-11-21T09:00:00.000Z",
+                     *             "valid_to": "2036-11-21T09:00:00.000Z",
+                     *             "key_algorithm": "RSA",
+                     *             "key_bits": 2048,
+                     *             "fingerprint_sha1": "9C:B9:2E:54:81:5E:08:F1:0F:21:77:F4:0A:B7:63:3D:CB:9C:3E:10",
+                     *             "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D",
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "short_key",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               }
+                     *             ],
+                     *             "received_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CertificateList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3222,9 +5052,18 @@ export interface operations {
     createRepositoryCertificate: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3233,42 +5072,70 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "auth_id": "...",
-                 *       "certificate": "..."
+                 *       "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *       "certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n"
                  *     }
                  */
                 "application/json": {
-                    /** @description By which name the source system signs */
+                    /** @description The name under which the source system signs (`authId`). */
                     auth_id: string;
-                    /** @description PEM, or base64 of DER or PKCS#7 */
+                    /** @description The certificate as PEM, or as base64 of DER or PKCS #7. */
                     certificate: string;
                     /**
-                     * @description Only what an active one has signed is taken
+                     * @description Only signatures made with an active certificate are accepted.
                      * @default inactive
-                     * @enum {string}
                      */
-                    status?: "active" | "inactive";
+                    status?: components["schemas"]["ActivityStatus"];
                 };
             };
         };
         responses: {
-            /** @description Adds a certificate that the source system has not sent itself: PEM, or base64 of DER or PKCS#7 */
+            /** @description The resource was created. */
             201: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Certificate"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "certificate",
+                     *         "attributes": {
+                     *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *           "status": "active",
+                     *           "subject": "CN=SAP,O=ACME,C=DE",
+                     *           "issuer": "CN=SAP,O=ACME,C=DE",
+                     *           "serial_number": "0A21070212345678",
+                     *           "valid_from": "2026-11-21T09:00:00.000Z",
+                     *           "valid_to": "2036-11-21T09:00:00.000Z",
+                     *           "key_algorithm": "RSA",
+                     *           "key_bits": 2048,
+                     *           "fingerprint_sha1": "9C:B9:2E:54:81:5E:08:F1:0F:21:77:F4:0A:B7:63:3D:CB:9C:3E:10",
+                     *           "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D",
+                     *           "warnings": [
+                     *             {
+                     *               "code": "short_key",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CertificateResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The repository has this certificate for this auth_id already, or as many as it may */
+            /** @description The repository already has this certificate for this `auth_id`, or has reached the maximum number of certificates. A request with this `Idempotency-Key` is still being executed. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3278,21 +5145,28 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    deleteRepositoryCertificate: {
+    deleteRepositoryCertificates: {
         parameters: {
-            query?: never;
+            query: {
+                /**
+                 * @description Must be `inactive`. Active certificates are deleted one by one.
+                 * @example inactive
+                 */
+                status: "inactive";
+            };
             header?: never;
             path: {
-                /** @description The id of the certificate */
-                certificateId: string;
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Done; nothing to say */
+            /** @description The request succeeded. The response has no body. */
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
@@ -3304,6 +5178,45 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteRepositoryCertificate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the certificate.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CM
+                 */
+                certificateId: string;
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. The response has no body. */
+            204: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3314,9 +5227,15 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the certificate */
+                /**
+                 * @description The id of the certificate.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CM
+                 */
                 certificateId: string;
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3329,31 +5248,56 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /**
-                     * @description Only what an active one has signed is taken
-                     * @enum {string}
-                     */
-                    status: "active" | "inactive";
+                    /** @description Only signatures made with an active certificate are accepted. */
+                    status: components["schemas"]["ActivityStatus"];
                 };
             };
         };
         responses: {
-            /** @description Activates a certificate, so that requests signed with its key are taken, or deactivates it */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Certificate"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "certificate",
+                     *         "attributes": {
+                     *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *           "status": "active",
+                     *           "subject": "CN=SAP,O=ACME,C=DE",
+                     *           "issuer": "CN=SAP,O=ACME,C=DE",
+                     *           "serial_number": "0A21070212345678",
+                     *           "valid_from": "2026-11-21T09:00:00.000Z",
+                     *           "valid_to": "2036-11-21T09:00:00.000Z",
+                     *           "key_algorithm": "RSA",
+                     *           "key_bits": 2048,
+                     *           "fingerprint_sha1": "9C:B9:2E:54:81:5E:08:F1:0F:21:77:F4:0A:B7:63:3D:CB:9C:3E:10",
+                     *           "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D",
+                     *           "warnings": [
+                     *             {
+                     *               "code": "short_key",
+                     *               "message": "The target answered 401 Unauthorized"
+                     *             }
+                     *           ],
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CertificateResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -3365,25 +5309,60 @@ export interface operations {
     listRequests: {
         parameters: {
             query?: {
-                /** @description The rows before this one: next_cursor of the page before */
+                /**
+                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
                 before?: string;
-                /** @description That came in here only */
-                channel?: "receiver" | "bridge";
-                /** @description From here on; a mere date means its first moment, in UTC */
+                /**
+                 * @description Only requests to the receiver or only requests to the bridge.
+                 * @example receiver
+                 */
+                channel?: components["schemas"]["Channel"];
+                /**
+                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
+                 * @example 2026-11-01T00:00:00.000Z
+                 */
                 date_from?: string;
-                /** @description Up to and with here; a mere date means its last moment, in UTC */
+                /**
+                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
+                 * @example 2026-11-30T23:59:59.999Z
+                 */
                 date_to?: string;
-                /** @description Whose URL carries this docId */
+                /**
+                 * @description Only requests with this `docId` in the query string.
+                 * @example 005056B5A3F21EEFA9C1D04F7B6E8C11
+                 */
                 doc_id?: string;
-                /** @description Sent by this HTTP method */
+                /**
+                 * @description Only the request that created this document (`id`).
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                document_id?: string;
+                /**
+                 * @description Only requests with this HTTP method.
+                 * @example PUT
+                 */
                 method?: string;
-                /** @description Rows to a page */
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
                 per_page?: number;
-                /** @description Whose URL carries this contRep */
+                /**
+                 * @description Only requests with this `contRep` in the query string.
+                 * @example Z1
+                 */
                 repo_id?: string;
-                /** @description Answered by a status of this class */
+                /**
+                 * @description Only requests answered with a status of this class.
+                 * @example 2xx
+                 */
                 status_class?: "2xx" | "3xx" | "4xx" | "5xx";
-                /** @description Answered by exactly this status */
+                /**
+                 * @description Only requests answered with this status.
+                 * @example 201
+                 */
                 status_code?: number;
             };
             header?: never;
@@ -3392,49 +5371,52 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The requests that reached receivers and bridges, newest first */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                /** @enum {string} */
-                                channel: "receiver" | "bridge";
-                                /** Format: date-time */
-                                created_at: string;
-                                duration_ms: number;
-                                http_method: string;
-                                query_string: string;
-                                /** Format: date-time */
-                                request_at: string;
-                                request_body_truncated: boolean;
-                                request_content_length: number;
-                                /** @description Empty where the request named none */
-                                request_content_type: string;
-                                /** Format: date-time */
-                                response_at: string;
-                                response_body_truncated: boolean;
-                                response_content_length: number;
-                                /** @description Empty where the answer named none */
-                                response_content_type: string;
-                                source_ip: string;
-                                status_code: number;
-                                uri: string;
-                                workspace_id: string;
-                            };
-                            id: string;
-                            /** @constant */
-                            type: "captured_request";
-                        }[];
-                        meta: {
-                            next_cursor: string | null;
-                            per_page: number;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "captured_request",
+                     *           "attributes": {
+                     *             "channel": "receiver",
+                     *             "workspace_id": "01K9R4B6ZD8M2V7X0QF3N5T1CW",
+                     *             "http_method": "PUT",
+                     *             "uri": "/receiver/acme/invoices",
+                     *             "query_string": "create&pVersion=0047&contRep=Z1&docId=005056B5A3F21EEFA9C1D04F7B6E8C11&compId=data",
+                     *             "request_content_type": "application/pdf",
+                     *             "request_content_length": 48213,
+                     *             "request_body_truncated": true,
+                     *             "request_body_truncation_reason": "too_large",
+                     *             "source_ip": "192.0.2.17",
+                     *             "request_at": "2026-11-21T09:00:00.000Z",
+                     *             "status_code": 201,
+                     *             "response_content_type": "text/plain",
+                     *             "response_content_length": 0,
+                     *             "response_body_truncated": true,
+                     *             "response_body_truncation_reason": "too_large",
+                     *             "duration_ms": 184,
+                     *             "response_at": "2026-11-21T09:00:00.000Z",
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "document_ids": [
+                     *               "01K9R4B6ZD8M2V7X0QF3N5T1CF"
+                     *             ]
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "per_page": 25,
+                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CapturedRequestList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3449,61 +5431,65 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One captured request with its headers, and its bodies where they are small text */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            attributes: {
-                                /** @enum {string} */
-                                channel: "receiver" | "bridge";
-                                /** Format: date-time */
-                                created_at: string;
-                                duration_ms: number;
-                                http_method: string;
-                                query_string: string;
-                                replay_of: string | null;
-                                /** Format: date-time */
-                                request_at: string;
-                                request_body_preview: string | null;
-                                request_body_truncated: boolean;
-                                request_content_length: number;
-                                /** @description Empty where the request named none */
-                                request_content_type: string;
-                                request_headers: {
-                                    [key: string]: string;
-                                };
-                                /** Format: date-time */
-                                response_at: string;
-                                response_body_preview: string | null;
-                                response_body_truncated: boolean;
-                                response_content_length: number;
-                                /** @description Empty where the answer named none */
-                                response_content_type: string;
-                                response_headers: {
-                                    [key: string]: string;
-                                };
-                                source_ip: string;
-                                status_code: number;
-                                uri: string;
-                                workspace_id: string;
-                            };
-                            id: string;
-                            /** @constant */
-                            type: "captured_request";
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "captured_request",
+                     *         "attributes": {
+                     *           "channel": "receiver",
+                     *           "workspace_id": "01K9R4B6ZD8M2V7X0QF3N5T1CW",
+                     *           "http_method": "PUT",
+                     *           "uri": "/receiver/acme/invoices",
+                     *           "query_string": "create&pVersion=0047&contRep=Z1&docId=005056B5A3F21EEFA9C1D04F7B6E8C11&compId=data",
+                     *           "request_content_type": "application/pdf",
+                     *           "request_content_length": 48213,
+                     *           "request_body_truncated": true,
+                     *           "request_body_truncation_reason": "too_large",
+                     *           "source_ip": "192.0.2.17",
+                     *           "request_at": "2026-11-21T09:00:00.000Z",
+                     *           "status_code": 201,
+                     *           "response_content_type": "text/plain",
+                     *           "response_content_length": 0,
+                     *           "response_body_truncated": true,
+                     *           "response_body_truncation_reason": "too_large",
+                     *           "duration_ms": 184,
+                     *           "response_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "document_ids": [
+                     *             "01K9R4B6ZD8M2V7X0QF3N5T1CF"
+                     *           ],
+                     *           "request_headers": {
+                     *             "content-type": "application/pdf"
+                     *           },
+                     *           "response_headers": {
+                     *             "content-length": "0"
+                     *           },
+                     *           "request_body_preview": "{\"status\":\"stored\"}",
+                     *           "response_body_preview": "{\"status\":\"stored\"}",
+                     *           "replay_of": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SingleCapturedRequestResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3519,16 +5505,22 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
-                /** @description Whose body */
+                /**
+                 * @description Which body to download.
+                 * @example request
+                 */
                 kind: "request" | "response";
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The bytes of a captured request, or of its response, with their own content type; 404 where none are kept */
+            /** @description The request succeeded. */
             200: {
                 headers: {
                     "content-disposition": string;
@@ -3537,6 +5529,7 @@ export interface operations {
                 };
                 content: {
                     "*/*": string;
+                    "application/octet-stream": string;
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3550,36 +5543,51 @@ export interface operations {
     replayRequest: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
-                /** @description The id of the resource */
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Sends a captured request through the receiver again, its signature judged as of then; the new one is captured in turn */
+            /** @description The request was accepted. */
             202: {
                 headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: {
-                            new_request_id: string;
-                            replay_of: string;
-                        };
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "replay_of": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                     *         "new_request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CR"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReplayResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description It cannot be sent again as it was: its body is not kept or was redacted, or it is a call through the bridge */
+            /** @description The request cannot be repeated: its body is not stored or contains redacted values, or it is a call through the bridge. A request with this `Idempotency-Key` is still being executed. */
             409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3594,16 +5602,49 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The settings of the workspace, defaults included */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Settings"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "settings",
+                     *         "attributes": {
+                     *           "max_retries": 10,
+                     *           "retry_ttl_seconds": 86400,
+                     *           "retry_initial_interval_seconds": 10,
+                     *           "retry_max_interval_seconds": 3600,
+                     *           "captured_requests_days": 30,
+                     *           "captured_bodies_days": 7,
+                     *           "audit_days": 365,
+                     *           "content_days": 90,
+                     *           "receiver_allowed_cidrs": [
+                     *             "192.0.2.0/24"
+                     *           ],
+                     *           "receiver_max_bytes": 0,
+                     *           "receiver_max_requests_per_minute": 1,
+                     *           "rfc": {
+                     *             "url": "https://erp.example.com:44300",
+                     *             "client": "100",
+                     *             "language": "EN",
+                     *             "allowed_functions": [
+                     *               "ARCHIV_CONNECTION_INSERT"
+                     *             ],
+                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n"
+                     *           },
+                     *           "tier": "standard"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SettingsResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3616,7 +5657,13 @@ export interface operations {
     updateSettings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3624,89 +5671,112 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "max_retries": 0,
-                 *       "retry_ttl_seconds": 1,
-                 *       "retry_initial_interval_seconds": 1,
-                 *       "retry_max_interval_seconds": 1,
-                 *       "captured_requests_days": 1,
-                 *       "captured_bodies_days": 1,
-                 *       "audit_days": 1,
-                 *       "content_days": 1,
+                 *       "max_retries": 10,
+                 *       "retry_ttl_seconds": 86400,
+                 *       "retry_initial_interval_seconds": 10,
+                 *       "retry_max_interval_seconds": 3600,
+                 *       "captured_requests_days": 30,
+                 *       "captured_bodies_days": 7,
+                 *       "audit_days": 365,
+                 *       "content_days": 90,
                  *       "receiver_allowed_cidrs": [
-                 *         "..."
+                 *         "192.0.2.0/24"
                  *       ],
+                 *       "receiver_max_bytes": 0,
+                 *       "receiver_max_requests_per_minute": 1,
                  *       "rfc": {
-                 *         "url": "...",
-                 *         "client": "...",
-                 *         "language": "...",
+                 *         "url": "https://erp.example.com:44300",
+                 *         "client": "100",
+                 *         "language": "EN",
                  *         "allowed_functions": [
-                 *           "..."
+                 *           "ARCHIV_CONNECTION_INSERT"
                  *         ],
-                 *         "ca_certificate": "...",
+                 *         "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n",
                  *         "credentials": {
-                 *           "user": "...",
-                 *           "password": "..."
+                 *           "user": "RELAY_RFC",
+                 *           "password": "correct-horse-battery-staple"
                  *         }
                  *       }
                  *     }
                  */
                 "application/json": {
-                    /** @description How long audit entries are kept; null, for compliance-tier workspaces only: indefinitely */
+                    /** @description Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely */
                     audit_days?: number | null;
-                    /** @description How long their bodies are kept */
+                    /** @description Retention of the bodies of captured requests */
                     captured_bodies_days?: number;
-                    /** @description How long captured requests are kept */
+                    /** @description Retention of captured requests */
                     captured_requests_days?: number;
-                    /** @description How long the bytes of delivered documents are kept; null: indefinitely */
+                    /** @description Retention of the content of delivered documents; `null` keeps it indefinitely */
                     content_days?: number | null;
-                    /** @description Tries after the first one; 0 means none */
+                    /** @description Attempts after the first one; 0 disables retries */
                     max_retries?: number;
-                    /** @description Where the source system may send from; empty: anywhere */
+                    /** @description Addresses that the source system may send from; empty allows any address */
                     receiver_allowed_cidrs?: (string)[];
-                    /** @description Before the second try; doubles from there */
+                    /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
+                    receiver_max_bytes?: number | null;
+                    /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
+                    receiver_max_requests_per_minute?: number | null;
+                    /** @description Delay before the second attempt; it doubles with each further attempt */
                     retry_initial_interval_seconds?: number;
-                    /** @description The longest pause between two tries */
+                    /** @description Longest delay between two attempts */
                     retry_max_interval_seconds?: number;
-                    /** @description Every try begins within this time of the first one */
+                    /** @description Every attempt starts within this time after the first one */
                     retry_ttl_seconds?: number;
-                    /** @description The system whose functions the bridge calls: merged in; null ends the bridge */
-                    rfc?: {
-                        allowed_functions?: string[];
-                        /** @description PEM. Trusted in place of the public authorities, for a system with a company's own */
-                        ca_certificate?: string;
-                        /** @description Logged on to */
-                        client?: string;
-                        /** @description Write-only; a new url needs them again */
-                        credentials?: {
-                            /** Format: password */
-                            password: string;
-                            /** Format: password */
-                            user: string;
-                        };
-                        /** @description Of messages; without it, the user's own */
-                        language?: string;
-                        /** @description Scheme, host and port of the system */
-                        url?: string;
-                    } | null;
+                    /** @description System whose functions the bridge calls: the given keys are merged; `null` switches the bridge off */
+                    rfc?: components["schemas"]["RfcSettingsChange"] | null;
                 };
             };
         };
         responses: {
-            /** @description Changes settings; those not given stay */
+            /** @description The request succeeded. */
             200: {
                 headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        data: components["schemas"]["Settings"];
-                    };
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "settings",
+                     *         "attributes": {
+                     *           "max_retries": 10,
+                     *           "retry_ttl_seconds": 86400,
+                     *           "retry_initial_interval_seconds": 10,
+                     *           "retry_max_interval_seconds": 3600,
+                     *           "captured_requests_days": 30,
+                     *           "captured_bodies_days": 7,
+                     *           "audit_days": 365,
+                     *           "content_days": 90,
+                     *           "receiver_allowed_cidrs": [
+                     *             "192.0.2.0/24"
+                     *           ],
+                     *           "receiver_max_bytes": 0,
+                     *           "receiver_max_requests_per_minute": 1,
+                     *           "rfc": {
+                     *             "url": "https://erp.example.com:44300",
+                     *             "client": "100",
+                     *             "language": "EN",
+                     *             "allowed_functions": [
+                     *               "ARCHIV_CONNECTION_INSERT"
+                     *             ],
+                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n"
+                     *           },
+                     *           "tier": "standard"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SettingsResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];

@@ -1,51 +1,53 @@
 import type { Answer } from '../answer.ts'
-import { findComponent, findDocument } from '../archived.ts'
 import { readBody } from '../body.ts'
-import type { Call, CommandDeps, CommandHandler } from '../call.ts'
+import type { CommandContext, CommandDeps, CommandHandler } from '../command-context.ts'
+import { quotaOf } from '../quota.ts'
+import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
-import { findStored } from '../stored.ts'
 
-/**
- * Adds bytes to a component, in its place. Old and new bytes go through the content store once more, so that the whole of them is
- * hashed; no row is locked while a client is waited for.
- */
-export const append: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { source, command } = call
+/** Appends bytes to a component. They are stored as a segment of their own. No row is locked while the client sends. */
+export const append: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { repository, command } = context
   const appended: Answer = { status: 200, headers: {}, body: '' }
-  const turn = await deps.turns(`${source.repository.id} ${command.get('docId')}`, () => appendNow(call, appended, deps))
-  if (!turn) throw locked()
+  const done = await deps.appendMutex(`${repository.id} ${command.get('docId')}`, () => appendLocked(context, appended, deps))
+  if (!done) throw documentLocked()
   return appended
 }
 
-const locked = () => new Refusal('document_locked', 'somebody else is changing the document')
+const documentLocked = () => new Refusal('document_locked', 'another request is changing the document')
 
-const appendNow = async (call: Call, answer: Answer, deps: CommandDeps): Promise<void> => {
-  const { source, command, request } = call
-  const { receivedAt } = request
-  const component = findComponent(await findDocument(call, deps), command.get('compId'))
-  const stored = findStored(component, deps.contents)
-  // what is there counts, too
-  const left = Math.max(deps.limits.RELAY_DOCUMENT_MAX_BYTES - component.sizeBytes, 0)
-  const added = readBody(request, { ...deps.limits, RELAY_DOCUMENT_MAX_BYTES: left })
+const appendLocked = async (context: CommandContext, answer: Answer, deps: CommandDeps): Promise<void> => {
+  const { repository, command, exchange } = context
+  const component = findComponent(await findDocument(context, deps), command.get('compId'))
+  const stored = findContent(component, deps.contents)
+  // The limit applies to the whole component.
+  const remainingBytes = Math.max(deps.limits.RELAY_DOCUMENT_MAX_BYTES - component.sizeBytes, 0)
+  const quota = quotaOf(repository, deps.limits)
+  const added = readBody(exchange.request, { ...deps.limits, RELAY_DOCUMENT_MAX_BYTES: remainingBytes, quota })
 
-  const content = await deps.contents.writeTo.write(source.workspace.id, oneAfterTheOther(stored.store.read(stored.content), added))
+  const basedOn = stored.content
+  const plan = await deps.planAppend(basedOn)
+  const source = plan.merged.length > 0 ? concatenate(stored.store.read(basedOn, { start: plan.startByte }), added) : added
+  const content = await deps.contents.writeTo.write(repository.workspace.id, source)
+  const isEmpty = plan.startByte + content.sizeBytes === basedOn.sizeBytes
   try {
-    const appended = await deps.appends.append({
-      source,
+    const outcome = await deps.append({
+      repository,
       docId: command.get('docId'),
       compId: component.compId,
-      basedOn: stored.content.id,
-      content,
-      receivedAt,
-      captured: call.captured(answer),
+      basedOn,
+      segment: isEmpty ? null : { ...plan, content },
+      receivedAt: exchange.request.receivedAt,
+      capture: await exchange.prepareCapture(answer),
     })
-    if (appended === 'changed') throw locked()
+    if (outcome === 'changed') throw documentLocked()
+    if (isEmpty) await content.discard()
   } catch (thrown) {
     await content.discard()
     throw thrown
   }
 }
 
-async function* oneAfterTheOther(...sources: AsyncIterable<Uint8Array>[]): AsyncGenerator<Uint8Array, void, undefined> {
+async function* concatenate(...sources: AsyncIterable<Uint8Array>[]): AsyncGenerator<Uint8Array, void, undefined> {
   for (const source of sources) yield* source
 }

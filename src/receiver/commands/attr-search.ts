@@ -1,46 +1,46 @@
-import { readLines } from '../../content/lines.ts'
-import { createIndexSearch, lineMaxCharacters, parseConditions, type Condition, type Piece } from '../../domain/print-list.ts'
+import { searchIndex } from '../../content/search-index.ts'
+import { parseConditions, type Condition } from '../../domain/print-list.ts'
 import { plainText, type Answer } from '../answer.ts'
-import { findComponent, findDocument } from '../archived.ts'
-import { ClientGone } from '../body.ts'
 import { decodeBytes } from '../bytes.ts'
-import type { Call, CommandHandler } from '../call.ts'
+import type { CommandContext, CommandHandler } from '../command-context.ts'
+import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
-import { patternMaxBytes, searchRangeOf } from '../search-range.ts'
-import { findStored } from '../stored.ts'
+import { searchWithinLimits } from '../search-limits.ts'
+import { patternMaxBytes, searchRangeOf } from './search.ts'
 
-/** Which pieces of a print list have these values in its index: how many, then offset and length of each. */
-export const attrSearch: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { command, request } = call
-  const conditions = conditionsOf(call)
-  const { from, to, isBackward, isCaseSensitive, maxResults } = searchRangeOf(command, deps.limits.RELAY_SEARCH_MAX_RESULTS)
-  const { content, store } = findStored(findComponent(await findDocument(call, deps), 'descr'), deps.contents)
-  const index = createIndexSearch(conditions, { isCaseSensitive })
-
-  const found: Piece[] = []
-  for await (const line of readLines(store.read(content), lineMaxCharacters)) {
-    if (request.isGone()) throw new ClientGone('the client left during a search')
-    const piece = index.read(line)
-    if (!piece || piece.offset < from || piece.offset > to) continue
-    // the whole index is read in any case: only its end tells whether the fields are defined
-    if (found.length < maxResults || isBackward) found.push(piece)
-    if (found.length > maxResults) found.shift()
+/** Searches the index of a print list for values. The answer is the number of matches, then the offset and length of each in `data`. */
+export const attrSearch: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { command, repository } = context
+  const conditions = conditionsOf(context, deps.limits.RELAY_SEARCH_MAX_CONDITIONS)
+  const search = { conditions, ...searchRangeOf(command, deps.limits.RELAY_SEARCH_MAX_RESULTS) }
+  const { content, store } = findContent(findComponent(await findDocument(context, deps), 'descr'), deps.contents)
+  const ranges = await searchWithinLimits(context, deps, (beforeWindow) =>
+    searchIndex(store, content, search, {
+      searchIndexWindow: (window) => deps.runOnThread('searchIndexWindow', repository.workspace.id, window),
+      beforeWindow,
+    }),
+  )
+  if (!ranges) throw new Refusal('invalid_parameter', 'pattern contains a field that the index does not define')
+  return {
+    status: 200,
+    headers: { 'Content-Type': plainText },
+    body: [ranges.length, ...ranges.flat()].map((number) => `${number};`).join(''),
   }
-  if (!index.isDefined()) throw new Refusal('invalid_parameter', 'pattern names a field that the index does not define')
-
-  const pieces = isBackward ? found.toReversed() : found
-  const numbers = [pieces.length, ...pieces.flatMap(({ offset, length }) => [offset, length])]
-  return { status: 200, headers: { 'Content-Type': plainText }, body: numbers.map((number) => `${number};`).join('') }
 }
 
-// clients and proxies may encode the # between two conditions: one that another condition follows is no part of a value
+// Clients and proxies may encode the # between two conditions. A # followed by another condition is a separator, not part of a value.
 const separator = /#|%23(?=\d{1,3}(?:\+|%2b)\d{1,3}(?:\+|%2b))/i
 
-const conditionsOf = ({ command }: Call): Condition[] => {
+const conditionsOf = ({ command }: CommandContext, maxConditions: number): Condition[] => {
   const raw = command.getRaw('pattern')
-  const conditions = parseConditions(raw.split(separator).map((text) => decodeBytes(text).toString('latin1')))
+  const texts = raw.split(separator)
+  if (texts.length > maxConditions) throw new Refusal('invalid_parameter', `pattern may contain at most ${maxConditions} conditions`)
+  const conditions = parseConditions(texts.map((text) => decodeBytes(text).toString('latin1')))
   if (!conditions || decodeBytes(raw).length > patternMaxBytes) {
-    throw new Refusal('invalid_parameter', `pattern must be offset+length+value, several joined by #, of ${patternMaxBytes} bytes at most`)
+    throw new Refusal(
+      'invalid_parameter',
+      `pattern must be offset+length+value, several of them joined by #, at most ${patternMaxBytes} bytes`,
+    )
   }
   return conditions
 }

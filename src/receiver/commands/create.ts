@@ -1,34 +1,27 @@
 import type { Answer } from '../answer.ts'
-import type { CommandHandler } from '../call.ts'
-import { withComponents } from '../components.ts'
-import { mayBeLong } from '../incoming.ts'
-import { metadataOf } from '../metadata.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { readMetadata, storeComponents } from '../components.ts'
+import { mayBeLong } from '../exchange.ts'
 import { Refusal } from '../refusal.ts'
 
-/** A new document, whole or not at all: one component by PUT, any number of them by POST. */
-export const create: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { source, command, request } = call
-  const { receivedAt } = request
+/** Creates a document, whole or not at all: one component by PUT, any number of components by POST. */
+export const create: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { repository, command, exchange } = context
+  const { request } = exchange
   const docId = command.get('docId')
-  const metadata = metadataOf(request)
-  const exists = () => new Refusal('document_exists', 'there is such a document already')
-  // spares a twin a long body; who wins is decided by the database at the end
-  if (mayBeLong(request) && (await deps.archiveDocuments.exists(source.repository.id, docId))) throw exists()
+  const docProt = command.find('docProt') ?? null
+  const metadata = readMetadata(request)
+  const documentExists = () => new Refusal('document_exists', 'a document with this docId exists')
+  // Fail fast on a duplicate before reading a large body. The unique index decides the race.
+  if (mayBeLong(request) && (await deps.archiveDocuments.exists(repository.id, docId))) throw documentExists()
 
-  const store = source.wires.length > 0 ? deps.contents.writeTo : undefined
+  const store = repository.routes.length > 0 ? deps.contents.writeTo : undefined
   const created: Answer = { status: 201, reason: 'created', headers: {}, body: '' }
-  await withComponents(call, deps, store, async (components) => {
-    const docProt = command.find('docProt') ?? null
-    const received = await deps.receipts.receive({
-      source,
-      docId,
-      docProt,
-      metadata,
-      components,
-      receivedAt,
-      captured: call.captured(created),
-    })
-    if (!received.created) throw exists()
+  await storeComponents(context, deps, store, async (components) => {
+    const capture = await exchange.prepareCapture(created)
+    const { id: requestId, receivedAt } = request
+    const received = await deps.receive({ repository, docId, docProt, metadata, components, receivedAt, requestId, capture })
+    if (!received.created) throw documentExists()
     deps.launch(received.messages)
   })
   return created

@@ -1,15 +1,15 @@
 import type { Answer } from '../answer.ts'
-import { findComponent, findDocument, missingComponent, missingDocument } from '../archived.ts'
-import type { CommandHandler } from '../call.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { componentNotFound, documentNotFound, findComponent, findDocument } from '../read-document.ts'
 
-/** Ends a document, or one component of it. The interface does it by GET. What was received before is delivered all the same. */
-export const deleteCommand: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { source, command } = call
+/** Deletes a document or one of its components. The interface uses GET for it. Documents received before are delivered all the same. */
+export const deleteCommand: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { repository, command } = context
   const named = command.find('compId')
-  // the component that reading would find by this name
-  const compId = named === undefined ? undefined : findComponent(await findDocument(call, deps), named).compId
-  const ended = await deps.archiveDocuments.end(source.repository.id, command.get('docId'), compId)
-  if (ended === 'no document') throw missingDocument()
-  if (ended === 'no component') throw missingComponent()
+  // Deletes the component that a read with this name would return.
+  const compId = named === undefined ? undefined : findComponent(await findDocument(context, deps), named).compId
+  const outcome = await deps.archiveDocuments.delete(repository.id, command.get('docId'), compId)
+  if (outcome === 'no document') throw documentNotFound()
+  if (outcome === 'no component') throw componentNotFound()
   return { status: 200, headers: {}, body: '' }
 }

@@ -1,10 +1,9 @@
-import { plainText, type Answer } from '../answer.ts'
-import { dateOf, timeOf } from '../archived.ts'
-import type { CommandHandler } from '../call.ts'
-import { asLine } from '../lines.ts'
+import { asciiLine, plainText, type Answer } from '../answer.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { dateOf, timeOf } from '../document-headers.ts'
 
-/** What a cache server asks for, so that it can verify signatures by itself: whether they are looked at, and the active certificates. */
-export const getCert: CommandHandler = async ({ source: { repository } }, deps): Promise<Answer> => {
+/** Tells a cache server whether signatures are required, and the active certificates, so that it can verify signatures by itself. */
+export const getCert: CommandHandler = async ({ repository }, deps): Promise<Answer> => {
   const certificates = await deps.certificates.listActive(repository.id)
   const lines = [
     { security: repository.signatureVerification ? '1' : '0' },
@@ -18,7 +17,7 @@ export const getCert: CommandHandler = async ({ source: { repository } }, deps):
       certificate: certificate.received.toString('hex'),
     })),
   ]
-  return { status: 200, headers: { 'Content-Type': plainText }, body: lines.map(asLine).join('') }
+  return { status: 200, headers: { 'Content-Type': plainText }, body: lines.map(asciiLine).join('') }
 }
 
 const moment = (time: Date) => `${dateOf(time)} ${timeOf(time)}`

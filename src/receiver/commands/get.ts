@@ -1,14 +1,14 @@
-import { clampRange } from '../../content/range.ts'
+import { clampRange } from '../../content/store.ts'
 import type { Answer } from '../answer.ts'
-import { componentHeaders, findComponent, findDocument } from '../archived.ts'
-import type { CommandHandler } from '../call.ts'
-import { findStored, openStored } from '../stored.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { componentHeaders } from '../document-headers.ts'
+import { findComponent, findContent, findDocument, openContent } from '../read-document.ts'
 
-/** A component, or a range of its bytes: always with status 200, which is all that the interface knows. */
-export const get: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { command, request } = call
-  const component = findComponent(await findDocument(call, deps), command.find('compId'))
-  const stored = findStored(component, deps.contents)
+/** Reads a component or a range of its bytes. The status is always 200: the interface has no other. */
+export const get: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { command, exchange } = context
+  const component = findComponent(await findDocument(context, deps), command.find('compId'))
+  const stored = findContent(component, deps.contents)
 
   const toOffset = Number(command.find('toOffset') ?? -1)
   const range = clampRange(stored.content, {
@@ -18,9 +18,8 @@ export const get: CommandHandler = async (call, deps): Promise<Answer> => {
   const headers = {
     'Content-Type': component.contentType,
     ...componentHeaders(component, command.get('pVersion')),
-    'X-Content-Type-Options': 'nosniff',
     'Content-Length': range ? range.end - range.start + 1 : 0,
   }
-  if (!range || request.method === 'HEAD') return { status: 200, headers, body: '' }
-  return { status: 200, headers, body: await openStored(stored, range) }
+  if (!range || exchange.request.method === 'HEAD') return { status: 200, headers, body: '' }
+  return { status: 200, headers, body: await openContent(stored, range) }
 }

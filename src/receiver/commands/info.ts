@@ -1,20 +1,19 @@
-import type { ArchivedComponent, ArchiveDocument } from '../../db/archive-documents.ts'
-import type { Answer } from '../answer.ts'
-import { documentHeaders, findComponent, findDocument } from '../archived.ts'
-import type { CommandHandler } from '../call.ts'
-import { createDocumentParts } from '../document-parts.ts'
-import { escapeHtml, page } from '../html.ts'
+import type { ArchiveComponent, ArchiveDocument } from '../../archive/documents.ts'
+import { escapeHtml, htmlPage, type Answer } from '../answer.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { createDocumentParts, documentHeaders } from '../document-headers.ts'
+import { findComponent, findDocument } from '../read-document.ts'
 
-/** What a document consists of: one part a component, without their bytes. */
-export const info: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { command, source } = call
-  const document = await findDocument(call, deps)
+/** Describes the components of a document, one part per component, without their bytes. */
+export const info: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { command, repository } = context
+  const document = await findDocument(context, deps)
   const compId = command.find('compId')
   const components = compId === undefined ? document.components : [findComponent(document, compId)]
   const pVersion = command.get('pVersion')
-  const headers = documentHeaders(document, source.repository.repoId, components, pVersion)
+  const headers = documentHeaders(document, repository.repoId, components, pVersion)
   if (command.find('resultAs') === 'html') {
-    return { status: 200, headers: { 'Content-Type': 'text/html; charset=utf-8', ...headers }, body: asPage(document, components) }
+    return { status: 200, headers: { 'Content-Type': 'text/html; charset=utf-8', ...headers }, body: formatPage(document, components) }
   }
   const parts = createDocumentParts(pVersion)
   return {
@@ -24,12 +23,12 @@ export const info: CommandHandler = async (call, deps): Promise<Answer> => {
   }
 }
 
-const asPage = (document: ArchiveDocument, components: ArchivedComponent[]): string => {
+const formatPage = (document: ArchiveDocument, components: ArchiveComponent[]): string => {
   const rows = components.map(
     ({ compId, contentType, sizeBytes, modifiedAt }) =>
       `<tr><td>${escapeHtml(compId)}</td><td>${escapeHtml(contentType)}</td><td>${sizeBytes}</td><td>${modifiedAt.toISOString()}</td></tr>`,
   )
-  return page(
+  return htmlPage(
     `Document ${document.docId}`,
     `<table><tr><th>Component</th><th>Content type</th><th>Bytes</th><th>Modified</th></tr>${rows.join('')}</table>`,
   )

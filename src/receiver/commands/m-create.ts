@@ -1,13 +1,9 @@
-import type { Capture } from '../../db/captures.ts'
-import { plainText, type Answer } from '../answer.ts'
-import { asRefusal } from '../as-refusal.ts'
-import type { CommandHandler } from '../call.ts'
-import { discardComponents, withDocuments, type ReceivedDocument } from '../components.ts'
-import { asLine } from '../lines.ts'
-import { noMetadata } from '../metadata.ts'
-import { Refusal } from '../refusal.ts'
+import { asciiLine, plainText, type Answer } from '../answer.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { discardComponents, noMetadata, storeDocuments, type SentDocument } from '../components.ts'
+import { Refusal, toRefusal } from '../refusal.ts'
 
-// one line of the answer: a type, as an interface is no record
+// One line of the answer. A type alias, because an interface is not assignable to a record.
 type Outcome = {
   docId: string
   retCode: '201' | '403' | '500'
@@ -15,57 +11,58 @@ type Outcome = {
 }
 
 /**
- * Many documents in one request, each of them whole or not at all, and each by itself. The body is taken in and found well-formed before
- * the first one is committed.
+ * Creates several documents, each whole or not at all and independently of the others. The whole body is read and found well-formed
+ * before the first document is committed.
  */
-export const mCreate: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { source, command, request } = call
-  const { receivedAt } = request
+export const mCreate: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { repository, command, exchange } = context
+  const { id: requestId, receivedAt } = exchange.request
   const docProt = command.find('docProt') ?? null
 
-  let away: Refusal | undefined
+  let unavailable: Refusal | undefined
 
-  const createOne = async ({ docId, components }: ReceivedDocument, captured: Capture | undefined): Promise<Outcome> => {
+  const createOne = async ({ docId, components }: SentDocument, answer: Answer | undefined): Promise<Outcome> => {
     try {
-      const received = await deps.receipts.receive({ source, docId, docProt, metadata: noMetadata, components, receivedAt, captured })
+      const capture = answer && (await exchange.prepareCapture(answer))
+      const received = await deps.receive({ repository, docId, docProt, metadata: noMetadata, components, receivedAt, requestId, capture })
       deps.launch(received.messages)
       if (received.created) return { docId, retCode: '201' }
       await discardComponents(components)
       return { docId, retCode: '403', errorDescription: 'document already exists' }
     } catch (thrown) {
       await discardComponents(components)
-      const refusal = asRefusal(thrown)
+      const refusal = toRefusal(thrown)
       const { code, cause } = refusal
-      deps.log[code === 'internal_error' ? 'error' : 'warn']({ docId, code, err: cause }, 'one of many documents was not created')
-      if (code === 'unavailable') away = refusal
+      deps.log[code === 'internal_error' ? 'error' : 'warn']({ docId, code, err: cause }, 'failed to create one document of an mCreate')
+      if (code === 'unavailable') unavailable = refusal
       return failed(docId, refusal)
     }
   }
 
-  /** The first document that is created takes the captured request along, with the answer that there will be if all are. */
-  const createAll = async (documents: ReceivedDocument[], hoped: Answer): Promise<Outcome[]> => {
+  /** The first document that is created takes the captured request, with the answer that is sent if all documents are created. */
+  const createAll = async (documents: SentDocument[], successAnswer: Answer): Promise<Outcome[]> => {
     const outcomes: Outcome[] = []
     for (const document of documents) {
-      outcomes.push(await createOne(document, outcomes.some(isCreated) ? undefined : call.captured(hoped)))
-      if (!away) continue
-      // the next one would wait just as long and in vain
-      const left = documents.slice(outcomes.length)
-      await discardComponents(left.flatMap(({ components }) => components))
-      return [...outcomes, ...left.map(({ docId }) => failed(docId, away!))]
+      outcomes.push(await createOne(document, outcomes.some(isCreated) ? undefined : successAnswer))
+      if (!unavailable) continue
+      // The next document would wait as long, and fail as well.
+      const rest = documents.slice(outcomes.length)
+      await discardComponents(rest.flatMap(({ components }) => components))
+      return [...outcomes, ...rest.map(({ docId }) => failed(docId, unavailable!))]
     }
     return outcomes
   }
 
-  const store = source.wires.length > 0 ? deps.contents.writeTo : undefined
-  return withDocuments(call, deps, store, async (documents) => {
-    // the one docId that a signature covers
+  const store = repository.routes.length > 0 ? deps.contents.writeTo : undefined
+  return storeDocuments(context, deps, store, async (documents) => {
+    // The signature covers the docId of the URL only.
     if (documents[0]?.docId !== command.get('docId')) {
-      throw new Refusal('invalid_parameter', 'the docId of the URL must be that of the first part')
+      throw new Refusal('invalid_parameter', 'the docId of the URL must be the docId of the first part')
     }
-    const hoped = answerOf(documents.map(({ docId }) => ({ docId, retCode: '201' })))
-    const outcomes = await createAll(documents, hoped)
-    if (away && !outcomes.some(isCreated)) throw away
-    return outcomes.every(isCreated) ? hoped : answerOf(outcomes)
+    const successAnswer = answerOf(documents.map(({ docId }) => ({ docId, retCode: '201' })))
+    const outcomes = await createAll(documents, successAnswer)
+    if (unavailable && !outcomes.some(isCreated)) throw unavailable
+    return outcomes.every(isCreated) ? successAnswer : answerOf(outcomes)
   })
 }
 
@@ -74,7 +71,7 @@ const isCreated = ({ retCode }: Outcome) => retCode === '201'
 const failed = (docId: string, { code, message }: Refusal): Outcome => ({ docId, retCode: '500', errorDescription: `${code}: ${message}` })
 
 const answerOf = (outcomes: Outcome[]): Answer => {
-  const body = outcomes.map(asLine).join('')
+  const body = outcomes.map(asciiLine).join('')
   const headers = { 'Content-Type': plainText }
   const failures = outcomes.filter(({ retCode }) => retCode === '500').length
   if (failures > 0) {

@@ -1,31 +1,39 @@
-import { isAuthId, readCertificate } from '../../security/certificate.ts'
+import { isAuthId, isTooWeak, readCertificate, tooWeak } from '../../security/certificate.ts'
 import type { Answer } from '../answer.ts'
 import { readBody } from '../body.ts'
-import type { Call, CommandDeps, CommandHandler } from '../call.ts'
+import type { CommandContext, CommandDeps, CommandHandler } from '../command-context.ts'
 import { Refusal } from '../refusal.ts'
 
-/** A source system shows the certificate that it signs with. It signs nothing here until an operator has activated it. */
-export const putCert: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { workspace, repository } = call.source
-  const authId = call.command.get('authId')
-  if (!isAuthId(authId)) throw new Refusal('invalid_parameter', 'authId must not be empty, nor long, nor hold control characters')
+/**
+ * Stores the certificate that a source system signs with. It is inactive until an operator activates it. Until then it counts towards a
+ * limit of its own, because anybody can send certificates.
+ */
+export const putCert: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { repository, command, exchange } = context
+  const waitSeconds = deps.putCertLimit.count(exchange.request.sourceIp)
+  if (waitSeconds > 0) {
+    throw new Refusal('too_many_certificates', `your address has sent too many certificates, try again in ${waitSeconds} s`)
+  }
+  const authId = command.get('authId')
+  if (!isAuthId(authId)) throw new Refusal('invalid_parameter', 'authId must not be empty, too long, or contain control characters')
 
-  const received = await wholeBody(call, deps)
+  const received = await readWholeBody(context, deps)
   const facts = readCertificate(received)
-  if (!facts)
-    throw new Refusal('certificate_unreadable', 'the body is no certificate with a DSA, RSA or EC key, as DER, PEM, PKCS#7 or base64')
+  if (!facts) {
+    throw new Refusal('certificate_unreadable', 'the body is not a certificate with a DSA, RSA or EC key, as DER, PEM, PKCS#7 or base64')
+  }
+  if (isTooWeak(facts)) throw new Refusal('certificate_too_weak', `the certificate ${tooWeak}`)
   const outcome = await deps.certificates.receive(
-    { workspaceId: workspace.id, repositoryId: repository.id, authId, received, facts, actor: { type: 'system', userId: null } },
-    deps.limits.RELAY_REPOSITORY_MAX_CERTIFICATES,
+    { workspaceId: repository.workspace.id, repositoryId: repository.id, authId, received, facts, actor: { type: 'system', userId: null } },
+    deps.limits.RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES,
   )
-  if (outcome === 'repository_gone') throw new Refusal('repository_not_found', 'there is no such repository')
-  if (outcome === 'too_many') throw new Refusal('too_many_certificates', 'the repository holds as many certificates as it may: delete some')
+  if (outcome === 'repository_gone') throw new Refusal('repository_not_found', 'the repository does not exist')
   return { status: 200, headers: {}, body: '' }
 }
 
-const wholeBody = async ({ request }: Call, { limits }: CommandDeps): Promise<Buffer> => {
-  const pieces: Buffer[] = []
+const readWholeBody = async ({ exchange }: CommandContext, { limits }: CommandDeps): Promise<Buffer> => {
+  const chunks: Buffer[] = []
   const bounded = { ...limits, RELAY_DOCUMENT_MAX_BYTES: limits.RELAY_CERTIFICATE_MAX_BYTES }
-  for await (const piece of readBody(request, bounded)) pieces.push(piece)
-  return Buffer.concat(pieces)
+  for await (const chunk of readBody(exchange.request, bounded)) chunks.push(chunk)
+  return Buffer.concat(chunks)
 }

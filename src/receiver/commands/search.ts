@@ -1,26 +1,46 @@
 import { searchContent } from '../../content/search.ts'
 import { plainText, type Answer } from '../answer.ts'
-import { findComponent, findDocument } from '../archived.ts'
-import { ClientGone } from '../body.ts'
 import { decodeBytes } from '../bytes.ts'
-import type { CommandHandler } from '../call.ts'
+import type { Command } from '../command.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
-import { patternMaxBytes, searchRangeOf } from '../search-range.ts'
-import { findStored } from '../stored.ts'
+import { searchWithinLimits } from '../search-limits.ts'
 
-/** Where in a component the bytes of a pattern stand: how many hits, then the offset of each. */
-export const search: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { command, request } = call
+// Nobody searches for a longer text.
+export const patternMaxBytes = 1_024
+
+/** Searches a component for the bytes of a pattern. The answer is the number of matches, then the offset of each. */
+export const search: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { command, repository } = context
   const pattern = decodeBytes(command.getRaw('pattern'))
   if (pattern.length === 0 || pattern.length > patternMaxBytes) {
     throw new Refusal('invalid_parameter', `pattern must be 1 to ${patternMaxBytes} bytes`)
   }
-  const component = findComponent(await findDocument(call, deps), command.get('compId'))
-  const { content, store } = findStored(component, deps.contents)
+  const component = findComponent(await findDocument(context, deps), command.get('compId'))
+  const { content, store } = findContent(component, deps.contents)
   const range = searchRangeOf(command, deps.limits.RELAY_SEARCH_MAX_RESULTS)
-  const goOn = () => {
-    if (request.isGone()) throw new ClientGone('the client left during a search')
-  }
-  const offsets = await searchContent(store, content, { pattern, ...range }, { goOn })
+  const offsets = await searchWithinLimits(context, deps, (beforeWindow) =>
+    searchContent(
+      store,
+      content,
+      { pattern, ...range },
+      { searchWindow: (window) => deps.runOnThread('searchWindow', repository.workspace.id, window), beforeWindow },
+    ),
+  )
   return { status: 200, headers: { 'Content-Type': plainText }, body: [offsets.length, ...offsets].map((number) => `${number};`).join('') }
+}
+
+/** Reads the range and the options of search and attrSearch. The search runs backward if fromOffset is greater than toOffset. */
+export const searchRangeOf = (command: Command, maxResults: number) => {
+  const fromOffset = Number(command.find('fromOffset') ?? 0)
+  const toOffset = Number(command.find('toOffset') ?? -1)
+  const isBackward = toOffset >= 0 && fromOffset > toOffset
+  return {
+    from: isBackward ? toOffset : fromOffset,
+    to: isBackward ? fromOffset : toOffset < 0 ? Number.MAX_SAFE_INTEGER : toOffset,
+    isBackward,
+    isCaseSensitive: command.find('caseSensitive') === 'y',
+    maxResults: Math.min(Number(command.find('numResults') ?? 1), maxResults),
+  }
 }

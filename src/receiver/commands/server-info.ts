@@ -1,11 +1,10 @@
-import type { Source } from '../../db/sources.ts'
-import { plainText, type Answer } from '../answer.ts'
-import { dateOf, timeOf } from '../archived.ts'
-import { escapeHtml, page } from '../html.ts'
-import { asLine } from '../lines.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RepositorySummary } from '../../archive/receiving-repository.ts'
+import { asciiLine, escapeHtml, htmlPage, plainText, type Answer } from '../answer.ts'
+import { dateOf, timeOf } from '../document-headers.ts'
 
-export interface ServerInfo {
-  repositories: Source['repository'][]
+interface ServerInfo {
+  repositories: RepositorySummary[]
   pVersion: string
   asHtml: boolean
   now: Date
@@ -13,11 +12,13 @@ export interface ServerInfo {
 
 const serverVersion = '1.0'
 const serverBuild = '1'
+// A line takes 5 µs. Other requests have their turn between them.
+const linesPerTurn = 500
 const signed = 'signatures are required'
-const unsigned = 'signatures are not looked at'
+const unsigned = 'signatures are not verified'
 
-/** What an administrator's connection test asks for: the server, then one line a repository. */
-export const serverInfo = ({ repositories, pVersion, asHtml, now }: ServerInfo): Answer => {
+/** Answers an administrator's connection test: one line for the server, then one line per repository. */
+export const serverInfo = async ({ repositories, pVersion, asHtml, now }: ServerInfo): Promise<Answer> => {
   const lines = [
     {
       serverStatus: 'running',
@@ -37,17 +38,20 @@ export const serverInfo = ({ repositories, pVersion, asHtml, now }: ServerInfo):
       pVersion,
     })),
   ]
+  const formatted: string[] = []
+  for (const [index, line] of lines.entries()) {
+    if (index > 0 && index % linesPerTurn === 0) await nextTurn()
+    formatted.push(asHtml ? tableOf(line) : asciiLine(line))
+  }
+  const text = formatted.join('')
   return asHtml
-    ? { status: 200, headers: { 'Content-Type': 'text/html; charset=utf-8' }, body: asPage(lines) }
-    : { status: 200, headers: { 'Content-Type': plainText }, body: lines.map(asLine).join('') }
+    ? { status: 200, headers: { 'Content-Type': 'text/html; charset=utf-8' }, body: htmlPage('Document Relay', text) }
+    : { status: 200, headers: { 'Content-Type': plainText }, body: text }
 }
 
 type Line = Record<string, string>
 
-const asPage = (lines: Line[]): string => {
-  const tables = lines.map((line) => {
-    const rows = Object.entries(line).map(([key, value]) => `<tr><th>${key}</th><td>${escapeHtml(value)}</td></tr>`)
-    return `<table>${rows.join('')}</table>`
-  })
-  return page('Document Relay', tables.join(''))
+const tableOf = (line: Line): string => {
+  const rows = Object.entries(line).map(([key, value]) => `<tr><th>${key}</th><td>${escapeHtml(value)}</td></tr>`)
+  return `<table>${rows.join('')}</table>`
 }

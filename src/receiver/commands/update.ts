@@ -1,26 +1,36 @@
 import type { Answer } from '../answer.ts'
-import { missingDocument } from '../archived.ts'
-import type { CommandHandler } from '../call.ts'
-import { withComponents } from '../components.ts'
-import { mayBeLong } from '../incoming.ts'
-import { metadataOf } from '../metadata.ts'
+import type { CommandHandler } from '../command-context.ts'
+import { readMetadata, storeComponents } from '../components.ts'
+import { mayBeLong } from '../exchange.ts'
+import { documentNotFound } from '../read-document.ts'
 
-/** By PUT, one component of an existing document, new or anew; by POST, the whole document: what is not sent again ends. */
-export const update: CommandHandler = async (call, deps): Promise<Answer> => {
-  const { source, command, request } = call
-  const { receivedAt } = request
+/**
+ * Updates a document. PUT adds or replaces one component. POST replaces the whole document: components that are not sent again are
+ * removed.
+ */
+export const update: CommandHandler = async (context, deps): Promise<Answer> => {
+  const { repository, command, exchange } = context
+  const { request } = exchange
   const docId = command.get('docId')
-  const metadata = metadataOf(request)
-  // spares the client a long body; whether it is there in the end is decided under the lock
-  if (mayBeLong(request) && !(await deps.archiveDocuments.exists(source.repository.id, docId))) throw missingDocument()
+  const metadata = readMetadata(request)
+  // Fail fast before reading a large body. The update itself checks again under the lock.
+  if (mayBeLong(request) && !(await deps.archiveDocuments.exists(repository.id, docId))) throw documentNotFound()
 
-  const taken: Answer = { status: 200, headers: {}, body: '' }
-  await withComponents(call, deps, deps.contents.writeTo, async (components) => {
-    const whole = request.method === 'POST'
-    const captured = call.captured(taken)
-    const updated = await deps.receipts.update({ source, docId, metadata, components, receivedAt, captured, whole })
-    if (!updated.found) throw missingDocument()
-    deps.launch(updated.messages)
+  const updated: Answer = { status: 200, headers: {}, body: '' }
+  await storeComponents(context, deps, deps.contents.writeTo, async (components) => {
+    const { found, messages } = await deps.update({
+      repository,
+      docId,
+      docProt: null,
+      metadata,
+      components,
+      receivedAt: request.receivedAt,
+      requestId: request.id,
+      capture: await exchange.prepareCapture(updated),
+      whole: request.method === 'POST',
+    })
+    if (!found) throw documentNotFound()
+    deps.launch(messages)
   })
-  return taken
+  return updated
 }

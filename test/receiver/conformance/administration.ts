@@ -4,10 +4,10 @@ export const alphabet = 'abcdefghijklmnopqrstuvwxyz'
 export const alphabetType = 'text/plain; charset=ISO-8859-1'
 const creation = { docId: 'D1', compId: 'data', more: { docProt: 'rud' }, ...put(alphabet, alphabetType) }
 
-/** What administrators of both sides do before the first document comes, and that document. */
+/** The setup by the administrators of both systems, and the first document. */
 export const administration: Step[] = [
   [
-    '1: serverInfo tells that the server and the repository are running',
+    '1: serverInfo reports the server and the repository as running',
     async ({ source }) => {
       for (const more of ['', '&contRep=Z1']) {
         const answer = await source.serverInfo(more)
@@ -21,14 +21,14 @@ export const administration: Step[] = [
     },
   ],
   [
-    '2: putCert of what is no certificate is refused',
+    '2: putCert refuses a body that is not a certificate',
     async ({ putCert, certificates, repositoryId }) => {
       expect(await outcomeOf(putCert('garbage'))).toEqual([406, 'certificate_unreadable'])
       expect(await certificates.listAll(repositoryId)).toEqual([])
     },
   ],
   [
-    '3: putCert leaves one certificate, inactive, in whichever form it comes',
+    '3: putCert stores one inactive certificate, from DER, PEM and PKCS #7',
     async ({ putCert, signer, certificates, repositoryId }) => {
       for (const body of [signer.der, signer.pem, signer.pkcs7]) {
         expect(await putCert(body)).toMatchObject({ status: 200, headers: { 'content-length': '0' } })
@@ -37,16 +37,16 @@ export const administration: Step[] = [
     },
   ],
   [
-    '4: a signed create before the activation is refused where signatures count',
+    '4: a signed create before the activation is refused if the repository verifies signatures',
     async ({ isSigned, source, ask, signedUrl }) => {
       const created = await outcomeOf(source.call(await signedUrl('create', creation), creation))
       expect(created).toEqual(isSigned ? [401, 'certificate_inactive'] : [201])
-      // what nobody looked at did not stop it: away with it, the next step creates it
+      // Without verification the document now exists. Delete it, because the next step creates it.
       if (!isSigned) expect(await outcomeOf(ask('delete'))).toEqual([200])
     },
   ],
   [
-    '5: the same create after the activation is done',
+    '5: the same create after the activation succeeds',
     async ({ activate, source, signedUrl, certificates, repositoryId }) => {
       await activate()
       expect(await certificates.listAll(repositoryId)).toMatchObject([{ status: 'active' }])
@@ -55,7 +55,7 @@ export const administration: Step[] = [
     },
   ],
   [
-    '6: the same create again is refused',
+    '6: repeating the create is refused',
     async ({ ask }) => {
       expect(await outcomeOf(ask('create', creation))).toEqual([403, 'document_exists'])
     },

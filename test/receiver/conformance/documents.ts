@@ -4,7 +4,7 @@ import { compIdsOf, partsOf, post } from '../answers.ts'
 import { longAgo } from '../receiver.ts'
 import { outcomeOf, put, type Step } from './story.ts'
 
-// two records of an index: where a line of data begins, how long it is, what it is about
+// An index with two entries: the offset and length of a line in the component data, and the customer it is about.
 const index = [
   `0 46 DKEY${'Customer'.padEnd(40)}${'0'.padStart(3)}${'10'.padStart(3)}`,
   '73 138 DAINLH        ',
@@ -14,7 +14,7 @@ const index = [
 
 export const documents: Step[] = [
   [
-    '7: info tells of the document and its component, without the bytes',
+    '7: info describes the document and its component, without the bytes',
     async ({ ask }) => {
       const answer = await ask('info')
       const [date, time] = [expect.stringMatching(/^\d{4}-\d\d-\d\d$/), expect.stringMatching(/^\d\d:\d\d:\d\d$/)]
@@ -42,7 +42,7 @@ export const documents: Step[] = [
     },
   ],
   [
-    '8: get gives the same bytes back, under the same content type',
+    '8: get returns the same bytes with the same content type',
     async ({ ask }) => {
       const headers = { 'content-type': alphabetType, 'content-length': String(alphabet.length) }
       expect(await ask('get')).toMatchObject({ status: 200, headers, body: Buffer.from(alphabet) })
@@ -51,23 +51,23 @@ export const documents: Step[] = [
     },
   ],
   [
-    '9: get of a range gives exactly these bytes',
+    '9: get of a range returns exactly these bytes',
     async ({ ask }) => {
       const answer = await ask('get', { more: { fromOffset: '10', toOffset: '19' } })
       expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '10' }, body: Buffer.from('klmnopqrst') })
     },
   ],
   [
-    '10: get of a range that goes beyond the end gives what there is',
+    '10: get of a range beyond the end returns the bytes that exist',
     async ({ ask }) => {
       const beyond = await ask('get', { more: { fromOffset: '20', toOffset: '1000' } })
       expect(beyond).toMatchObject({ status: 200, headers: { 'content-length': '6' }, body: Buffer.from('uvwxyz') })
-      const behind = await ask('get', { more: { fromOffset: '1000' } })
-      expect(behind).toMatchObject({ status: 200, headers: { 'content-length': '0' }, body: Buffer.alloc(0) })
+      const afterEnd = await ask('get', { more: { fromOffset: '1000' } })
+      expect(afterEnd).toMatchObject({ status: 200, headers: { 'content-length': '0' }, body: Buffer.alloc(0) })
     },
   ],
   [
-    '11: docGet gives the component as a part of its size',
+    '11: docGet returns the component as a part with its size',
     async ({ ask }) => {
       const answer = await ask('docGet')
       const size = String(alphabet.length)
@@ -76,7 +76,7 @@ export const documents: Step[] = [
     },
   ],
   [
-    '12: create by POST keeps its components in their order',
+    '12: create by POST keeps the order of its components',
     async ({ ask }) => {
       const bytes = Buffer.from([0, 13, 10, 45, 45, 255])
       const parts = [part('data', bytes), part('descr', index, 'application/x-alf-descr'), part('note', 'n', 'application/x-note')]
@@ -92,7 +92,7 @@ export const documents: Step[] = [
     },
   ],
   [
-    '13: create by POST without parts makes an empty document',
+    '13: create by POST without parts creates an empty document',
     async ({ ask }) => {
       expect(await outcomeOf(ask('create', { docId: 'D3', ...post([]) }))).toEqual([201])
       for (const answer of [await ask('info', { docId: 'D3' }), await ask('docGet', { docId: 'D3' })]) {
@@ -101,7 +101,7 @@ export const documents: Step[] = [
     },
   ],
   [
-    '14: create by POST with a malformed part leaves nothing',
+    '14: create by POST with a malformed part stores nothing',
     async ({ ask }) => {
       const parts = [part('data', 'good'), { headers: { 'X-compId': 'note', 'Content-Length': 9 }, body: 'shorter' }]
       expect(await outcomeOf(ask('create', { docId: 'D4', ...post(parts) }))).toEqual([400, 'invalid_parameter'])
@@ -109,14 +109,14 @@ export const documents: Step[] = [
     },
   ],
   [
-    '15: get without compId means data1 where there is no data',
+    '15: get without compId returns data1 if there is no data',
     async ({ ask }) => {
       expect(await outcomeOf(ask('create', { docId: 'D5', ...post([part('data2', 'two'), part('data1', 'one')]) }))).toEqual([201])
       expect(await ask('get', { docId: 'D5' })).toMatchObject({ status: 200, headers: { 'x-compid': 'data1' }, body: Buffer.from('one') })
     },
   ],
   [
-    '16: update by PUT adds a component, and moves the day of the change only',
+    '16: update by PUT adds a component, and changes only the modification date',
     async (story) => {
       await story.age('D1')
       expect(await outcomeOf(story.ask('update', { compId: 'note', ...put('a hit, ', 'application/x-note') }))).toEqual([200])
@@ -127,7 +127,7 @@ export const documents: Step[] = [
     },
   ],
   [
-    '17: update by PUT replaces a component, and leaves the others',
+    '17: update by PUT replaces a component, and keeps the others',
     async ({ ask }) => {
       expect(await outcomeOf(ask('update', { compId: 'data', ...put('replaced', 'text/csv') }))).toEqual([200])
       expect(await ask('get')).toMatchObject({ headers: { 'content-type': 'text/csv' }, body: Buffer.from('replaced') })
@@ -135,13 +135,13 @@ export const documents: Step[] = [
     },
   ],
   [
-    '18: update by PUT of a document that is not there is refused',
+    '18: update by PUT of an unknown document is refused',
     async ({ ask }) => {
       expect(await outcomeOf(ask('update', { docId: 'NOWHERE', compId: 'data', ...put('x') }))).toEqual([404, 'document_not_found'])
     },
   ],
   [
-    '19: append adds to a component, and moves the day of its change only',
+    '19: append adds bytes to a component, and changes only its modification date',
     async (story) => {
       await story.age('D1')
       for (const body of ['a Hit, ', 'a miss']) {
@@ -154,7 +154,7 @@ export const documents: Step[] = [
     },
   ],
   [
-    '20: append to what is not there is refused',
+    '20: append to an unknown component or document is refused',
     async ({ ask }) => {
       expect(await outcomeOf(ask('append', { compId: 'other', ...put('x') }))).toEqual([404, 'component_not_found'])
       expect(await outcomeOf(ask('append', { docId: 'NOWHERE', compId: 'note', ...put('x') }))).toEqual([404, 'document_not_found'])

@@ -8,12 +8,12 @@ import { lockTimeoutMs, outcomeOf, put, type Step } from './story.ts'
 const MiB = 1024 * 1024
 const largeMiB = 100
 
-/** A piece of its own for each MiB, so that one that is lost or put elsewhere shows. */
-const piece = (number: number) => Buffer.alloc(MiB, `${number} of ${largeMiB}, `)
+/** Returns a different chunk for each MiB, so that a missing or misplaced chunk changes the hash. */
+const chunk = (number: number) => Buffer.alloc(MiB, `${number} of ${largeMiB}, `)
 
 export const extremes: Step[] = [
   [
-    '32: a component may be called as a file is',
+    '32: a compId may be a file name',
     async ({ ask }) => {
       const names = ['my%20file.v1.tar.gz', 'B%C3%BCro.pdf', 'a%2Bb', 'a+b']
       for (const [index, compId] of names.entries()) {
@@ -26,7 +26,7 @@ export const extremes: Step[] = [
     },
   ],
   [
-    '33: a component may be empty, or large',
+    '33: a component may be empty or large',
     async ({ ask, url, isSigned, scene, path }) => {
       for (const [docId, bytes] of [
         ['EMPTY', Buffer.alloc(0)],
@@ -36,19 +36,19 @@ export const extremes: Step[] = [
         const answer = await ask('get', { docId })
         expect([answer.status, answer.headers['content-length'], answer.body.equals(bytes)]).toEqual([200, String(bytes.length), true])
       }
-      // how many bytes there are has nothing to do with who signed: once is enough
+      // The size is independent of the signature, so the large component is sent in one run only.
       if (isSigned) return
 
       const sent = createHash('sha256')
-      async function* pieces() {
+      async function* chunks() {
         for (let number = 0; number < largeMiB; number += 1) {
-          const bytes = piece(number)
+          const bytes = chunk(number)
           sent.update(bytes)
           yield bytes
         }
       }
       const headers = { 'content-type': 'application/octet-stream', 'content-length': String(largeMiB * MiB) }
-      const created = ask('create', { docId: 'LARGE', compId: 'data', method: 'PUT', headers, body: Readable.from(pieces()) })
+      const created = ask('create', { docId: 'LARGE', compId: 'data', method: 'PUT', headers, body: Readable.from(chunks()) })
       expect(await outcomeOf(created)).toEqual([201])
 
       const answer = await fetch(`${scene.receiver.baseUrl}${path}?${await url('get', { docId: 'LARGE' })}`)
@@ -59,7 +59,7 @@ export const extremes: Step[] = [
     },
   ],
   [
-    '34: what another one keeps, or what is no longer there, is answered 409',
+    '34: a locked document and missing content are answered with 409',
     async ({ scene, workspaceId, ask }) => {
       const create = { docId: 'L1', compId: 'data', ...put('before') }
       expect(await outcomeOf(ask('create', create))).toEqual([201])

@@ -2,34 +2,34 @@ import { part, partOf } from '../../support/source-system.ts'
 import { compIdsOf, post } from '../answers.ts'
 import { outcomeOf, put, type Step } from './story.ts'
 
-/** What is left when documents are there: to look into them, to replace and create many at once, to end them, to ask wrongly. */
-export const searchesAndEnds: Step[] = [
+/** Searches, changes of whole documents, mCreate, deletes and malformed requests. */
+export const searchesAndDeletes: Step[] = [
   [
-    '21: search counts its hits and tells where they are',
+    '21: search returns the number of hits and their offsets',
     async ({ ask }) => {
-      const searched = async (more: Record<string, string>) => {
+      const search = async (more: Record<string, string>) => {
         const answer = await ask('search', { compId: 'note', more: { numResults: '5', ...more } })
         return [answer.status, String(answer.body)]
       }
-      expect(await searched({ pattern: 'hit' })).toEqual([200, '2;2;9;'])
-      expect(await searched({ pattern: 'hit', caseSensitive: 'n' })).toEqual([200, '2;2;9;'])
-      expect(await searched({ pattern: 'hit', caseSensitive: 'y' })).toEqual([200, '1;2;'])
-      expect(await searched({ pattern: 'hit', fromOffset: '19', toOffset: '0' })).toEqual([200, '2;9;2;'])
-      expect(await searched({ pattern: 'hit', numResults: '1' })).toEqual([200, '1;2;'])
-      expect(await searched({ pattern: 'nothing' })).toEqual([200, '0;'])
+      expect(await search({ pattern: 'hit' })).toEqual([200, '2;2;9;'])
+      expect(await search({ pattern: 'hit', caseSensitive: 'n' })).toEqual([200, '2;2;9;'])
+      expect(await search({ pattern: 'hit', caseSensitive: 'y' })).toEqual([200, '1;2;'])
+      expect(await search({ pattern: 'hit', fromOffset: '19', toOffset: '0' })).toEqual([200, '2;9;2;'])
+      expect(await search({ pattern: 'hit', numResults: '1' })).toEqual([200, '1;2;'])
+      expect(await search({ pattern: 'nothing' })).toEqual([200, '0;'])
     },
   ],
   [
-    '22: attrSearch looks into the index of a print list',
+    '22: attrSearch searches the index of a print list',
     async ({ ask }) => {
       const search = (pattern: string) => ask('attrSearch', { docId: 'D2', more: { pattern, numResults: '5' } })
-      const found = await search('0+10+LH')
-      expect([found.status, String(found.body)]).toEqual([200, '2;73;138;211;120;'])
+      const answer = await search('0+10+LH')
+      expect([answer.status, String(answer.body)]).toEqual([200, '2;73;138;211;120;'])
       expect(await outcomeOf(search('5+10+LH'))).toEqual([400, 'invalid_parameter'])
     },
   ],
   [
-    '23: update by POST ends what is not sent again',
+    '23: update by POST removes the components that it does not contain',
     async ({ ask }) => {
       expect(await outcomeOf(ask('update', { docId: 'D2', ...post([part('data', 'alone')]) }))).toEqual([200])
       const info = await ask('info', { docId: 'D2' })
@@ -38,7 +38,7 @@ export const searchesAndEnds: Step[] = [
     },
   ],
   [
-    '24: mCreate creates what is missing, and tells of each document',
+    '24: mCreate creates the missing documents, and reports on each document',
     async ({ ask }) => {
       expect(await outcomeOf(ask('create', { docId: 'M2', compId: 'data', ...put('old') }))).toEqual([201])
       const parts = [partOf('M1', 'data', 'one'), partOf('M1', 'note', 'n'), partOf('M2', 'data', 'two'), partOf('M3', 'data', 'three')]
@@ -55,14 +55,14 @@ export const searchesAndEnds: Step[] = [
     },
   ],
   [
-    '25: mCreate of new documents only is 201',
+    '25: mCreate of new documents only is answered with 201',
     async ({ ask }) => {
       const answer = await ask('mCreate', { docId: 'M4', ...post([partOf('M4', 'data', 'four'), partOf('M5', 'data', 'five')]) })
       expect([answer.status, String(answer.body)]).toEqual([201, 'docId="M4";retCode="201";\r\ndocId="M5";retCode="201";\r\n'])
     },
   ],
   [
-    '26: delete ends a component, then the document',
+    '26: delete removes a component, then the document',
     async ({ ask }) => {
       const answer = await ask('delete', { compId: 'note' })
       expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '0' } })
@@ -73,7 +73,7 @@ export const searchesAndEnds: Step[] = [
     },
   ],
   [
-    '27: delete of what is not there is refused',
+    '27: delete of an unknown document or component is refused',
     async ({ ask }) => {
       expect(await outcomeOf(ask('delete'))).toEqual([404, 'document_not_found'])
       expect(await outcomeOf(ask('delete', { docId: 'D2', compId: 'note' }))).toEqual([404, 'component_not_found'])
@@ -81,7 +81,7 @@ export const searchesAndEnds: Step[] = [
     },
   ],
   [
-    '28: what is no request of the interface is refused, however well it is signed',
+    '28: a malformed request is refused, even with a valid signature',
     async ({ source, url }) => {
       const info = await url('info', { docId: 'D2' })
       expect(await outcomeOf(source.call(info))).toEqual([200])

@@ -2,13 +2,13 @@ import { newId } from '../../../src/ids.ts'
 import { expirationIn } from '../../support/signed-query.ts'
 import { authId, base, outcomeOf, put, type Step } from './story.ts'
 
-/** A second repository of the workspace, which knows the same certificate. */
+/** A second repository of the workspace, to which the same certificate is sent. */
 const otherRepository = 'Z2'
 
-/** Where signatures do not count, each of these requests is answered as if its secKey were not there. */
+/** Steps about signatures. A repository that does not verify them answers each request as if it had no secKey. */
 export const security: Step[] = [
   [
-    '29: a signature counts for its own URL, access and time only',
+    '29: a signature is valid for its own URL, access mode and time only',
     async ({ scene, workspaceId, isSigned, source, ask, signedUrl, signer, stranger, putCert, activate }) => {
       const id = newId()
       const row = { id, workspace_id: workspaceId, repo_id: otherRepository, name: 'Other', signature_verification: isSigned }
@@ -20,18 +20,18 @@ export const security: Step[] = [
       const good = await signedUrl('get', doc)
       expect(await outcomeOf(source.call(good))).toEqual([200])
 
-      const cases: [what: string, query: string, code: string, unsigned?: [number, string?]][] = [
+      const cases: [name: string, query: string, code: string, unsigned?: [number, string?]][] = [
         ['no secKey', good.replace(/&secKey=.*/, ''), 'signature_missing'],
         ['another docId', good.replace('docId=S1', 'docId=S0'), 'signature_invalid', [404, 'document_not_found']],
         ['another docId that exists', good.replace('docId=S1', 'docId=S2'), 'signature_invalid'],
-        ['a get to delete', await signedUrl('delete', { docId: 'S2' }, { accessMode: 'r' }), 'access_mode_denied'],
-        ['a late request', await signedUrl('get', doc, { expiration: expirationIn(-7_200) }), 'url_expired'],
+        ['accessMode=r to delete', await signedUrl('delete', { docId: 'S2' }, { accessMode: 'r' }), 'access_mode_denied'],
+        ['an expired URL', await signedUrl('get', doc, { expiration: expirationIn(-7_200) }), 'url_expired'],
         ['a malformed expiration', await signedUrl('get', doc, { expiration: '2030-12-31' }), 'url_expired'],
-        ['a foreign key', await signedUrl('get', doc, { signer: stranger }), 'signature_invalid'],
+        ['the key of another system', await signedUrl('get', doc, { signer: stranger }), 'signature_invalid'],
         ['half a secKey', good.slice(0, -100), 'signature_invalid'],
       ]
-      for (const [what, query, code, unsigned = [200]] of cases) {
-        expect([what, ...(await outcomeOf(source.call(query)))]).toEqual([what, ...(isSigned ? [401, code] : unsigned)])
+      for (const [name, query, code, unsigned = [200]] of cases) {
+        expect([name, ...(await outcomeOf(source.call(query)))]).toEqual([name, ...(isSigned ? [401, code] : unsigned)])
       }
 
       const elsewhere = good.replace('contRep=Z1', `contRep=${otherRepository}`)
@@ -41,7 +41,7 @@ export const security: Step[] = [
       await activate(id)
       expect(await outcomeOf(source.call(elsewhere))).toEqual(isSigned ? [401, 'signature_invalid'] : absent)
 
-      // the interface means it so: whoever may do both may make one URL of the other
+      // As the protocol intends, a URL whose accessMode allows both commands works for both.
       const both = await signedUrl('get', { docId: 'S3' }, { accessMode: 'rd' })
       expect(await outcomeOf(source.call(both))).toEqual([200])
       expect(await outcomeOf(source.call(both.replace('get&', 'delete&')))).toEqual([200])
@@ -49,24 +49,27 @@ export const security: Step[] = [
     },
   ],
   [
-    '30: the parameters may come in any order, and are signed in that order',
-    async ({ isSigned, source, sign, signedParameters }) => {
+    '30: the signed parameters have the order of the measured clients, or any that the repository allows',
+    async ({ isSigned, scene, repositoryId, source, sign, signedParameters }) => {
       const parameters = signedParameters('get', { docId: 'S1' })
       const reordered = parameters.toReversed()
+      expect(await outcomeOf(source.call(await sign('get', reordered)))).toEqual(isSigned ? [401, 'signature_invalid'] : [200])
+      await scene.db('repositories').where({ id: repositoryId }).update({ signed_parameter_order: 'any' })
       expect(await outcomeOf(source.call(await sign('get', reordered)))).toEqual([200])
       const covered = parameters.filter(([name]) => base.includes(name)).map(([, raw]) => raw)
-      const inOldOrder = await sign('get', reordered, { message: covered.join('') })
-      expect(await outcomeOf(source.call(inOldOrder))).toEqual(isSigned ? [401, 'signature_invalid'] : [200])
+      const inOtherOrder = await sign('get', reordered, { message: covered.join('') })
+      expect(await outcomeOf(source.call(inOtherOrder))).toEqual(isSigned ? [401, 'signature_invalid'] : [200])
+      await scene.db('repositories').where({ id: repositoryId }).update({ signed_parameter_order: 'fixed' })
     },
   ],
   [
-    '31: the authId is signed as it stands in the URL, or decoded, and not otherwise',
+    '31: the authId is signed as it stands in the URL or decoded, and in no other form',
     async ({ isSigned, source, signedUrl }) => {
       const expiration = expirationIn(600)
-      const over = (text: string) => signedUrl('get', { docId: 'S1' }, { expiration, message: `Z1S1r${text}${expiration}` })
-      expect(await outcomeOf(source.call(await over(authId)))).toEqual([200])
-      expect(await outcomeOf(source.call(await over(decodeURIComponent(authId))))).toEqual([200])
-      const encoded = await over(authId.replaceAll(',', '%2C'))
+      const signedOver = (text: string) => signedUrl('get', { docId: 'S1' }, { expiration, message: `Z1S1r${text}${expiration}` })
+      expect(await outcomeOf(source.call(await signedOver(authId)))).toEqual([200])
+      expect(await outcomeOf(source.call(await signedOver(decodeURIComponent(authId))))).toEqual([200])
+      const encoded = await signedOver(authId.replaceAll(',', '%2C'))
       expect(await outcomeOf(source.call(encoded))).toEqual(isSigned ? [401, 'signature_invalid'] : [200])
     },
   ],

@@ -5,22 +5,22 @@ import { createSigner, type KeyKind, type Signer } from '../../support/signer.ts
 import type { CallOptions, SourceAnswer } from '../../support/source-system.ts'
 import { startScene } from '../receiver.ts'
 
-/** How a source system of this run signs; without it, the repository does not look at signatures. */
+/** How the source system of a run signs. Without it, the repository does not verify signatures. */
 export interface Signing {
   kind: KeyKind
   digest: string
 }
 
-/** A request. Values as they stand on the wire. */
-export interface Asking extends CallOptions {
+/** A request. Values are percent-encoded. */
+export interface StepRequest extends CallOptions {
   docId?: string
   contRep?: string
   compId?: string
-  /** Further parameters; of them, docProt alone is signed. */
+  /** Further parameters. Only docProt is signed. */
   more?: Record<string, string>
 }
 
-/** What a source system may get wrong when it signs. */
+/** Mistakes of a source system in a signed URL. */
 export interface Mistakes {
   accessMode?: string
   expiration?: string
@@ -31,12 +31,12 @@ export interface Mistakes {
 export const authId = 'CN%3DTST,OU%3DI0099999999,OU%3DSAPWebAS,O%3DSAPTrustCommunity,C%3DDE'
 export const lockTimeoutMs = 300
 
-// the facts' table of commands once more, and not ours: what we took from it wrongly must show here
+// Copied from the specification, not from the product, so that a mistake in the product's table shows here.
 const accessModes: Record<string, string> = { create: 'c', mCreate: 'c', update: 'u', append: 'u', delete: 'd' }
 const signsCompId = new Set(['create', 'update', 'append', 'delete'])
 
-/** In the order in which source systems send them. */
-const parametersOf = ({ docId = 'D1', contRep = 'Z1', compId, more = {} }: Asking): RawParameter[] => [
+/** Returns the parameters in the order in which source systems send them. */
+const parametersOf = ({ docId = 'D1', contRep = 'Z1', compId, more = {} }: StepRequest): RawParameter[] => [
   ['pVersion', '0045'],
   ['contRep', contRep],
   ['docId', docId],
@@ -44,10 +44,10 @@ const parametersOf = ({ docId = 'D1', contRep = 'Z1', compId, more = {} }: Askin
   ...Object.entries(more),
 ]
 
-/** What every signature covers, as far as it is there. */
+/** Parameters that every signature covers, if the URL contains them. */
 export const base = ['contRep', 'docId', 'docProt', 'accessMode', 'authId', 'expiration']
 
-/** One run of the conformance script: a repository, the source system that fills it, and what an operator does. */
+/** Starts a run of the conformance script: a repository, its source system, and the actions of an operator. */
 export const startStory = async (signing: Signing | undefined) => {
   const { kind, digest } = signing ?? { kind: 'RSA 2048', digest: 'sha256' }
   const scene = await startScene({ RELAY_DOCUMENT_LOCK_TIMEOUT_MS: String(lockTimeoutMs) })
@@ -56,25 +56,27 @@ export const startStory = async (signing: Signing | undefined) => {
   const certificates = createCertificates(scene.db)
   if (signing) await scene.db('repositories').where({ id: repositoryId }).update({ signature_verification: true })
 
-  const signedParameters = (command: string, asking: Asking, { accessMode, expiration }: Mistakes = {}): RawParameter[] => [
-    ...parametersOf(asking),
+  const signedParameters = (command: string, request: StepRequest, { accessMode, expiration }: Mistakes = {}): RawParameter[] => [
+    ...parametersOf(request),
     ['accessMode', accessMode ?? accessModes[command] ?? 'r'],
     ['authId', authId],
     ['expiration', expiration ?? expirationIn(7_200)],
   ]
-  /** Of these parameters in this order. */
-  const sign = (command: string, parameters: RawParameter[], { message, signer: by = signer }: Mistakes = {}) =>
-    signedQuery(by, command, parameters, {
+  /** Signs the parameters in the order of the array. */
+  const sign = (command: string, parameters: RawParameter[], { message, signer: signedBy = signer }: Mistakes = {}) =>
+    signedQuery(signedBy, command, parameters, {
       signed: signsCompId.has(command) ? [...base, 'compId'] : base,
       digest,
       ...(message === undefined ? {} : { message }),
     })
-  /** Signed in every run. */
-  const signedUrl = (command: string, asking: Asking = {}, mistakes: Mistakes = {}) =>
-    sign(command, signedParameters(command, asking, mistakes), mistakes)
-  /** As the source system of this run writes it. */
-  const url = async (command: string, asking: Asking = {}) =>
-    signing ? signedUrl(command, asking) : [command, ...parametersOf(asking).map(([parameter, value]) => `${parameter}=${value}`)].join('&')
+  /** Returns a signed URL, also in the unsigned run. */
+  const signedUrl = (command: string, request: StepRequest = {}, mistakes: Mistakes = {}) =>
+    sign(command, signedParameters(command, request, mistakes), mistakes)
+  /** Returns a URL as the source system of this run writes it. */
+  const url = async (command: string, request: StepRequest = {}) =>
+    signing
+      ? signedUrl(command, request)
+      : [command, ...parametersOf(request).map(([parameter, value]) => `${parameter}=${value}`)].join('&')
 
   return {
     ...workspace,
@@ -87,14 +89,14 @@ export const startStory = async (signing: Signing | undefined) => {
     sign,
     signedUrl,
     url,
-    ask: async (command: string, asking: Asking = {}) => source.call(await url(command, asking), asking),
+    ask: async (command: string, request: StepRequest = {}) => source.call(await url(command, request), request),
     putCert: (body: string | Buffer, contRep = 'Z1') =>
       source.call(`putCert&pVersion=0045&contRep=${contRep}&authId=${authId}`, { method: 'PUT', body }),
-    activate: async (ofRepositoryId = repositoryId) => {
+    activate: async (certificateOf = repositoryId) => {
       const { fingerprintSha256 } = readCertificate(signer.der)!
-      const all = await certificates.listAll(ofRepositoryId)
+      const all = await certificates.listAll(certificateOf)
       const { id } = all.find((certificate) => certificate.fingerprintSha256 === fingerprintSha256)!
-      await certificates.setStatus(workspaceId, ofRepositoryId, id, 'active', { type: 'api_key', userId: null })
+      await certificates.setStatus(workspaceId, certificateOf, id, 'active', { type: 'system', userId: null })
     },
     stop: async () => {
       await Promise.all([signer.remove(), stranger.remove()])
@@ -105,12 +107,12 @@ export const startStory = async (signing: Signing | undefined) => {
 
 export type Story = Awaited<ReturnType<typeof startStory>>
 
-/** Its number and what it is about; what happens, and what is expected of it. */
+/** A step of the script: its number and title, and a function that runs and checks it. */
 export type Step = [name: string, run: (story: Story) => Promise<void>]
 
-/** The status, and of a refusal its code. */
-export const outcomeOf = async (asked: SourceAnswer | Promise<SourceAnswer>) => {
-  const { status, headers } = await asked
+/** Returns the status, and the code if the request is refused. */
+export const outcomeOf = async (answer: SourceAnswer | Promise<SourceAnswer>) => {
+  const { status, headers } = await answer
   const description = headers['x-errordescription']
   return description === undefined ? [status] : [status, description.split(':')[0]]
 }

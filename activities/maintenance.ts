@@ -1,0 +1,20 @@
+import { ApplicationFailure } from '@temporalio/common'
+import { cancellationSignal, heartbeat } from '@temporalio/activity'
+import { findJob, type MaintenanceDeps } from '../src/maintenance.ts'
+import type { MaintenanceActivities } from '../workflows/messages.ts'
+
+// A third of the heartbeat timeout of the workflow.
+const heartbeatIntervalMs = 3_000
+
+export const createMaintenanceActivities = (deps: MaintenanceDeps): MaintenanceActivities => ({
+  runMaintenance: async ({ job: name, atMs }) => {
+    const job = findJob(name)
+    if (!job) throw ApplicationFailure.nonRetryable(`this worker has no job ${name}: delete its schedule, or upgrade the worker`)
+    const heartbeats = setInterval(() => heartbeat(), heartbeatIntervalMs)
+    try {
+      return await job.run(deps, { now: new Date(atMs), signal: cancellationSignal() })
+    } finally {
+      clearInterval(heartbeats)
+    }
+  },
+})

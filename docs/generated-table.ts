@@ -1,0 +1,17 @@
+/**
+ * Replaces the text between `<!-- NAME: made by npm run docs -->` and `<!-- end -->`.
+ * @throws Error if the page has no such comments
+ */
+export const withGenerated = (page: string, name: string, text: string): string => {
+  const begin = `<!-- ${name}: made by npm run docs -->`
+  const from = page.indexOf(begin) + begin.length
+  const to = page.indexOf('<!-- end -->', from)
+  if (from < begin.length || to < 0) throw new Error(`The page "${page.slice(0, 20).trim()}" has no place for the generated part ${name}`)
+  return page.slice(0, from) + text + page.slice(to)
+}
+
+/** Returns a Markdown table. */
+export const markdownTable = (header: string[], rows: string[][]): string => {
+  const line = (cells: string[]) => `| ${cells.join(' | ')} |`
+  return [line(header), `|${'---|'.repeat(header.length)}`, ...rows.map(line), ''].join('\n')
+}

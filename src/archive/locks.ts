@@ -1,0 +1,62 @@
+import type { Transaction } from '../db/database.ts'
+
+/** Bounds how long a command waits for another command that is changing the same document. */
+export interface LockConfig {
+  RELAY_DOCUMENT_LOCK_TIMEOUT_MS: number
+}
+
+/** Returns a value for PostgreSQL's `lock_timeout`. */
+export const lockTimeout = (config: LockConfig): string => `${config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS}ms`
+
+/**
+ * Locks an archive document until the transaction ends. Every change of an existing archive document starts with this lock.
+ * @returns its id, or undefined if it does not exist
+ * @throws an error that `isLockTimeout` recognises, if another transaction holds the lock for too long
+ */
+export const lockArchiveDocument = async (
+  trx: Transaction,
+  { repositoryId, docId }: { repositoryId: string; docId: string },
+  config: LockConfig,
+): Promise<string | undefined> => {
+  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+    `
+    select id
+    from archive_documents
+    where repository_id = :repositoryId
+      and doc_id = :docId
+      and deleted_at is null
+      and set_config('lock_timeout', :lockTimeout, true) is not null
+    for no key update
+    `,
+    { repositoryId, docId, lockTimeout: lockTimeout(config) },
+  )
+  return rows[0]?.id
+}
+
+/**
+ * Marks components of an archive document as superseded, so that they are no longer read: all of them, or those named.
+ * @returns how many were marked
+ */
+export const supersedeDocuments = async (trx: Transaction, archiveDocumentId: string, compIds?: string[]): Promise<number> => {
+  // Rows are locked in the order of their ids, as by every statement that locks several documents: see test/db/lock-order.db.test.ts.
+  const { rows } = await trx.raw<{ rows: unknown[] }>(
+    `
+    with current as (
+      select id
+      from documents
+      where archive_document_id = :archiveDocumentId
+        and superseded_at is null
+        and (:compIds::text[] is null or comp_id = any(:compIds::text[]))
+      order by id
+      for no key update
+    )
+    update documents
+    set superseded_at = now()
+    from current
+    where documents.id = current.id
+    returning 1
+    `,
+    { archiveDocumentId, compIds: compIds ?? null },
+  )
+  return rows.length
+}

@@ -1,0 +1,72 @@
+import type { Database, Transaction } from '../db/database.ts'
+import type { StartDocument } from '../db/outbox.ts'
+import type { BusinessMetadata } from '../domain/business-object.ts'
+import { insertDocuments, ownContents, type CarriedOver, type InsertConfig, type ReceivedDocument } from './insert-documents.ts'
+import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
+
+/** A create's content for an existing document: one component of it, or the whole document. */
+export interface Update extends ReceivedDocument {
+  whole: boolean
+}
+
+interface CurrentComponent extends BusinessMetadata {
+  compId: string
+  contentType: string
+  position: number
+  createdAt: Date
+}
+
+const findCurrentComponents = async (trx: Transaction, archiveDocumentId: string): Promise<CurrentComponent[]> => {
+  const { rows } = await trx.raw<{ rows: CurrentComponent[] }>(
+    `
+    select
+      comp_id as "compId", content_type as "contentType", position, coalesce(component_created_at, received_at) as "createdAt",
+      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject"
+    from documents
+    where archive_document_id = ?
+      and superseded_at is null
+    order by position
+    `,
+    [archiveDocumentId],
+  )
+  return rows
+}
+
+/** Keeps the known metadata, unless the update sets it. */
+const mergeMetadata = (metadata: BusinessMetadata, [current]: CurrentComponent[]): BusinessMetadata => ({
+  erpObjectType: metadata.erpObjectType ?? current?.erpObjectType ?? null,
+  erpObjectId: metadata.erpObjectId ?? current?.erpObjectId ?? null,
+  arObject: metadata.arObject ?? current?.arObject ?? null,
+})
+
+/** A replaced component keeps its creation date and its type. An update of the whole document orders the components anew. */
+const carryOver = ({ components, whole }: Update, current: CurrentComponent[]): CarriedOver[] => {
+  const nextPosition = Math.max(-1, ...current.map(({ position }) => position)) + 1
+  return components.map(({ compId }, index) => {
+    const replaced = current.find((component) => component.compId === compId)
+    const position = whole ? index : (replaced?.position ?? nextPosition)
+    return { position, contentType: replaced?.contentType, createdAt: replaced?.createdAt }
+  })
+}
+
+/**
+ * Commits an update, like a create: the new documents replace the current ones for reading and are delivered as well. Deliveries of the
+ * replaced documents continue. Contents are kept even if no destination is wired any more: the source system must not read old bytes.
+ * The function returns `found: false` if the document does not exist; the contents are then still unowned.
+ */
+export const createUpdate =
+  (db: Database, config: InsertConfig) =>
+  (update: Update): Promise<{ found: boolean; messages: StartDocument[] }> =>
+    db.transaction(async (trx) => {
+      const { repository, docId, components, whole } = update
+      const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
+      if (archiveDocumentId === undefined) return { found: false, messages: [] }
+      const current = await findCurrentComponents(trx, archiveDocumentId)
+      await ownContents(trx, components)
+      await supersedeDocuments(trx, archiveDocumentId, whole ? undefined : components.map(({ compId }) => compId))
+      const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
+      const { messages } = await insertDocuments(trx, { mode: 'update', archiveDocumentId }, received, carryOver(update, current), config)
+      return { found: true, messages }
+    })
+
+export type UpdateDocument = ReturnType<typeof createUpdate>

@@ -1,0 +1,97 @@
+import type { Database, Transaction } from '../db/database.ts'
+import { captureRow, type Capture } from './capture.ts'
+
+/**
+ * Writes many captures at once. A capture that exists already, because its transaction was committed although the receiver could not
+ * know, takes over the final response. Captures of unknown workspaces are dropped.
+ * @returns the ids of the captures that belong to a workspace
+ */
+export const upsertCaptures = async (db: Database | Transaction, captures: Capture[]): Promise<string[]> => {
+  const bodies = captures.flatMap(({ id, requestBody, responseBody }) => [
+    ...(requestBody ? [id, 'request', requestBody.data, requestBody.redacted] : []),
+    ...(responseBody ? [id, 'response', responseBody.data, responseBody.redacted] : []),
+  ])
+  const bodyRow = '(?::text, ?::text, ?::bytea, ?::boolean)'
+  const bodyRows = Array.from({ length: bodies.length / 4 }, () => bodyRow).join(', ')
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `
+    with captured as (
+      insert into captured_requests (
+        id, workspace_id, channel, http_method, uri, query_string, query_sealed, repo_id, doc_id, request_headers, request_content_type,
+        request_content_length, request_body_truncated, request_body_truncation_reason, source_ip, request_at, status_code,
+        response_headers, response_content_type, response_content_length, response_body_truncated, response_body_truncation_reason,
+        duration_ms, response_at, replay_of)
+      select
+        capture.id, workspaces.id, channel, http_method, uri, query_string, query_sealed, repo_id, doc_id, request_headers, request_content_type,
+        request_content_length, request_body_truncated, request_body_truncation_reason, source_ip, request_at, status_code,
+        response_headers, response_content_type, response_content_length, response_body_truncated, response_body_truncation_reason,
+        duration_ms, response_at, replay_of
+      from jsonb_array_elements(?::jsonb) as item (value)
+      cross join lateral jsonb_populate_record(null::captured_requests, item.value) as capture
+      join workspaces on user_slug = item.value ->> 'user_slug' and workspace_slug = item.value ->> 'workspace_slug'
+      on conflict (id) do update
+      set
+        request_body_truncated = excluded.request_body_truncated,
+        request_body_truncation_reason = excluded.request_body_truncation_reason,
+        status_code = excluded.status_code,
+        response_headers = excluded.response_headers,
+        response_content_type = excluded.response_content_type,
+        response_content_length = excluded.response_content_length,
+        response_body_truncated = excluded.response_body_truncated,
+        response_body_truncation_reason = excluded.response_body_truncation_reason,
+        duration_ms = excluded.duration_ms,
+        response_at = excluded.response_at
+      returning id, workspace_id
+    ), body (request_id, kind, data, redacted) as (
+      values ${bodyRows || '(null::text, null::text, null::bytea, false)'}
+    ), captured_body as (
+      insert into captured_bodies (request_id, kind, workspace_id, data, redacted)
+      select captured.id, kind, captured.workspace_id, data, redacted
+      from captured
+      join body on body.request_id = captured.id
+      on conflict (request_id, kind) do update
+      set data = excluded.data, redacted = excluded.redacted
+    )
+    select id
+    from captured
+    `,
+    [JSON.stringify(captures.map(captureRow)), ...bodies],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** The end of a request whose capture a transaction has written, with the time at which the transaction had committed. */
+export interface Completion {
+  id: string
+  responseAt: Date
+  durationMs: number
+}
+
+/** Sets the final times of captures that were written in a transaction, which could not know when it would have committed. */
+const completeCaptures = async (db: Database, completions: Completion[]): Promise<void> => {
+  const ids = completions.map(({ id }) => id)
+  await db.raw(
+    `
+    update captured_requests
+    set response_at = completion.response_at, duration_ms = completion.duration_ms
+    from jsonb_to_recordset(:completions::jsonb) as completion (id text, response_at timestamptz, duration_ms integer)
+    where captured_requests.id = completion.id
+      -- The ids of a batch are in one or two partitions.
+      and captured_requests.id between :first and :last
+    `,
+    {
+      completions: JSON.stringify(
+        completions.map(({ id, responseAt, durationMs }) => ({ id, response_at: responseAt, duration_ms: durationMs })),
+      ),
+      first: ids.reduce((one, other) => (one < other ? one : other)),
+      last: ids.reduce((one, other) => (one > other ? one : other)),
+    },
+  )
+}
+
+export const createCaptureStore = (db: Database) => ({
+  upsert: (captures: Capture[]) => upsertCaptures(db, captures),
+  complete: (completions: Completion[]) => completeCaptures(db, completions),
+})
+
+export type CaptureStore = ReturnType<typeof createCaptureStore>

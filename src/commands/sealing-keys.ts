@@ -1,0 +1,115 @@
+import { credentialsOwner } from '../connectors/bound-config.ts'
+import { createConnectors } from '../connectors/index.ts'
+import type { Database } from '../db/database.ts'
+import { rfcCredentialsOf, SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
+
+const batchRows = 100
+
+/**
+ * `relay keys rotate`: opens all credentials that another key has sealed, and seals them with the first key. Safe to
+ * repeat and to run while the relay runs.
+ * @returns the number of re-sealed credentials, and the ids of the destinations (for the bridge: workspaces) whose
+ *   credentials no key opens
+ */
+export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ resealed: number; unreadable: string[] }> => {
+  const credentials = createSealedCredentials(db)
+  const unreadable: string[] = []
+  let resealed = 0
+  let lastId = ''
+  for (;;) {
+    const batch = await credentials.listSealedUnderOtherKeys(keyRing.sealingId, lastId, batchRows)
+    for (const row of batch) {
+      try {
+        const owner = ownerOf(row)
+        // `replace` does nothing if the credentials were saved in the meantime. A process that has not been restarted
+        // yet saves them with the previous key; the next run re-seals those.
+        if (await credentials.replace(row, keyRing.seal(keyRing.open(row.sealed, owner), owner))) resealed += 1
+      } catch (thrown) {
+        if (!(thrown instanceof SealError)) throw thrown
+        unreadable.push(row.id)
+      }
+    }
+    if (batch.length < batchRows) return { resealed, unreadable }
+    lastId = batch.at(-1)!.id
+  }
+}
+
+/** Returns the ids of the destinations (for the bridge: workspaces) whose credentials no key opens. Changes nothing. */
+export const findUnreadableCredentials = async (db: Database, keyRing: KeyRing): Promise<string[]> => {
+  const credentials = createSealedCredentials(db)
+  const unreadable: string[] = []
+  let lastId = ''
+  for (;;) {
+    // No key has an empty id, so this lists all credentials.
+    const batch = await credentials.listSealedUnderOtherKeys('', lastId, batchRows)
+    unreadable.push(...batch.filter((row) => !opens(keyRing, row)).map(({ id }) => id))
+    if (batch.length < batchRows) return unreadable
+    lastId = batch.at(-1)!.id
+  }
+}
+
+const opens = (keyRing: KeyRing, row: SealedCredentials): boolean => {
+  try {
+    keyRing.open(row.sealed, ownerOf(row))
+    return true
+  } catch (thrown) {
+    if (!(thrown instanceof SealError)) throw thrown
+    return false
+  }
+}
+
+/** Credentials as they are stored: of a destination, or of the bridge of a workspace. */
+export interface SealedCredentials {
+  kind: 'destination' | 'rfc'
+  id: string
+  workspaceId: string
+  /** Of a destination. */
+  connectorType: string | null
+  /** Of a destination. */
+  config: Record<string, unknown> | null
+  sealed: Buffer
+}
+
+const { find: findConnector } = createConnectors()
+
+/** @throws `SealError` if this version does not have the connector, and so does not know what the credentials are bound to */
+const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredentials): SealedFor => {
+  if (kind === 'rfc') return rfcCredentialsOf(workspaceId)
+  const connector = findConnector(connectorType ?? '')
+  if (!connector) throw new SealError(`this version has no connector of type ${connectorType}`)
+  return credentialsOwner(connector, { workspaceId, id, config: config ?? {} })
+}
+
+export const createSealedCredentials = (db: Database) => ({
+  /** Lists credentials sealed under other keys, in the order of ids. Scans the tables, which are small. */
+  listSealedUnderOtherKeys: async (keyId: string, afterId: string, limit: number): Promise<SealedCredentials[]> => {
+    const { rows } = await db.raw<{ rows: SealedCredentials[] }>(
+      `
+      select kind, id, workspace_id as "workspaceId", connector_type as "connectorType", config, sealed
+      from (
+        select 'destination' as kind, id, workspace_id, connector_type, config, credentials_sealed as sealed from destinations
+        union all
+        select 'rfc', id, id, null, null, rfc_credentials_sealed from workspaces
+      ) as credentials
+      where id > :afterId
+        and length(sealed) > 2
+        -- The envelope of src/security/seal.ts: version, length of the key id, key id.
+        and substring(sealed from 3 for get_byte(sealed, 1)) <> convert_to(:keyId, 'UTF8')
+      order by id
+      limit :limit
+      `,
+      { keyId, afterId, limit },
+    )
+    return rows
+  },
+
+  /** Replaces sealed credentials. @returns false if they have been changed meanwhile */
+  replace: async ({ kind, id, sealed }: SealedCredentials, resealed: Buffer): Promise<boolean> => {
+    const [table, column] = kind === 'destination' ? ['destinations', 'credentials_sealed'] : ['workspaces', 'rfc_credentials_sealed']
+    return (
+      (await db(table)
+        .where({ id, [column]: sealed })
+        .update({ [column]: resealed })) > 0
+    )
+  },
+})

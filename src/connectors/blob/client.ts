@@ -1,0 +1,98 @@
+import { AnonymousCredential, ContainerClient, newPipeline, StorageSharedKeyCredential, type IHttpClient } from '@azure/storage-blob'
+import { request as send, type Dispatcher } from 'undici'
+import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
+import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
+import { readResponse } from '../shared/http.ts'
+import type { BlobConfig, BlobCredentials } from './schema.ts'
+
+type BlobTarget = Target<BlobConfig, BlobCredentials>
+
+// A response of the service is a few hundred bytes of XML.
+const responseMaxBytes = 64 * 1024
+
+/**
+ * Creates an SDK client for the container, for one attempt.
+ * @param secrets are the strings that no message of this attempt may contain. Tokens are added to it.
+ */
+export const createContainerClient = (
+  target: BlobTarget,
+  tokens: EntraTokens,
+  context: AttemptContext,
+  secrets: string[],
+): ContainerClient => {
+  const { config, credentials } = target
+  const url = new URL(config.account_url)
+  const container = `${url.origin}${url.pathname.replace(/\/$/, '')}/${config.container}`
+  const sas = credentials.sas_token === undefined ? '' : `?${credentials.sas_token.replace(/^\?/, '')}`
+  const credential =
+    credentials.account_key === undefined
+      ? new AnonymousCredential()
+      : new StorageSharedKeyCredential(accountNameOf(url), credentials.account_key)
+  return new ContainerClient(
+    container + sas,
+    newPipeline(credential, {
+      httpClient: createHttpClient(target, tokens, context, secrets),
+      // Only the workflow retries.
+      retryOptions: { maxTries: 1 },
+    }),
+  )
+}
+
+/** Returns the path, which emulators and appliances use for the account name, or the first label of the host. */
+const accountNameOf = ({ hostname, pathname }: URL) => pathname.split('/')[1] || (hostname.split('.')[0] ?? '')
+
+/**
+ * Sends the SDK's requests through the outbound guard. The SDK's own client would open sockets itself, use the proxies
+ * of the environment, and follow redirects with document and credentials.
+ */
+const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: AttemptContext, secrets: string[]): IHttpClient => ({
+  sendRequest: async (request) => {
+    const { connectTimeoutMs, idleTimeoutMs, outbound, signal } = context
+    const principal = principalOf(target)
+    if (principal) {
+      // For each request, since an upload may outlast a token.
+      const { token } = await tokens.get(principal, context)
+      if (!secrets.includes(token)) secrets.push(token)
+      request.headers.set('authorization', `Bearer ${token}`)
+    }
+    const response = await send(request.url, {
+      method: request.method as Dispatcher.HttpMethod,
+      headers: request.headers.rawHeaders(),
+      body: request.body as Dispatcher.DispatchOptions['body'],
+      signal: (request.abortSignal as AbortSignal | undefined) ?? signal,
+      dispatcher: outbound.dispatcher({ connectTimeoutMs, caCertificate: target.config.ca_certificate }),
+      headersTimeout: idleTimeoutMs,
+      bodyTimeout: idleTimeoutMs,
+    })
+    if (principal && response.statusCode === 401) tokens.invalidate(principal)
+    const bodyAsText = await readResponse(response.body, { maxBytes: responseMaxBytes, timeoutMs: idleTimeoutMs, secrets: [] })
+    if (response.statusCode >= 300 && response.statusCode < 400) {
+      throw new DeliveryError(
+        `http_${response.statusCode}`,
+        `the host of account_url answered with a redirect (${response.statusCode}), which the relay does not follow; correct account_url`,
+        { permanent: false, answer: { status: response.statusCode } },
+      )
+    }
+    const headers = request.headers.clone()
+    for (const name of headers.headerNames()) headers.remove(name)
+    for (const [name, value] of Object.entries(response.headers)) headers.set(name, [value ?? ''].flat().join(', '))
+    return { request, status: response.statusCode, headers, bodyAsText }
+  },
+})
+
+/** Returns the application to sign in as, if the credentials are those of an application. */
+export const principalOf = ({ config, credentials }: BlobTarget): EntraPrincipal | undefined => {
+  const { tenant_id: tenantId, client_id: clientId, client_secret: clientSecret } = credentials
+  if (tenantId === undefined || clientId === undefined || clientSecret === undefined) return undefined
+  return { tenantId, clientId, clientSecret, authorityHost: authorityOf(config.account_url), scope: storageScope }
+}
+
+const storageScope = 'https://storage.azure.com/.default'
+
+/** Returns the sign-in host of the national cloud that the account belongs to. */
+const authorityOf = (accountUrl: string): string => {
+  const { hostname } = new URL(accountUrl)
+  if (hostname.endsWith('.usgovcloudapi.net')) return 'https://login.microsoftonline.us'
+  if (hostname.endsWith('.chinacloudapi.cn')) return 'https://login.chinacloudapi.cn'
+  return 'https://login.microsoftonline.com'
+}

@@ -1,0 +1,82 @@
+import { isRestError } from '@azure/storage-blob'
+import { DeliveryError, type Target } from '../connector.ts'
+import type { FixedErrorCode } from '../error-codes.ts'
+import { toDeliveryError } from '../shared/errors.ts'
+import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import { withoutSecrets } from '../shared/secrets.ts'
+import type { BlobConfig, BlobCredentials } from './schema.ts'
+
+// Names by the service: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes
+const credentialErrors = new Set([
+  'AuthenticationFailed',
+  'InvalidAuthenticationInfo',
+  'NoAuthenticationInformation',
+  'KeyBasedAuthenticationNotPermitted',
+])
+const accessErrors: Record<string, string> = {
+  AuthorizationFailure: 'the credentials do not permit it, or the firewall of the account blocks the relay',
+  AuthorizationPermissionMismatch: 'the credentials do not permit writing',
+  InsufficientAccountPermissions: 'the credentials do not permit writing',
+  AuthorizationProtocolMismatch: 'the SAS token is valid for https only',
+  AuthorizationResourceTypeMismatch: 'the SAS token does not cover the blobs of the container',
+  AuthorizationServiceMismatch: 'the SAS token is for another service',
+  AuthorizationSourceIPMismatch: 'the SAS token is for other source addresses',
+  AccountIsDisabled: 'the account is disabled',
+  BlobImmutableDueToPolicy: 'a blob of this name exists and an immutability policy protects it',
+}
+// A leased blob, a container that is being deleted, blocks that another attempt has committed meanwhile.
+const temporaryErrors = new Set(['LeaseIdMissing', 'ContainerBeingDeleted', 'InvalidBlockList', 'OperationTimedOut'])
+
+// A response that does not come from the service may be a whole web page.
+const messageMaxCharacters = 1_000
+
+/** Maps an error of the Blob SDK. Retries everything that is not certainly permanent. */
+export const blobError = (
+  thrown: unknown,
+  { config, credentials }: Target<BlobConfig, BlobCredentials>,
+  secrets: string[],
+): DeliveryError => {
+  const status = isRestError(thrown) ? thrown.statusCode : undefined
+  if (!isRestError(thrown) || status === undefined) return toDeliveryError(thrown, 'store_failure')
+
+  const headers = thrown.response?.headers
+  const name = headers?.get('x-ms-error-code') ?? thrown.code ?? 'unknown'
+  const [firstLine = ''] = thrown.message.split('\n', 1)
+  // Redact before cutting: a secret that is cut in two would not be found.
+  const message = withoutSecrets(firstLine, secrets).slice(0, messageMaxCharacters)
+  const answer = { status, body: `${name}: ${message}`, request_id: headers?.get('x-ms-request-id') }
+  const refusal = (code: FixedErrorCode, text: string) => new DeliveryError(code, text, { answer })
+
+  if (headers?.get('x-ms-request-id') === undefined && status < 500) {
+    return refusal('not_a_blob_service', `${config.account_url} answered ${status} but is no Blob storage; correct account_url`)
+  }
+  // Azurite reports wrong credentials as AuthorizationFailure.
+  if (credentialErrors.has(name) || message.startsWith('Server failed to authenticate')) {
+    return new DeliveryError('credentials_refused', `the account refused ${describe(credentials)} (${name})`, { permanent: true, answer })
+  }
+  if (name === 'ContainerNotFound' || name === 'ContainerDisabled') {
+    return refusal('container_missing', `the container ${config.container} does not exist in this account, or is disabled`)
+  }
+  if (name === 'OutOfRangeInput' || name === 'InvalidUri' || name === 'InvalidResourceName') {
+    return refusal('path_refused', `the account does not accept the name of the blob (${name})`)
+  }
+  const reason = accessErrors[name]
+  if (reason !== undefined || (status === 403 && !temporaryErrors.has(name))) {
+    return new DeliveryError('access_denied', `the account does not permit the relay to write: ${reason ?? message} (${name})`, {
+      permanent: true,
+      answer,
+    })
+  }
+  return new DeliveryError(`http_${status}`, `the account answered ${status} ${name}: ${message}`, {
+    permanent: isPermanentStatus(status) && !temporaryErrors.has(name),
+    retryAfterMs: retryAfterMs(headers?.get('retry-after'), new Date()),
+    answer,
+  })
+}
+
+const describe = ({ account_key: key, sas_token: sas }: BlobCredentials) => {
+  if (key !== undefined) return 'account_key; check that it is a key of the account in account_url'
+  if (sas === undefined) return 'the application; check that tenant_id is its tenant and that it has a role on the account'
+  const expiry = new URLSearchParams(sas).get('se')
+  return expiry !== null && Date.parse(expiry) < Date.now() ? `sas_token, which expired at ${expiry}` : 'sas_token'
+}

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { entraCredentials } from '../shared/entra-tokens.ts'
+import { caCertificate, keyPrefix, plainUrl } from '../shared/schema-fields.ts'
+
+export const blobConfig = z.strictObject({
+  account_url: plainUrl
+    .refine(
+      (url) => !URL.canParse(url) || /^\/[^/]*\/?$/.test(new URL(url).pathname),
+      'must be the address of the account, without container',
+    )
+    .describe(
+      'Address of the storage account: https://NAME.blob.core.windows.net, or the address in another cloud (usgovcloudapi.net, chinacloudapi.cn), of a private endpoint, or of an emulator (http://HOST:PORT/NAME)',
+    ),
+  container: z
+    .string()
+    .min(3)
+    .max(63)
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be a container name')
+    .describe('Container; it must exist'),
+  prefix: keyPrefix.describe('Prepended to every name unchanged; a folder ends with a slash'),
+  ca_certificate: caCertificate,
+})
+
+export const blobCredentials = z
+  .strictObject({
+    account_key: z
+      .string()
+      .max(1_024)
+      .regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be base64')
+      .meta({ secret: true })
+      .optional()
+      .describe(
+        'Key of the storage account. It needs the account name in the host of account_url; with a custom domain use another method',
+      ),
+    sas_token: z
+      .string()
+      .max(4_096)
+      .regex(
+        /^\??[\x21\x22\x24-\x3e\x40-\x7e]*\bsig=[\x21\x22\x24-\x3e\x40-\x7e]+$/,
+        'must be a SAS token: the part of a SAS address after the question mark',
+      )
+      .meta({ secret: true })
+      .optional()
+      .describe('Shared access signature for the container: the part of a SAS address after the question mark'),
+    tenant_id: entraCredentials.tenant_id.optional(),
+    client_id: entraCredentials.client_id.optional(),
+    client_secret: entraCredentials.client_secret.optional(),
+  })
+  .superRefine((credentials, context) => {
+    const methods = [['account_key'], ['sas_token'], ['tenant_id', 'client_id', 'client_secret']] as const
+    const used = methods.filter((keys) => keys.some((key) => credentials[key] !== undefined))
+    if (used.length !== 1) {
+      context.addIssue({
+        code: 'custom',
+        message: 'must contain exactly one of account_key, sas_token, or tenant_id with client_id and client_secret',
+      })
+    }
+    for (const keys of used) {
+      for (const key of keys.filter((each) => credentials[each] === undefined)) {
+        context.addIssue({ code: 'custom', path: [key], message: `is missing; ${keys.join(', ')} must be set together` })
+      }
+    }
+  })
+
+/** A plausible destination, for documentation. */
+export const blobExample = {
+  config: { account_url: 'https://acmedocuments.blob.core.windows.net', container: 'invoices', prefix: 'sap/' },
+  credentials: { account_key: 'ZmljdGl0aW91cy1rZXktb2YtYW4tZXhhbXBsZS1hY2NvdW50LW5vdC1hLXJlYWwtb25l' },
+}
+
+export type BlobConfig = z.output<typeof blobConfig>
+export type BlobCredentials = z.output<typeof blobCredentials>
+
+/** Returns every string of the credentials that must not appear in a message. */
+export const secretsOf = ({ account_key: key, sas_token: sas, client_secret: secret }: BlobCredentials): string[] => {
+  const signature = sas === undefined ? undefined : (new URLSearchParams(sas).get('sig') ?? undefined)
+  return [key, sas, signature, secret].filter((text) => text !== undefined)
+}

@@ -1,0 +1,20 @@
+import { messageOf } from '../../errors.ts'
+import { DeliveryError } from '../connector.ts'
+import type { FixedErrorCode } from '../error-codes.ts'
+
+const systemErrors: Record<string, { code: FixedErrorCode; message: string }> = {
+  EACCES: { code: 'permission_denied', message: "the worker's account has no permission to write" },
+  EPERM: { code: 'permission_denied', message: "the worker's account has no permission to write" },
+  ENOSPC: { code: 'storage_full', message: 'the file system is full' },
+  EDQUOT: { code: 'storage_full', message: 'the quota of the file system is used up' },
+  ENAMETOOLONG: { code: 'path_too_long', message: 'the path is longer than the file system accepts' },
+}
+
+export const systemCodeOf = (thrown: unknown) => (thrown as { code?: unknown }).code
+
+/** Maps an error of a file system call. Retries everything that is not certainly permanent. */
+export const fileSystemError = (thrown: unknown): DeliveryError => {
+  if (thrown instanceof DeliveryError) return thrown
+  const { code, message } = systemErrors[String(systemCodeOf(thrown))] ?? { code: 'file_system_failure', message: undefined }
+  return new DeliveryError(code, message ? `${message} (${messageOf(thrown)})` : messageOf(thrown), { cause: thrown })
+}

@@ -1,0 +1,156 @@
+import { constants } from 'node:fs'
+import { open, rename, rm, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { newId } from '../../ids.ts'
+import { DeliveryError, type AttemptContext, type Connector } from '../connector.ts'
+import { withDeliveryErrors } from '../shared/errors.ts'
+import { openPayload } from '../shared/payload-stream.ts'
+import { partFileName, targetSegments } from '../shared/target-path.ts'
+import { fileSystemError, systemCodeOf } from './errors.ts'
+import { makeFolder, realFolder } from './real-folder.ts'
+import { createDirectoryConfig, directoryCredentials, type DirectoryConfig, type DirectoryCredentials, directoryExample } from './schema.ts'
+
+// The time for removing the temporary file of a failed attempt, in milliseconds.
+const cleanUpTimeoutMs = 1_500
+
+/**
+ * Writes the document to a hidden file in the final folder of a mounted file system, then renames it: the final path
+ * never has an incomplete document. A repetition replaces the file with the same content.
+ * @param roots are the directories below which destinations may write. Without any, every destination is refused.
+ */
+export const createDirectory = (roots: readonly string[]): Connector<DirectoryConfig, DirectoryCredentials> => ({
+  kind: 'directory',
+  config: createDirectoryConfig(roots),
+  credentials: directoryCredentials,
+  boundKeys: [],
+  example: directoryExample,
+
+  deliver: (payload, { config }, context) =>
+    withDeliveryErrors(
+      context,
+      [],
+      async () => {
+        const folders = targetSegments(payload.path)
+        const name = folders.pop() ?? ''
+        const folder = await makeFolders(await completed(realFolder(config.path, roots), context), folders, roots, context)
+        const partFile = join(folder, partFileName(name, payload.deliveryId))
+        const source = openPayload(payload, context)
+        try {
+          await writeFile(partFile, source, context)
+          await completed(rename(partFile, join(folder, name)), context)
+          await flushFolder(folder, context)
+        } catch (thrown) {
+          await cleanUp(partFile)
+          throw thrown
+        } finally {
+          source.destroy()
+        }
+        return { path: join(config.path, ...folders, name), bytesSent: payload.sizeBytes }
+      },
+      fileSystemError,
+    ),
+
+  probe: ({ config }, context) =>
+    withDeliveryErrors(
+      context,
+      [],
+      async () => {
+        const folder = await completed(realFolder(config.path, roots), context)
+        const partFile = join(folder, partFileName('probe', newId()))
+        try {
+          await writeFile(partFile, [Buffer.from('.')], context)
+          await completed(rm(partFile), context)
+        } catch (thrown) {
+          await cleanUp(partFile)
+          throw thrown
+        }
+        return `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process. The workers need the same folder.`
+      },
+      fileSystemError,
+    ),
+})
+
+/** Creates the folders of a document one by one, so that none is created beyond a symbolic link that leads outside. */
+const makeFolders = async (base: string, names: string[], roots: readonly string[], context: AttemptContext): Promise<string> => {
+  let parent = base
+  for (const name of names) {
+    const { folder, isNew } = await completed(makeFolder(parent, name, roots), context)
+    if (isNew) await flushFolder(parent, context)
+    parent = folder
+  }
+  return parent
+}
+
+// Overwrites the temporary file of an earlier attempt, but not through a symbolic link of that name.
+const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
+
+const writeFile = async (path: string, source: Readable | Buffer[], context: AttemptContext) => {
+  const opening = open(path, writeFlags)
+  try {
+    const file = await completed(opening, context)
+    for await (const chunk of source as AsyncIterable<Buffer>) await writeChunk(file, chunk, context)
+    await flush(file, context)
+    await completed(file.close(), context)
+  } catch (thrown) {
+    closeLater(opening)
+    throw thrown
+  }
+}
+
+const writeChunk = async (file: FileHandle, chunk: Buffer, context: AttemptContext) => {
+  for (let at = 0; at < chunk.length;) at += (await completed(file.write(chunk, at), context)).bytesWritten
+}
+
+// Bounded by the attempt only: flushing a large document to a slow disk can take longer than the idle timeout.
+const flush = (file: FileHandle, context: AttemptContext) => completed(file.sync(), { ...context, idleTimeoutMs: undefined })
+
+const unsupportedFlush = new Set(['EINVAL', 'EISDIR', 'EBADF', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
+
+/** Makes the names in a folder durable. Some network file systems do not support that. */
+const flushFolder = async (path: string, context: AttemptContext) => {
+  const opening = open(path, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    await flush(await completed(opening, context), context)
+  } catch (thrown) {
+    if (!unsupportedFlush.has(String(systemCodeOf(thrown)))) throw thrown
+  } finally {
+    closeLater(opening)
+  }
+}
+
+/** Closes a file once it is open, which may be after the attempt has ended. */
+const closeLater = (opening: Promise<FileHandle>) => {
+  opening.then((file) => file.close()).catch(() => {})
+}
+
+/** Never throws: if the file system does not respond, the next attempt overwrites the temporary file. */
+const cleanUp = async (path: string) => {
+  await completed(rm(path, { force: true }), { signal: AbortSignal.timeout(cleanUpTimeoutMs), idleTimeoutMs: undefined }).catch(() => {})
+}
+
+/**
+ * Waits for a file system call until the idle timeout or the end of the attempt. The call itself cannot be interrupted:
+ * a network file system that hangs keeps its thread.
+ */
+const completed = async <Result>(
+  call: Promise<Result>,
+  { signal, idleTimeoutMs }: { signal: AbortSignal; idleTimeoutMs: number | undefined },
+): Promise<Result> => {
+  let timer: NodeJS.Timeout | undefined
+  let stop = () => {}
+  const ended = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error)
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    if (idleTimeoutMs === undefined) return
+    const late = () => reject(new DeliveryError('timeout', `the file system did not respond within ${idleTimeoutMs} ms`))
+    timer = setTimeout(late, idleTimeoutMs)
+  })
+  try {
+    return await Promise.race([call, ended])
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+  }
+}

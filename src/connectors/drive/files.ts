@@ -1,0 +1,114 @@
+import { DeliveryError } from '../connector.ts'
+import { isNotFound, parseObject, type CloudApi } from '../shared/cloud-api.ts'
+
+export interface Folder {
+  id: string
+  /** The shared drive that contains the folder. */
+  driveId?: string | undefined
+}
+
+interface KnownFile {
+  id: string
+  /** Lower-case hex. Absent while Drive has not computed it yet. */
+  sha256?: string | undefined
+}
+
+/**
+ * The file that a delivery writes: one that an earlier attempt has created, or a new one under an id that is known
+ * beforehand.
+ */
+export interface DriveFile extends KnownFile {
+  exists: boolean
+}
+
+/** The property that identifies a delivery's file. Names are not unique in Drive. */
+export const deliveryProperty = 'relay_delivery'
+
+const folderType = 'application/vnd.google-apps.folder'
+
+/** @throws DeliveryError `folder_missing`, `access_denied` */
+export const findFolder = async (drive: CloudApi, folderId: string): Promise<Folder> => {
+  const query = new URLSearchParams({
+    supportsAllDrives: 'true',
+    fields: 'id,mimeType,driveId,trashed,capabilities/canAddChildren',
+  })
+  const missing = (reason: string, cause?: DeliveryError) =>
+    new DeliveryError('folder_missing', `the folder ${folderId} ${reason}; share it with the account, or correct folder_id`, {
+      answer: cause?.answer,
+    })
+  const response = await drive.request(`/drive/v3/files/${folderId}?${query.toString()}`, { method: 'GET' }).catch((thrown: unknown) => {
+    throw isNotFound(thrown) ? missing('does not exist, or is not shared with the account', thrown) : thrown
+  })
+  const { id, mimeType, driveId, trashed, capabilities } = parseObject(response.text)
+  if (typeof id !== 'string') throw new DeliveryError('answer_unreadable', 'Drive described the folder in an unknown form')
+  if (mimeType !== folderType) throw missing('is not a folder')
+  if (trashed === true) throw missing('is in the trash')
+  if ((capabilities as { canAddChildren?: unknown } | undefined)?.canAddChildren !== true) {
+    throw new DeliveryError(
+      'access_denied',
+      'the account may see the folder but not add files to it; make it a contributor (or an editor)',
+      { permanent: true },
+    )
+  }
+  return { id, driveId: typeof driveId === 'string' ? driveId : undefined }
+}
+
+/** Searches the folder for the file that an earlier attempt of the delivery has created. */
+const findDelivered = async (drive: CloudApi, folder: Folder, deliveryId: string): Promise<KnownFile | undefined> => {
+  const query = new URLSearchParams({
+    q: `'${folder.id}' in parents and appProperties has { key='${deliveryProperty}' and value='${quoted(deliveryId)}' } and trashed = false`,
+    fields: 'files(id,sha256Checksum)',
+    // If there should be two, every attempt uses the same one.
+    orderBy: 'createdTime',
+    pageSize: '1',
+    supportsAllDrives: 'true',
+    includeItemsFromAllDrives: 'true',
+    ...(folder.driveId === undefined ? { corpora: 'user' } : { corpora: 'drive', driveId: folder.driveId }),
+  })
+  const { files } = parseObject((await drive.request(`/drive/v3/files?${query.toString()}`, { method: 'GET' })).text)
+  return Array.isArray(files) ? toKnownFile(files[0]) : undefined
+}
+
+const quoted = (text: string) => text.replace(/[\\']/g, '\\$&')
+
+/**
+ * Fetches a file by its id, which works before a search finds the file.
+ * @returns `elsewhere` if somebody has moved the file to the trash or to another folder
+ */
+const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<KnownFile | 'absent' | 'elsewhere'> => {
+  const query = new URLSearchParams({ supportsAllDrives: 'true', fields: 'id,sha256Checksum,trashed,parents' })
+  try {
+    const file = parseObject((await drive.request(`/drive/v3/files/${id}?${query.toString()}`, { method: 'GET' })).text)
+    const isInFolder = file.trashed !== true && Array.isArray(file.parents) && file.parents.includes(folder.id)
+    return (isInFolder && toKnownFile(file)) || 'elsewhere'
+  } catch (thrown) {
+    if (isNotFound(thrown)) return 'absent'
+    throw thrown
+  }
+}
+
+/**
+ * Determines the file of a delivery: the one that an earlier attempt has created, or a new one.
+ * @param id under which an earlier attempt may have created the file
+ */
+export const fileFor = async (drive: CloudApi, folder: Folder, deliveryId: string, id: string | undefined): Promise<DriveFile> => {
+  const found = id === undefined ? 'absent' : await fileById(drive, folder, id)
+  const known = typeof found === 'object' ? found : await findDelivered(drive, folder, deliveryId)
+  if (known) return { ...known, exists: true }
+  // The id of a file that was moved elsewhere cannot be used again.
+  return { id: (found === 'absent' && id) || (await newFileId(drive)), exists: false }
+}
+
+/** Requests an id for a new file. The id is known before the first byte is sent and is valid for one file only. */
+export const newFileId = async (drive: CloudApi): Promise<string> => {
+  const response = await drive.request('/drive/v3/files/generateIds?count=1&space=drive&type=files', { method: 'GET' })
+  const { ids } = parseObject(response.text)
+  const id: unknown = Array.isArray(ids) ? ids[0] : undefined
+  if (typeof id !== 'string') throw new DeliveryError('answer_unreadable', 'Drive issued no id for a new file')
+  return id
+}
+
+const toKnownFile = (file: unknown): KnownFile | undefined => {
+  const { id, sha256Checksum: sha256 } = (file ?? {}) as { id?: unknown; sha256Checksum?: unknown }
+  return typeof id === 'string' ? { id, sha256: typeof sha256 === 'string' ? sha256 : undefined } : undefined
+}

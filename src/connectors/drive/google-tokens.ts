@@ -1,0 +1,79 @@
+import { createPrivateKey } from 'node:crypto'
+import { SignJWT } from 'jose'
+import { DeliveryError } from '../connector.ts'
+import { createAccessTokens, type AccessToken, type AccessTokens } from '../shared/access-tokens.ts'
+import { parseObject, sendCloudRequest, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
+import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import type { ServiceAccount } from './schema.ts'
+
+export interface GooglePrincipal {
+  account: ServiceAccount
+  /** The user to act for, by domain-wide delegation. */
+  subject?: string | undefined
+  scope: string
+}
+
+// The longest lifetime that Google accepts.
+const assertionLifetime = '1h'
+
+const requestToken = async ({ account, subject, scope }: GooglePrincipal, context: RequestContext): Promise<AccessToken> => {
+  const assertion = await new SignJWT({ scope, ...(subject !== undefined && { sub: subject }) })
+    .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(account.private_key_id !== undefined && { kid: account.private_key_id }) })
+    .setIssuer(account.client_email)
+    .setAudience(account.token_uri)
+    .setIssuedAt()
+    .setExpirationTime(assertionLifetime)
+    .sign(createPrivateKey(account.private_key))
+  const response = await sendCloudRequest(
+    account.token_uri,
+    {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }).toString(),
+    },
+    context,
+  )
+  if (response.status >= 300) throw tokenError(response, subject)
+  const { access_token: token, expires_in: lifetimeSeconds } = parseObject(response.text)
+  if (typeof token !== 'string' || typeof lifetimeSeconds !== 'number') {
+    throw new DeliveryError('token_unreadable', 'the response of token_uri contains no token')
+  }
+  return { token, expiresAt: new Date(Date.now() + lifetimeSeconds * 1_000) }
+}
+
+/** Creates a cache of tokens for service accounts. */
+export const createGoogleTokens = (): AccessTokens<GooglePrincipal> => createAccessTokens(requestToken)
+
+const tokenError = (response: CloudResponse, subject: string | undefined): DeliveryError => {
+  const { error, error_description: description } = parseObject(response.text)
+  const reason = [error, description].filter((part) => typeof part === 'string').join(': ')
+  const details = { retryAfterMs: retryAfterMs(response.headers['retry-after'], new Date()), answer: toTargetAnswer(response) }
+  if (!isPermanentStatus(response.status)) {
+    return new DeliveryError(
+      `http_${response.status}`,
+      `Google answered ${response.status} to the token request${reason && `: ${reason}`}`,
+      { permanent: false, ...details },
+    )
+  }
+  return new DeliveryError('credentials_refused', `Google issued no token: ${correctionFor(reason, subject)}${reason && ` (${reason})`}`, {
+    // Clocks are usually corrected without a change to the destination.
+    permanent: !isClockSkew(reason),
+    ...details,
+  })
+}
+
+const isClockSkew = (reason: string) => /\biat\b|\bexp\b|short-lived/i.test(reason)
+
+const correctionFor = (reason: string, subject: string | undefined) => {
+  if (isClockSkew(reason)) return "the relay's clock differs from Google's; set the clock"
+  if (reason.startsWith('unauthorized_client')) {
+    return `the service account is not permitted to act for ${subject ?? 'others'}; grant it domain-wide delegation, or remove subject`
+  }
+  if (/email|user id/i.test(reason)) return 'subject is no user of the domain; correct it'
+  if (/not found|disabled/i.test(reason)) return 'the service account does not exist or is disabled; enable it, or use another one'
+  return 'the key does not belong to the service account (any more); create a new key file'
+}
+
+// The narrower scope drive.file does not include folders that somebody else created. The account reaches only what is
+// shared with it.
+export const driveScope = 'https://www.googleapis.com/auth/drive'

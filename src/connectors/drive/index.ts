@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto'
+import { createTtlCache } from '../../ttl-cache.ts'
+import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
+import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
+import { withDeliveryErrors } from '../shared/errors.ts'
+import { driveError } from './errors.ts'
+import { fileFor, findFolder, newFileId, type Folder } from './files.ts'
+import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-tokens.ts'
+import { driveConfig, driveCredentials, type DriveConfig, type DriveCredentials, driveExample } from './schema.ts'
+import {
+  fileNameOf,
+  parseSavedUpload,
+  sessionToResume,
+  startSession,
+  uploadInParts,
+  type FileProperties,
+  type SavedUpload,
+} from './upload-session.ts'
+
+type DriveTarget = Target<DriveConfig, DriveCredentials>
+
+const maxFolders = 1_000
+const folderLifetimeMs = 10 * 60_000
+const maxFileIds = 10_000
+const fileIdLifetimeMs = 24 * 3_600_000
+
+/**
+ * Stores the document as a file in a folder of Google Drive. A repetition finds the file of the previous attempt by the
+ * delivery's id, which is a property of every file.
+ * @param root is the address of the service; only tests replace it
+ */
+export const createDrive = (root = 'https://www.googleapis.com'): Connector<DriveConfig, DriveCredentials> => {
+  const tokens = createGoogleTokens()
+  const folders = createTtlCache<Folder>({ maxEntries: maxFolders })
+  // Ids of files that may exist although their creation was never confirmed. A search finds such files only after a
+  // while.
+  const fileIds = createTtlCache<string>({ maxEntries: maxFileIds })
+
+  const withDrive = <Result>(target: DriveTarget, attempt: AttemptContext, act: (drive: CloudApi) => Promise<Result>) => {
+    const { subject, ca_certificate: caCertificate } = target.config
+    const principal = principalOf(target)
+    const context = { ...attempt, caCertificate }
+    const secrets = [principal.account.private_key]
+    const drive = createCloudApi({
+      root,
+      getToken: async () => (await tokens.get(principal, context)).token,
+      invalidateToken: () => tokens.invalidate(principal),
+      toError: (response) => driveError(response, subject),
+      secrets,
+      context,
+    })
+    return withDeliveryErrors(attempt, secrets, () => act(drive))
+  }
+
+  return {
+    kind: 'drive',
+    config: driveConfig,
+    credentials: driveCredentials,
+    boundKeys: ['subject', 'ca_certificate'],
+    example: driveExample,
+
+    deliver: (payload, target, context) =>
+      withDrive(target, context, async (drive) => {
+        // Refuses an invalid path before the first request.
+        fileNameOf(payload.path)
+        const key = folderKey(target)
+        const known = folders.get(key)
+        const folder = known ?? (await findFolder(drive, target.config.folder_id))
+        const fileKey = `${key} ${payload.deliveryId}`
+        try {
+          const saved = parseSavedUpload(context.saved, key)
+          const file = await fileFor(drive, folder, payload.deliveryId, saved?.fileId ?? fileIds.get(fileKey))
+          // Cache only a folder that was just looked up. If every delivery renewed the entry, a folder moved to the
+          // trash would go unnoticed.
+          if (!known) folders.set(key, folder, Date.now() + folderLifetimeMs)
+          const { sha256 } = payload
+          if (file.sha256 === sha256) return resultOf(file.id, 0)
+
+          fileIds.set(fileKey, file.id, Date.now() + fileIdLifetimeMs)
+          const save = (uploadUrl?: string) => context.save({ folderKey: key, fileId: file.id, sha256, uploadUrl } satisfies SavedUpload)
+          const savedUrl = await sessionToResume(drive, saved, { fileId: file.id, sha256 })
+          save(savedUrl)
+          const { subject } = target.config
+          const { response, bytesSent } = await uploadInParts(drive, { folder, file, savedUrl, save }, payload, { ...context, subject })
+          requireSameContent(response, payload)
+          return resultOf(file.id, bytesSent, response)
+        } catch (thrown) {
+          // The folder may have been deleted or shared again. The next attempt looks it up.
+          if (isNotFound(thrown)) folders.delete(key)
+          throw thrown
+        }
+      }),
+
+    probe: (target, context) =>
+      withDrive(target, context, async (drive) => {
+        // Test the credentials instead of a token that was issued for them earlier.
+        tokens.invalidate(principalOf(target))
+        const folder = await findFolder(drive, target.config.folder_id)
+        const id = await newFileId(drive)
+        const { uploadUrl } = await startSession(drive, folder, { id, exists: false }, probeProperties(id))
+        await abortSession(drive, uploadUrl)
+        return `The relay signed in, started an upload to the folder ${target.config.folder_id} and aborted it, so it may write there. No file was stored.`
+      }),
+  }
+}
+
+const principalOf = ({ config, credentials }: DriveTarget): GooglePrincipal => ({
+  account: credentials.service_account,
+  subject: config.subject,
+  scope: driveScope,
+})
+
+/** Returns the cache key of a folder. It includes the account, since another account might not see the folder. */
+const folderKey = ({ config, credentials }: DriveTarget) =>
+  createHash('sha256')
+    .update(JSON.stringify([config.folder_id, config.subject, credentials.service_account.client_email]))
+    .digest('base64')
+
+/** Compares Drive's digest, if the response has one, with the document's. Drive stores content unchanged. */
+const requireSameContent = (response: CloudResponse, { sha256 }: Payload) => {
+  const { sha256Checksum: stored } = parseObject(response.text)
+  if (typeof stored === 'string' && stored.toLowerCase() !== sha256) {
+    throw new DeliveryError('content_altered', 'Drive stored other content than was sent; the next attempt replaces it')
+  }
+}
+
+const resultOf = (id: string, bytesSent: number, response?: CloudResponse): DeliveryResult => ({
+  path: `https://drive.google.com/file/d/${id}/view`,
+  bytesSent,
+  answer: { status: response?.status ?? 200, file_id: id },
+})
+
+/** The properties of a file whose upload is started and aborted. */
+const probeProperties = (id: string): FileProperties => ({
+  deliveryId: id,
+  documentId: id,
+  path: '.relay-probe',
+  contentType: 'application/octet-stream',
+  sizeBytes: 1,
+})

@@ -1,0 +1,162 @@
+import { z } from 'zod'
+import { mediaTypeOf } from '../../domain/content-type.ts'
+import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
+import {
+  abortSession,
+  requireUploadUrl,
+  toTargetAnswer,
+  withUploadSession,
+  type CloudApi,
+  type CloudResponse,
+  type CompletedUpload,
+} from '../shared/cloud-api.ts'
+import { shortened, targetSegments } from '../shared/target-path.ts'
+import { sendPartsInSequence } from '../shared/upload-parts.ts'
+import { driveError } from './errors.ts'
+import { deliveryProperty, type DriveFile, type Folder } from './files.ts'
+
+/** The properties of a document that Drive gets before the content. */
+export type FileProperties = Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes'>
+
+interface UploadSession {
+  /** Secret: it permits anybody to write this one file. */
+  uploadUrl: string
+  nextByte: number
+  /** The response to an earlier run that completed the session but was lost before it could record that. */
+  completed?: CloudResponse
+}
+
+const savedUpload = z.object({
+  /** Identifies the folder and the account, see `folderKey`. */
+  folderKey: z.string(),
+  /** Known before the first byte is sent, so that a file created just before its worker was lost is found again. */
+  fileId: z.string(),
+  /** The source system may have appended to the document since. */
+  sha256: z.string(),
+  uploadUrl: z.string().optional(),
+})
+
+/** The state that a run saves for the run that resumes its upload. */
+export type SavedUpload = z.output<typeof savedUpload>
+
+/** Parses the state that the previous run saved. @returns `undefined` if there is none for this folder and account */
+export const parseSavedUpload = (saved: unknown, folderKey: string): SavedUpload | undefined => {
+  const { data } = savedUpload.safeParse(saved)
+  return data?.folderKey === folderKey ? data : undefined
+}
+
+/** Returns the saved session if it is for this file and content. Aborts it otherwise. */
+export const sessionToResume = async (
+  drive: CloudApi,
+  saved: SavedUpload | undefined,
+  wanted: Pick<SavedUpload, 'fileId' | 'sha256'>,
+): Promise<string | undefined> => {
+  if (saved?.uploadUrl === undefined) return undefined
+  const uploadUrl = requireUploadUrl(drive, saved.uploadUrl)
+  if (saved.fileId === wanted.fileId && saved.sha256 === wanted.sha256) return uploadUrl
+  await abortSession(drive, uploadUrl)
+  return undefined
+}
+
+// A multiple of 256 KiB, as Drive requires, and large enough that the round trips cost little.
+const partBytes = 8 * 1024 * 1024
+
+/**
+ * Sends a document in parts, from the byte at which Drive expects it.
+ * @param savedUrl is the session of an earlier run. Sessions are valid for a week; an expired one is replaced by a new
+ *   one.
+ * @param save is called with the address of the session before the first part is sent
+ */
+export const uploadInParts = async (
+  drive: CloudApi,
+  { folder, file, savedUrl, save }: { folder: Folder; file: DriveFile; savedUrl: string | undefined; save(uploadUrl: string): void },
+  payload: Payload,
+  { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
+): Promise<CompletedUpload> => {
+  const found = savedUrl === undefined ? undefined : await findSession(drive, savedUrl, payload)
+  if (found?.completed) return { response: found.completed, bytesSent: 0 }
+  const { uploadUrl, nextByte } = found ?? (await startSession(drive, folder, file, payload))
+  save(uploadUrl)
+  const response = await withUploadSession(drive, uploadUrl, signal, () =>
+    sendPartsInSequence<CloudResponse>(payload, { startByte: nextByte, partBytes, signal, onProgress }, async ({ start, end, body }) => {
+      // Content-Range has no form for an empty range.
+      const range = end > start && { 'content-range': `bytes ${start}-${end - 1}/${payload.sizeBytes}` }
+      const stored = await drive.requestSession(uploadUrl, {
+        method: 'PUT',
+        headers: { 'content-length': String(end - start), ...range },
+        body,
+      })
+      if (stored.status === 308) return { nextByte: nextByteOf(stored) }
+      if (stored.status >= 300) throw sessionError(stored, subject)
+      return { done: stored }
+    }),
+  )
+  return { response, bytesSent: payload.sizeBytes - nextByte }
+}
+
+/** Starts a session that writes the file. */
+export const startSession = async (
+  drive: CloudApi,
+  folder: Folder,
+  file: DriveFile,
+  properties: FileProperties,
+): Promise<UploadSession> => {
+  const query = new URLSearchParams({ uploadType: 'resumable', supportsAllDrives: 'true', fields: 'id,sha256Checksum' })
+  const response = await drive.request(`/upload/drive/v3/files${file.exists ? `/${file.id}` : ''}?${query.toString()}`, {
+    method: file.exists ? 'PATCH' : 'POST',
+    headers: {
+      'content-type': 'application/json; charset=UTF-8',
+      'x-upload-content-type': mimeTypeOf(properties),
+      'x-upload-content-length': String(properties.sizeBytes),
+    },
+    body: JSON.stringify({ ...metadataOf(properties), ...(!file.exists && { id: file.id, parents: [folder.id] }) }),
+  })
+  return { uploadUrl: requireUploadUrl(drive, response.headers.location), nextByte: 0 }
+}
+
+const findSession = async (drive: CloudApi, savedUrl: string, { sizeBytes }: Payload): Promise<UploadSession | undefined> => {
+  const uploadUrl = requireUploadUrl(drive, savedUrl)
+  const response = await drive.requestSession(uploadUrl, {
+    method: 'PUT',
+    headers: { 'content-length': '0', 'content-range': `bytes */${sizeBytes}` },
+  })
+  if (response.status === 200 || response.status === 201) return { uploadUrl, nextByte: sizeBytes, completed: response }
+  return response.status === 308 ? { uploadUrl, nextByte: nextByteOf(response) } : undefined
+}
+
+/** Without a Range header, Drive has stored nothing. */
+const nextByteOf = ({ headers }: CloudResponse) => {
+  const last = /^bytes=0-(\d+)$/.exec(String(headers.range ?? ''))?.[1]
+  return last === undefined ? 0 : Number(last) + 1
+}
+
+const sessionError = (response: CloudResponse, subject: string | undefined) =>
+  response.status === 404 || response.status === 410
+    ? new DeliveryError('upload_expired', 'Drive ended the upload session before the document was complete; the upload starts again', {
+        answer: toTargetAnswer(response),
+      })
+    : driveError(response, subject)
+
+const octetStream = 'application/octet-stream'
+
+/**
+ * Returns the media type without parameters, for which Drive has no field. Drive would convert documents of Google's
+ * own types.
+ */
+const mimeTypeOf = ({ contentType }: FileProperties) => {
+  const type = mediaTypeOf(contentType)
+  return /^[\w.+-]+\/[\w.+-]+$/.test(type) && !type.startsWith('application/vnd.google-apps') ? type : octetStream
+}
+
+const metadataOf = (properties: FileProperties) => ({
+  name: fileNameOf(properties.path),
+  description: properties.path,
+  mimeType: mimeTypeOf(properties),
+  appProperties: { [deliveryProperty]: properties.deliveryId, relay_document: properties.documentId },
+})
+
+/**
+ * Returns the whole path as one name: its last segment is often the same for every document, and folder names are not
+ * unique either.
+ */
+export const fileNameOf = (path: string) => shortened(targetSegments(path).join(' - '))

@@ -1,0 +1,105 @@
+import type { Readable } from 'node:stream'
+import MailComposer from 'nodemailer/lib/mail-composer'
+import { withExtension } from '../../domain/content-type.ts'
+import { fillTemplate, placeholderValues } from '../../domain/template.ts'
+import type { Payload } from '../connector.ts'
+import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { targetSegments } from '../shared/target-path.ts'
+import type { EmailConfig } from './schema.ts'
+
+/** The document itself, or an address that serves it. */
+type Enclosure = { attached: Readable } | { url: string }
+
+/**
+ * Returns a Message-ID that is identical in every attempt to send this content. An append changes the content and
+ * thereby the id.
+ */
+export const messageIdOf = ({ deliveryId, sha256 }: Payload, { from }: EmailConfig) =>
+  `<${deliveryId}.${sha256.slice(0, 16)}@${from.slice(from.lastIndexOf('@') + 1)}>`
+
+// Headers, text and the boundaries between them.
+const overheadBytes = 16 * 1024
+const lineCharacters = 76
+
+/** Returns the maximum length of a message with an attachment of that size, which is sent as lines of base64. */
+export const messageBytes = (attachedBytes: number) => {
+  const characters = Math.ceil(attachedBytes / 3) * 4
+  return overheadBytes + characters + Math.ceil(characters / lineCharacters) * 2
+}
+
+/** Returns the message as a stream of lines that end with CR LF. Encodes the document while it is read. */
+export const createMessage = (payload: Payload, config: EmailConfig, enclosure: Enclosure): Readable => {
+  const fileName = fileNameOf(payload)
+  const composer = new MailComposer({
+    from: config.from,
+    to: config.to,
+    ...(config.cc !== undefined && { cc: config.cc }),
+    subject: subjectOf(payload, config, fileName),
+    messageId: messageIdOf(payload, config),
+    headers: headersOf(payload),
+    text: textOf(payload, fileName, enclosure),
+    attachments:
+      'attached' in enclosure
+        ? [{ filename: fileName, contentType: attachmentType(payload), contentTransferEncoding: 'base64', content: enclosure.attached }]
+        : [],
+    newline: 'windows',
+    // The library would otherwise read content from paths and addresses.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  return composer.compile().createReadStream()
+}
+
+const subjectMaxCharacters = 250
+// Characters that end a line, or that make a text look like another one.
+const misleading = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
+
+const subjectOf = (payload: Payload, { subject_template: template }: EmailConfig, fileName: string): string => {
+  const subject = fillTemplate(template, { ...placeholderValues(payload), file_name: fileName })
+  // Cutting may split a surrogate pair, which toWellFormed() replaces.
+  return subject.replaceAll(misleading, ' ').slice(0, subjectMaxCharacters).toWellFormed()
+}
+
+const fileNameOf = (payload: Payload): string => withExtension(targetSegments(payload.path).at(-1) ?? '', payload)
+
+/**
+ * Hides the types message and multipart: mail programs would take them for a part of this message, and they must not be
+ * base64 (RFC 2046, 5.2.1).
+ */
+const attachmentType = ({ contentType }: Payload): string =>
+  /^(message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentTypeHeader(contentType)
+
+// A line has at most 998 characters, and these values cannot be folded.
+const headerMaxCharacters = 900
+
+const headersOf = (payload: Payload): Record<string, string> => {
+  const headers = {
+    'Auto-Submitted': 'auto-generated',
+    'X-Relay-Delivery-Id': percentEncoded(payload.deliveryId),
+    'X-Relay-Document-Id': percentEncoded(payload.documentId),
+    'X-Relay-Repo-Id': percentEncoded(payload.repoId),
+    'X-Relay-Doc-Id': percentEncoded(payload.docId),
+    'X-Relay-Comp-Id': percentEncoded(payload.compId),
+    'X-Relay-Sha256': payload.sha256,
+  }
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => value.length <= headerMaxCharacters))
+}
+
+const textOf = (payload: Payload, fileName: string, enclosure: Enclosure): string => {
+  const safe = (text: string) => text.replaceAll(misleading, ' ')
+  return [
+    ...('url' in enclosure
+      ? ['This document is too large to attach. Anybody who has this link can download it for a limited time:', '', enclosure.url]
+      : ['A document is attached.']),
+    '',
+    `File:       ${safe(fileName)}`,
+    `Repository: ${safe(payload.repoId)}`,
+    `Document:   ${safe(payload.docId)}`,
+    `Component:  ${safe(payload.compId)}`,
+    `Type:       ${safe(payload.contentType)}`,
+    `Bytes:      ${payload.sizeBytes}`,
+    `SHA-256:    ${payload.sha256}`,
+    `Received:   ${payload.receivedAt.toISOString()}`,
+    '',
+  ].join('\n')
+}

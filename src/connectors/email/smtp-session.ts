@@ -1,0 +1,198 @@
+import type { Socket } from 'node:net'
+import { hostname } from 'node:os'
+import { Transform, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
+import { isTemporary, smtpError } from './errors.ts'
+import { portOf, type EmailConfig, type EmailCredentials } from './schema.ts'
+import { createReplies, type Reply } from './smtp-replies.ts'
+
+/** An authenticated connection to a mail server. Every call ends with its answer, a timeout or the signal. */
+export interface SmtpSession {
+  /** The longest message that the server announces to accept. */
+  sizeMaxBytes: number | undefined
+  /**
+   * Sends the envelope.
+   * @throws DeliveryError if the sender or one recipient is refused; then nobody receives the message
+   */
+  address(from: string, recipients: string[], sizeBytes: number): Promise<void>
+  /**
+   * Sends the message to the recipients of the envelope.
+   * @returns the server's reply after it has accepted the message
+   */
+  send(message: Readable): Promise<Reply>
+  /** Discards the envelope. */
+  reset(): Promise<void>
+  end(): void
+}
+
+/**
+ * Connects, switches to TLS and logs in as configured.
+ * @throws DeliveryError if the server refuses the connection or the login
+ */
+export const openSmtpSession = async (
+  { config, credentials }: Target<EmailConfig, EmailCredentials>,
+  context: AttemptContext,
+): Promise<SmtpSession> => {
+  const { connectTimeoutMs: timeoutMs, idleTimeoutMs, outbound, signal } = context
+  const { host, tls, ca_certificate: caCertificate } = config
+  let socket = await outbound.connect({ host, port: portOf(config), timeoutMs, signal })
+  const stop = () => socket.destroy(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  const end = () => {
+    signal.removeEventListener('abort', stop)
+    if (socket.writable) socket.end('QUIT\r\n')
+    socket.setTimeout(quitTimeoutMs, () => socket.destroy())
+  }
+  const secure = async () => {
+    socket.setTimeout(0)
+    socket = await outbound.secure(socket, { host, timeoutMs, caCertificate, signal })
+    endWhenIdle(socket, idleTimeoutMs)
+  }
+  try {
+    endWhenIdle(socket, idleTimeoutMs)
+    if (tls === 'implicit') await secure()
+    let replies = createReplies(socket)
+    const ask = async (line: string): Promise<Reply> => {
+      socket.write(`${line}\r\n`)
+      return replies.next()
+    }
+    const greet = async () => {
+      const reply = await ask(`EHLO ${ownName(socket)}`)
+      if (reply.code !== 250) throw smtpError('connection', reply)
+      return reply.lines.map((line) => line.toUpperCase())
+    }
+
+    const greeting = await replies.next()
+    if (greeting.code !== 220) throw smtpError('connection', greeting)
+    let extensions = await greet()
+    if (tls === 'starttls') {
+      if (!extensions.includes('STARTTLS')) {
+        throw new DeliveryError(
+          'tls_unsupported',
+          'the server does not offer STARTTLS; set tls to implicit if it accepts TLS on another port',
+        )
+      }
+      const reply = await ask('STARTTLS')
+      if (reply.code !== 220) throw smtpError('connection', reply)
+      // Text that arrives before TLS is established may come from an attacker in the network.
+      if (replies.release() !== '') throw new DeliveryError('tls_failed', 'the server sent more than its agreement to STARTTLS')
+      await secure()
+      replies = createReplies(socket)
+      extensions = await greet()
+    }
+    if (credentials.username !== undefined && credentials.password !== undefined) {
+      await logIn(ask, extensions, credentials.username, credentials.password)
+    }
+
+    const reset = async () => void (await ask('RSET'))
+    const size = extensions.find((extension) => /^SIZE( |$)/.test(extension))
+    return {
+      sizeMaxBytes: Number(size?.slice(5)) || undefined,
+      end,
+      reset,
+      address: async (from, recipients, sizeBytes) => {
+        const sender = await ask(`MAIL FROM:<${from}>${size === undefined ? '' : ` SIZE=${sizeBytes}`}`)
+        if (sender.code !== 250) throw smtpError('sender', sender, from)
+        const refused: { recipient: string; reply: Reply }[] = []
+        for (const recipient of recipients) {
+          const reply = await ask(`RCPT TO:<${recipient}>`)
+          if (reply.code < 200 || reply.code > 299) refused.push({ recipient, reply })
+        }
+        // A permanent refusal, if there is one, decides whether the delivery is retried.
+        const worst = refused.find(({ reply }) => !isTemporary(reply)) ?? refused[0]
+        if (!worst) return
+        await reset()
+        throw smtpError(
+          'recipient',
+          worst.reply,
+          refused.map(({ recipient, reply }) => `${recipient} (${reply.code} ${reply.text})`).join(', '),
+        )
+      },
+      send: async (message) => {
+        const ready = await ask('DATA')
+        if (ready.code !== 354) throw smtpError('message', ready)
+        try {
+          await pipeline(message, dotStuffed(), socket, { end: false, signal })
+        } catch (thrown) {
+          // A server that stops reading first sends the reason, then closes the connection.
+          const early = replies.early()
+          // Nothing may be sent any more: the server would take it for a part of the message.
+          socket.destroy()
+          throw early ? smtpError('message', early) : thrown
+        }
+        socket.setTimeout(Math.max(idleTimeoutMs, acceptTimeoutMs))
+        const reply = await replies.next()
+        if (reply.code !== 250) throw smtpError('message', reply)
+        return reply
+      },
+    }
+  } catch (thrown) {
+    end()
+    throw thrown
+  }
+}
+
+// The time for an orderly end of the connection.
+const quitTimeoutMs = 1_000
+// A server may scan a message for viruses before it accepts it. A client that does not wait sends it twice (RFC 5321,
+// 4.5.3.2.6).
+const acceptTimeoutMs = 600_000
+
+const endWhenIdle = (socket: Socket, idleTimeoutMs: number) => {
+  // An unhandled 'error' event, after the last call has ended, would end the process.
+  socket.on('error', () => {})
+  socket.setTimeout(idleTimeoutMs, () => {
+    socket.destroy(Object.assign(new Error(`no data for ${idleTimeoutMs} ms`), { code: 'ETIMEDOUT' }))
+  })
+}
+
+/** Returns the name for EHLO: the qualified host name, or the address if there is none (RFC 5321, 4.1.4). */
+const ownName = ({ localAddress = '127.0.0.1', localFamily }: Socket) => {
+  const name = hostname()
+  if (/^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$/.test(name)) return name
+  return localFamily === 'IPv6' ? `[IPv6:${localAddress}]` : `[${localAddress}]`
+}
+
+const logIn = async (ask: (line: string) => Promise<Reply>, extensions: string[], username: string, password: string) => {
+  const methods =
+    extensions
+      .find((extension) => extension.startsWith('AUTH '))
+      ?.split(' ')
+      .slice(1) ?? []
+  const encoded = (text: string) => Buffer.from(text).toString('base64')
+  let reply: Reply
+  if (methods.includes('PLAIN')) reply = await ask(`AUTH PLAIN ${encoded(`\0${username}\0${password}`)}`)
+  else if (methods.includes('LOGIN')) {
+    reply = await ask('AUTH LOGIN')
+    for (const answer of [username, password]) if (reply.code === 334) reply = await ask(encoded(answer))
+  } else {
+    const offered = methods.length > 0 ? `; it offers ${methods.join(', ')}` : ''
+    throw new DeliveryError('login_unsupported', `the server does not accept a user name and password${offered}`)
+  }
+  if (reply.code !== 235) throw smtpError('login', reply)
+}
+
+const [dot, lineFeed] = [0x2e, 0x0a]
+
+/**
+ * Doubles a dot at the beginning of a line and appends the end of the message (RFC 5321, 4.5.2). Lines must end with CR
+ * LF.
+ */
+const dotStuffed = () => {
+  let atLineStart = true
+  return new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      const stuffed: Buffer[] = []
+      let from = 0
+      for (let at = chunk.indexOf(dot); at >= 0; at = chunk.indexOf(dot, at + 1)) {
+        if (at === 0 ? !atLineStart : chunk[at - 1] !== lineFeed) continue
+        stuffed.push(chunk.subarray(from, at), Buffer.from('.'))
+        from = at
+      }
+      if (chunk.length > 0) atLineStart = chunk.at(-1) === lineFeed
+      done(null, stuffed.length > 0 ? Buffer.concat([...stuffed, chunk.subarray(from)]) : chunk)
+    },
+    flush: (done) => done(null, `${atLineStart ? '' : '\r\n'}.\r\n`),
+  })
+}

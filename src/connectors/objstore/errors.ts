@@ -1,0 +1,80 @@
+import { types } from 'node:util'
+import { DeliveryError } from '../connector.ts'
+import type { FixedErrorCode } from '../error-codes.ts'
+import { toDeliveryError } from '../shared/errors.ts'
+import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import type { ObjstoreConfig } from './schema.ts'
+
+/** The SDK's error for a response that is a refusal. */
+interface ServiceError extends Error {
+  $metadata?: { httpStatusCode?: number; requestId?: string }
+  $response?: { headers?: Record<string, string> }
+  Region?: string
+}
+
+const credentialErrors = new Set([
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'InvalidToken',
+  'ExpiredToken',
+  'TokenRefreshRequired',
+  'InvalidClientTokenId',
+  // versitygw
+  'XAdminUserNotFound',
+])
+// RequestTimeTooSkewed passes once the clocks agree again.
+const temporaryErrors = new Set([
+  'RequestTimeout',
+  'RequestTimeTooSkewed',
+  'SlowDown',
+  'ThrottlingException',
+  'OperationAborted',
+  'NoSuchUpload',
+])
+
+/** Maps an error of the S3 SDK. Retries everything that is not certainly permanent. */
+export const objstoreError = (thrown: unknown, config: ObjstoreConfig): DeliveryError => {
+  const error = thrown as ServiceError
+  const status = error.$metadata?.httpStatusCode
+  if (!types.isNativeError(thrown) || thrown instanceof DeliveryError || status === undefined) return networkError(thrown)
+
+  const headers = error.$response?.headers ?? {}
+  const answer = { status, body: `${error.name}: ${error.message}`, request_id: error.$metadata?.requestId }
+  const details = { answer, cause: thrown }
+  const refusal = (code: FixedErrorCode, message: string) => new DeliveryError(code, message, details)
+
+  if (credentialErrors.has(error.name)) {
+    return new DeliveryError('credentials_refused', `the store refused access_key_id and secret_access_key (${error.name})`, {
+      permanent: true,
+      ...details,
+    })
+  }
+  if (error.name === 'AuthorizationHeaderMalformed' || error.name === 'PermanentRedirect' || status === 301) {
+    const actual = error.Region ?? headers['x-amz-bucket-region'] ?? /expecting '([\w-]+)'/.exec(error.message)?.[1]
+    return refusal(
+      'wrong_region',
+      `the bucket is not in ${config.region}${actual ? ` but in ${actual}` : ''} (${error.message}); correct region`,
+    )
+  }
+  if (error.name === 'NoSuchBucket') return refusal('bucket_missing', `the bucket ${config.bucket} does not exist`)
+  if (status === 403 && !temporaryErrors.has(error.name)) {
+    return new DeliveryError(
+      'access_denied',
+      `the account has no permission to write (${error.name}); it needs s3:PutObject and s3:AbortMultipartUpload`,
+      { permanent: true, ...details },
+    )
+  }
+  return new DeliveryError(`http_${status}`, `the store answered ${status} ${error.name}: ${error.message}`, {
+    permanent: isPermanentStatus(status) && !temporaryErrors.has(error.name),
+    retryAfterMs: retryAfterMs(headers['retry-after'], new Date()),
+    ...details,
+  })
+}
+
+const networkError = (thrown: unknown): DeliveryError => {
+  const error = toDeliveryError(thrown, 'store_failure')
+  // The SDK names lost connections TimeoutError too, so the code of the network failure takes precedence.
+  return error.code === 'store_failure' && types.isNativeError(thrown) && thrown.name === 'TimeoutError'
+    ? new DeliveryError('timeout', `the store did not answer in time (${thrown.message})`, { cause: thrown })
+    : error
+}

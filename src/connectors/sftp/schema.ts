@@ -1,0 +1,60 @@
+import ssh2 from 'ssh2'
+import { z } from 'zod'
+import { hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
+
+export const sftpConfig = z.strictObject({
+  host: hostName.describe('Host name or address'),
+  port: tcpPort.default(22).describe('TCP port'),
+  directory: plainText(1_024)
+    .default('.')
+    .describe(
+      'Folder to store documents in; it must exist, folders below it are created. A relative path starts at the folder that the account has after login',
+    ),
+  host_key_sha256: z
+    .string()
+    .regex(/^((SHA256:)?[A-Za-z0-9+/]{43}=?|[0-9a-fA-F]{64}|([0-9a-fA-F]{2}:){31}[0-9a-fA-F]{2})$/, 'must be a SHA-256 fingerprint')
+    .optional()
+    .describe(
+      'Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it, the relay trusts the key that the server presents at the first success, and stores its fingerprint here',
+    ),
+})
+
+export const sftpCredentials = z
+  .strictObject({
+    username: z.string().min(1).max(255).describe('Account'),
+    password: z
+      .string()
+      .min(1)
+      .max(1_024)
+      .meta({ secret: true })
+      .optional()
+      .describe('Password of the account, if it has no key. Also used if the server asks for it interactively (keyboard-interactive)'),
+    private_key: z.string().min(1).max(20_000).meta({ secret: true }).optional().describe('Private key in OpenSSH or PEM form'),
+    passphrase: z.string().min(1).max(1_024).meta({ secret: true }).optional().describe('Passphrase of the private key'),
+  })
+  .superRefine(({ password, private_key: key, passphrase }, context) => {
+    if ((password === undefined) === (key === undefined)) {
+      context.addIssue({ code: 'custom', message: 'must contain either password or private_key' })
+    }
+    if (key === undefined && passphrase !== undefined) {
+      context.addIssue({ code: 'custom', path: ['passphrase'], message: 'needs a private_key' })
+    }
+    // The parser's own message is not used: it may quote the key.
+    if (key !== undefined && ssh2.utils.parseKey(key, passphrase) instanceof Error) {
+      context.addIssue({ code: 'custom', path: ['private_key'], message: 'is no private key, or the passphrase does not open it' })
+    }
+  })
+
+/** A plausible destination, for documentation. */
+export const sftpExample = {
+  config: {
+    host: 'sftp.example.com',
+    port: 22,
+    directory: 'incoming/invoices',
+    host_key_sha256: 'SHA256:uNiVztksCsDhcc0u9e8BgrJXVGLmKgF3gg2VqVhF3mI',
+  },
+  credentials: { username: 'relay', password: 'correct-horse-battery-staple' },
+}
+
+export type SftpConfig = z.output<typeof sftpConfig>
+export type SftpCredentials = z.output<typeof sftpCredentials>

@@ -1,0 +1,156 @@
+import type { Readable } from 'node:stream'
+import { request } from 'undici'
+import { DeliveryError, Interruption, type AttemptContext, type TargetAnswer } from '../connector.ts'
+import { readResponse } from './http.ts'
+import { trackConsumption } from './payload-stream.ts'
+
+/** The limits of one attempt's requests. */
+export interface RequestContext extends Pick<AttemptContext, 'signal' | 'outbound' | 'connectTimeoutMs' | 'idleTimeoutMs'> {
+  /** PEM. Trusted instead of the public authorities. */
+  caCertificate?: string | undefined
+}
+
+export interface CloudRequest {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  headers?: Record<string, string>
+  /** A stream must have exactly the length that `content-length` announces. */
+  body?: string | Readable
+}
+
+export interface CloudResponse {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+}
+
+// Larger than any response to these requests: a page of a list has a few hundred entries of 300 bytes.
+const responseMaxBytes = 1024 * 1024
+
+// The form that Microsoft asks clients to use. Google accepts any name.
+const userAgent = 'ISV|DocumentRelay|DocumentRelay/1.0'
+
+/** Sends one HTTP request and returns its response, whatever its status. Does not follow redirects. */
+export const sendCloudRequest = async (
+  url: string,
+  { method, headers, body }: CloudRequest,
+  context: RequestContext,
+): Promise<CloudResponse> => {
+  const tracked = typeof body === 'object' ? trackConsumption(body, Number(headers?.['content-length'])) : undefined
+  const response = await request(url, {
+    method,
+    headers: { 'user-agent': userAgent, accept: 'application/json', ...headers },
+    body: tracked?.body ?? body ?? null,
+    signal: context.signal,
+    dispatcher: context.outbound.dispatcher({ connectTimeoutMs: context.connectTimeoutMs, caCertificate: context.caCertificate }),
+    headersTimeout: context.idleTimeoutMs,
+    bodyTimeout: context.idleTimeoutMs,
+  })
+  const answeredEarly = tracked !== undefined && !tracked.isConsumed()
+  const text = await readResponse(response.body, { maxBytes: responseMaxBytes, timeoutMs: context.idleTimeoutMs, secrets: [] })
+  if (answeredEarly && response.statusCode < 400) {
+    throw new DeliveryError('answered_early', 'the service answered before it had read the whole request')
+  }
+  return { status: response.statusCode, headers: response.headers, text }
+}
+
+/** Parses a response as a JSON object. @returns an empty object if it is none */
+export const parseObject = (text: string): Record<string, unknown> => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Returns a response in the form that is kept with an attempt. `withDeliveryErrors` cuts it to size. */
+export const toTargetAnswer = ({ status, text }: CloudResponse): TargetAnswer => ({ status, body: text })
+
+/** The API of a cloud service during one attempt. */
+export interface CloudApi {
+  /**
+   * Sends a request with the access token, to a path below the API's root or to an address below it.
+   * @throws DeliveryError for a status of 300 or more
+   */
+  request(path: string, call: CloudRequest): Promise<CloudResponse>
+  /**
+   * Sends a request to an upload session, whatever the status of the response. The session's address is its own key; no
+   * token is sent.
+   */
+  requestSession(url: string, call: CloudRequest, signal?: AbortSignal): Promise<CloudResponse>
+  /** The strings that no message of this attempt may contain. Addresses of upload sessions are added to it. */
+  secrets: string[]
+}
+
+/** A document that the service has stored completely. */
+export interface CompletedUpload {
+  response: CloudResponse
+  /** By this run: an earlier run may have sent the beginning. */
+  bytesSent: number
+}
+
+export const createCloudApi = ({
+  root,
+  getToken,
+  invalidateToken,
+  toError,
+  secrets,
+  context,
+}: {
+  root: string
+  getToken(): Promise<string>
+  /** Called after the service has refused the token before its expiry. */
+  invalidateToken(): void
+  toError(response: CloudResponse): DeliveryError
+  secrets: string[]
+  context: RequestContext
+}): CloudApi => ({
+  secrets,
+  request: async (path, call) => {
+    const token = await getToken()
+    secrets.push(token)
+    const url = path.startsWith('/') ? `${root}${path}` : path
+    // A page of a list contains the address of the next page. The token must not be sent to any other host.
+    if (!url.startsWith(`${root}/`)) throw new DeliveryError('answer_unreadable', 'the service referred to a host other than its own')
+    const response = await sendCloudRequest(url, { ...call, headers: { ...call.headers, authorization: `Bearer ${token}` } }, context)
+    if (response.status < 300) return response
+    if (response.status === 401) invalidateToken()
+    throw toError(response)
+  },
+  requestSession: (url, call, signal = context.signal) => sendCloudRequest(url, call, { ...context, signal }),
+})
+
+/** Returns `true` for the error of a request whose address does not exist (any more). */
+export const isNotFound = (thrown: unknown): thrown is DeliveryError => thrown instanceof DeliveryError && thrown.code === 'http_404'
+
+// The time for cleaning up after a failed attempt, in milliseconds.
+const cleanUpTimeoutMs = 1_500
+
+/** Never throws: a session that remains is visible nowhere and expires by itself. */
+export const abortSession = async (api: CloudApi, uploadUrl: string) => {
+  await api.requestSession(uploadUrl, { method: 'DELETE' }, AbortSignal.timeout(cleanUpTimeoutMs)).catch(() => {})
+}
+
+/** Runs `send`. Aborts the upload session if that fails or is cancelled, unless another run will resume the upload. */
+export const withUploadSession = async <Sent>(
+  api: CloudApi,
+  uploadUrl: string,
+  signal: AbortSignal,
+  send: () => Promise<Sent>,
+): Promise<Sent> => {
+  try {
+    return await send()
+  } catch (thrown) {
+    if (!(signal.reason instanceof Interruption)) await abortSession(api, uploadUrl)
+    throw thrown
+  }
+}
+
+/** Checks the address of an upload session and registers it as a secret. @throws DeliveryError `answer_unreadable` */
+export const requireUploadUrl = (api: CloudApi, url: unknown): string => {
+  if (typeof url !== 'string' || !URL.canParse(url) || new URL(url).protocol !== 'https:') {
+    throw new DeliveryError('answer_unreadable', 'the service opened an upload session without a valid https address')
+  }
+  api.secrets.push(url, new URL(url).search)
+  return url
+}

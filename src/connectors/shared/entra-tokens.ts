@@ -1,0 +1,139 @@
+import { ConfidentialClientApplication, type INetworkModule } from '@azure/msal-node'
+import { z } from 'zod'
+import { DeliveryError } from '../connector.ts'
+import { createAccessTokens, type AccessToken, type AccessTokens } from './access-tokens.ts'
+import { parseObject, sendCloudRequest, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
+import { toDeliveryError } from './errors.ts'
+import { isPermanentStatus, retryAfterMs } from './http.ts'
+
+const identifier = (maxCharacters: number) =>
+  z
+    .string()
+    .min(1)
+    .max(maxCharacters)
+    .regex(/^[A-Za-z0-9][A-Za-z0-9.-]*$/, 'must be an id or a domain name')
+
+/** The credentials of an application registered in Microsoft Entra, for every kind that signs in there. */
+export const entraCredentials = {
+  tenant_id: identifier(255)
+    .refine((id) => !/^(common|organizations|consumers)$/i.test(id), 'must name one tenant')
+    .describe('Directory (tenant) id, or a domain of the tenant'),
+  client_id: identifier(64).describe('Application (client) id'),
+  client_secret: z
+    .string()
+    .min(1)
+    .max(1_024)
+    .regex(/^[\x21-\x7e]+$/, 'must contain printable ASCII characters only')
+    .meta({ secret: true })
+    .describe('Value of a client secret, not its id'),
+}
+
+export interface EntraPrincipal {
+  tenantId: string
+  clientId: string
+  clientSecret: string
+  /** For example `https://login.microsoftonline.com`; always https. */
+  authorityHost: string
+  /** The service that the token is for, for example `https://graph.microsoft.com/.default`. */
+  scope: string
+}
+
+export type EntraTokens = AccessTokens<EntraPrincipal>
+
+const requestToken = async (principal: EntraPrincipal, context: RequestContext): Promise<AccessToken> => {
+  const { tenantId, clientId, clientSecret, authorityHost, scope } = principal
+  const authority = `${authorityHost}/${tenantId}`
+  // The library reports neither status nor headers of a refusal, and hides network failures. Both are recorded here.
+  let response: CloudResponse | undefined
+  let failure: unknown
+  const networkClient: INetworkModule = {
+    sendGetRequestAsync: async () => {
+      throw new Error('No metadata may be discovered')
+    },
+    sendPostRequestAsync: async (url, options = {}) => {
+      try {
+        response = await sendCloudRequest(url, { method: 'POST', headers: options.headers ?? {}, body: options.body ?? '' }, context)
+      } catch (thrown) {
+        failure = thrown
+        throw thrown
+      }
+      const headers = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]))
+      return { status: response.status, headers, body: parseObject(response.text) as never }
+    },
+  }
+  // Created for each request: its network client belongs to this attempt, and its own token cache has no bound.
+  const application = new ConfidentialClientApplication({
+    auth: {
+      clientId,
+      clientSecret,
+      authority,
+      // The endpoints are given, so that the library does not send further requests to discover them.
+      knownAuthorities: [new URL(authorityHost).host],
+      authorityMetadata: JSON.stringify({
+        authorization_endpoint: `${authority}/oauth2/v2.0/authorize`,
+        token_endpoint: `${authority}/oauth2/v2.0/token`,
+        issuer: `${authority}/v2.0`,
+        jwks_uri: `${authority}/discovery/v2.0/keys`,
+      }),
+    },
+    system: {
+      networkClient,
+      // Only the workflow retries.
+      disableInternalRetries: true,
+      loggerOptions: { loggerCallback: () => {}, piiLoggingEnabled: false },
+    },
+  })
+  try {
+    // A region in the environment of the relay must not apply to a workspace's destination.
+    const result = await application.acquireTokenByClientCredential({ scopes: [scope], azureRegion: 'DisableMsalForceRegion' })
+    if (result?.accessToken && result.expiresOn) return { token: result.accessToken, expiresAt: result.expiresOn }
+    throw new Error('The response contains no token')
+  } catch (thrown) {
+    context.signal.throwIfAborted()
+    if (failure !== undefined) throw toDeliveryError(failure, 'request_failed')
+    if (response === undefined || (response.status >= 200 && response.status < 300)) {
+      throw new DeliveryError('token_unreadable', `the response of ${new URL(authorityHost).host} contains no token`, { cause: thrown })
+    }
+    throw tokenError(response, principal, thrown)
+  }
+}
+
+/** Creates a cache of tokens for applications (client credentials flow). */
+export const createEntraTokens = (): EntraTokens => createAccessTokens(requestToken)
+
+// By Entra's own error code.
+const corrections: Record<string, string> = {
+  '7000215': 'client_secret is wrong; enter the value of a secret of this application, not its id',
+  '7000222': 'client_secret has expired; create a new one for this application',
+  '700016': 'client_id is no application of this tenant; correct client_id, tenant_id or cloud',
+  '7000112': 'the application is disabled in this tenant; enable it',
+  '90002': 'tenant_id is no tenant of this cloud; correct tenant_id or cloud',
+  '900023': 'tenant_id is no tenant; correct it',
+  '900382': 'the tenant belongs to another cloud; correct cloud',
+  '500011': 'the tenant does not know the service; correct cloud',
+}
+
+const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal, cause: unknown): DeliveryError => {
+  const { error_description: description } = parseObject(response.text)
+  const [firstLine = ''] = (typeof description === 'string' ? description : '').split(/\r?\n/)
+  const code = /AADSTS(\d+)/.exec(firstLine)?.[1]
+  const answer = toTargetAnswer(response)
+  if (isPermanentStatus(response.status)) {
+    const correction = (code && corrections[code]) ?? 'correct tenant_id, client_id and client_secret'
+    return new DeliveryError(
+      'credentials_refused',
+      `Entra issued no token for tenant ${tenantId}: ${correction}${firstLine && ` (${firstLine})`}`,
+      { permanent: true, answer, cause },
+    )
+  }
+  return new DeliveryError(
+    `http_${response.status}`,
+    `Entra answered ${response.status} to the token request${firstLine && `: ${firstLine}`}`,
+    {
+      permanent: false,
+      retryAfterMs: retryAfterMs(response.headers['retry-after'], new Date()),
+      answer,
+      cause,
+    },
+  )
+}

@@ -1,0 +1,87 @@
+import { types } from 'node:util'
+import { messageOf } from '../../errors.ts'
+import { BlockedAddressError, UnencryptedError } from '../../security/outbound.ts'
+import { DeliveryError, type AttemptContext } from '../connector.ts'
+import type { FixedErrorCode } from '../error-codes.ts'
+import { redactAndCut, withoutSecrets } from './secrets.ts'
+
+const networkErrors: Record<string, { code: FixedErrorCode; message: string }> = {
+  ECONNREFUSED: { code: 'connection_refused', message: 'nothing listens at the host and port' },
+  ENOTFOUND: { code: 'host_not_found', message: 'the host name does not exist' },
+  EAI_AGAIN: { code: 'host_not_found', message: 'the name server did not answer' },
+  EHOSTUNREACH: { code: 'host_unreachable', message: 'there is no route to the host' },
+  ENETUNREACH: { code: 'host_unreachable', message: 'there is no route to the host' },
+  ETIMEDOUT: { code: 'timeout', message: 'the target did not answer in time' },
+  UND_ERR_CONNECT_TIMEOUT: { code: 'timeout', message: 'the target did not answer in time' },
+  UND_ERR_HEADERS_TIMEOUT: { code: 'timeout', message: 'the target did not answer in time' },
+  UND_ERR_BODY_TIMEOUT: { code: 'timeout', message: 'the target stopped in the middle of its answer' },
+  ECONNRESET: { code: 'connection_lost', message: 'the target closed the connection' },
+  EPIPE: { code: 'connection_lost', message: 'the target closed the connection' },
+  UND_ERR_SOCKET: { code: 'connection_lost', message: 'the target closed the connection' },
+}
+
+const certificateCodes =
+  /^(CERT_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
+const handshakeCodes = /^(ERR_SSL_|ERR_TLS_|EPROTO)/
+
+/**
+ * Turns a network failure into a delivery error. Unknown failures are retried: names are registered, certificates are
+ * renewed.
+ * @param fallbackCode is used if no cause of the error is a known network failure
+ */
+export const toDeliveryError = (thrown: unknown, fallbackCode: FixedErrorCode): DeliveryError => {
+  for (const cause of causesOf(thrown)) {
+    if (cause instanceof DeliveryError) return cause
+    if (cause instanceof BlockedAddressError || cause instanceof UnencryptedError)
+      return new DeliveryError(cause.code, cause.message, { cause })
+    const systemCode = (cause as { code?: unknown }).code
+    if (typeof systemCode !== 'string') continue
+    const known = networkErrors[systemCode]
+    if (known) return new DeliveryError(known.code, `${known.message} (${messageOf(cause)})`, { cause: thrown })
+    if (certificateCodes.test(systemCode)) {
+      return new DeliveryError('certificate_refused', `the target's TLS certificate is not trusted: ${messageOf(cause)}`, { cause: thrown })
+    }
+    if (handshakeCodes.test(systemCode)) {
+      return new DeliveryError('tls_failed', `the TLS handshake failed: ${messageOf(cause)}`, { cause: thrown })
+    }
+  }
+  return new DeliveryError(fallbackCode, messageOf(thrown), { cause: thrown })
+}
+
+const maxCauses = 5
+
+const causesOf = (thrown: unknown): Error[] => {
+  const causes: Error[] = []
+  // isNativeError instead of instanceof: under a test runner that sandboxes modules, Node's own errors come from
+  // another realm.
+  for (let cause = thrown; types.isNativeError(cause) && causes.length < maxCauses; cause = cause.cause) causes.push(cause)
+  return causes
+}
+
+/**
+ * Runs an attempt and turns every failure into a delivery error without secrets, whose answer is cut to the size that
+ * is kept.
+ * @param secrets is read after a failure, so the attempt may add tokens and upload addresses while it runs
+ * @param toError maps errors of targets that report more than network failures
+ * @throws DeliveryError, or the signal's reason if the attempt was aborted
+ */
+export const withDeliveryErrors = async <Result>(
+  { signal, answerMaxBytes }: Pick<AttemptContext, 'signal' | 'answerMaxBytes'>,
+  secrets: string[],
+  attempt: () => Promise<Result>,
+  toError = (thrown: unknown) => toDeliveryError(thrown, 'request_failed'),
+): Promise<Result> => {
+  signal.throwIfAborted()
+  try {
+    return await attempt()
+  } catch (thrown) {
+    signal.throwIfAborted()
+    const error = toError(thrown)
+    const { answer } = error
+    throw error.withText(
+      withoutSecrets(error.message, secrets),
+      answer && { ...answer, ...(answer.body !== undefined && { body: redactAndCut(answer.body, secrets, answerMaxBytes) }) },
+      thrown,
+    )
+  }
+}

@@ -1,0 +1,72 @@
+import type { Readable } from 'node:stream'
+import { withoutCutSecret, withoutSecrets } from './secrets.ts'
+
+/** Statuses below 500 after which a retry can succeed. */
+const retryableStatuses = new Set([408, 409, 425, 429])
+
+// The request has come round in a circle (RFC 5842): the answer of a relay that has sent the document itself.
+const loopDetected = 508
+
+export const isPermanentStatus = (status: number) =>
+  status === loopDetected || (status >= 400 && status < 500 && !retryableStatuses.has(status))
+
+/**
+ * Parses a Retry-After header, in seconds or as a date.
+ * @returns milliseconds, or `undefined` if there is none that can be parsed
+ */
+export const retryAfterMs = (header: string | string[] | undefined, now: Date): number | undefined => {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim()
+  if (!text) return undefined
+  if (/^\d+$/.test(text)) return Number(text) * 1_000
+  const date = Date.parse(text)
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now.getTime())
+}
+
+// Reading up to this many further bytes keeps the connection alive. Beyond that, a new connection is cheaper.
+const discardMaxBytes = 64 * 1024
+
+/**
+ * Reads the beginning of a response body as text. Never throws: a body that breaks off, or drips for longer than
+ * `timeoutMs`, is cut, since its status is already known.
+ * @param secrets are redacted, since a target may echo them
+ */
+export const readResponse = async (
+  body: Readable,
+  { maxBytes, timeoutMs, secrets }: { maxBytes: number; timeoutMs: number; secrets: string[] },
+): Promise<string> => {
+  const timer = setTimeout(() => body.destroy(), timeoutMs)
+  const kept: Buffer[] = []
+  let [keptBytes, allBytes] = [0, 0]
+  let isComplete = false
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      const head = chunk.subarray(0, maxBytes - keptBytes)
+      kept.push(head)
+      keptBytes += head.length
+      allBytes += chunk.length
+      if (allBytes > maxBytes + discardMaxBytes) break
+    }
+    isComplete = keptBytes === allBytes
+  } catch {
+    // Keep the bytes that have arrived.
+  } finally {
+    clearTimeout(timer)
+  }
+  const bytes = Buffer.concat(kept)
+  const text = (isComplete ? bytes : withoutCutSecret(bytes, secrets)).toString('utf8')
+  return withoutSecrets(text.replaceAll('\0', '\uFFFD'), secrets)
+}
+
+// Leading and trailing blanks would be lost in transit, and a literal percent sign would be decoded.
+const unsafeInHeader = /[^\x20-\x7e]+|%|^ +| +$/g
+
+/**
+ * Percent-encodes everything that is not printable ASCII, so that the receiver can restore the text with
+ * decodeURIComponent.
+ */
+export const percentEncoded = (text: string) => text.toWellFormed().replace(unsafeInHeader, encodeURIComponent)
+
+/**
+ * Returns the content type, or `application/octet-stream` if HTTP cannot carry it: a source system may send any text.
+ */
+export const contentTypeHeader = (text: string) => (/^[\x21-\x7e][\x20-\x7e]*$/.test(text) ? text : 'application/octet-stream')

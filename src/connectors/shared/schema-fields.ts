@@ -1,0 +1,43 @@
+import { z } from 'zod'
+
+/** A line of text that is passed on to the target unchanged. */
+export const plainText = (maxCharacters: number) =>
+  z
+    .string()
+    .min(1)
+    .max(maxCharacters)
+    .regex(/^\P{Cc}+$/u, 'must not contain control characters')
+
+export const hostName = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[^\s/@]+$/, 'must be a host name or address, without user or path')
+
+export const tcpPort = z.int().min(1).max(65_535)
+
+/** The beginning of object names in a store that has no folders. */
+export const keyPrefix = z
+  .string()
+  .max(512)
+  .regex(/^([^/\p{Cc}]\P{Cc}*)?$/u, 'must not begin with a slash or contain control characters')
+  .refine((prefix) => !prefix.split('/').some((segment) => segment === '.' || segment === '..'), 'must not contain . or .. segments')
+  .default('')
+
+/** An address that answers may show, since it contains no secret. */
+export const plainUrl = z
+  .url({ protocol: /^https?$/ })
+  .max(1_024)
+  .refine((url) => {
+    if (!URL.canParse(url)) return true
+    const { username, password, search, hash } = new URL(url)
+    return `${username}${password}${search}${hash}` === ''
+  }, 'must not contain a user name, a password or a query')
+
+/** The authority that a destination trusts, for every kind that uses TLS. */
+export const caCertificate = z
+  .string()
+  .max(100_000)
+  .regex(/-----BEGIN CERTIFICATE-----/, 'must be a PEM certificate')
+  .optional()
+  .describe("PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities")

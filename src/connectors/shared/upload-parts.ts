@@ -1,0 +1,139 @@
+import { Readable } from 'node:stream'
+import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
+import { openPayload } from './payload-stream.ts'
+
+const MiB = 1024 * 1024
+/** Up to this size, one request is cheaper than several. */
+export const minPartBytes = 8 * MiB
+// A third part is read while two are sent, so three parts are in memory at a time.
+const maxPartsInFlight = 2
+
+/** Returns the part size for an upload that may have at most `maxParts` parts. */
+export const partBytesFor = (sizeBytes: number, maxParts: number) => Math.max(minPartBytes, Math.ceil(sizeBytes / maxParts))
+
+/**
+ * Sends a body in parts of equal size (the last one may be shorter), two at a time. Once a part fails, no further part
+ * is started; the caller must abort the parts that are still in flight.
+ * @param send gets a part and its number, counted from 1
+ */
+export const sendPartsInParallel = async <Sent>(
+  body: Readable,
+  sizes: { sizeBytes: number; partBytes: number },
+  send: (bytes: Buffer, number: number) => Promise<Sent>,
+): Promise<Sent[]> => {
+  const inFlight = new Set<Promise<Sent>>()
+  const parts: Promise<Sent>[] = []
+  for await (const bytes of cutIntoParts(body, sizes)) {
+    if (inFlight.size >= maxPartsInFlight) await Promise.race(inFlight)
+    const part = send(bytes, parts.length + 1)
+    parts.push(part)
+    // A failed part stays in the set, so that the race or the final wait throws its error.
+    inFlight.add(part)
+    part.then(
+      () => inFlight.delete(part),
+      () => {},
+    )
+  }
+  return Promise.all(parts)
+}
+
+async function* cutIntoParts(body: Readable, { sizeBytes, partBytes }: { sizeBytes: number; partBytes: number }): AsyncGenerator<Buffer> {
+  let part = Buffer.allocUnsafe(Math.min(partBytes, sizeBytes))
+  let [filled, left] = [0, sizeBytes]
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    for (let at = 0; at < chunk.length;) {
+      const copied = chunk.copy(part, filled, at)
+      at += copied
+      filled += copied
+      if (filled < part.length) continue
+      yield part
+      left -= filled
+      part = Buffer.allocUnsafe(Math.min(partBytes, left))
+      filled = 0
+    }
+  }
+}
+
+/** A part of a document as the body of one request. */
+export interface UploadPart {
+  start: number
+  /** The position after the part's last byte. */
+  end: number
+  isLast: boolean
+  /** Exactly `end - start` bytes. */
+  body: Readable
+}
+
+/** The service's answer to a part: the document is complete, or the service expects the byte `nextByte` next. */
+export type PartResult<Done> = { done: Done } | { nextByte: number | undefined }
+
+/**
+ * Sends a document in parts, one request after the other, without holding a part in memory. Continues at the byte that
+ * the service asks for, since a service may keep less than it was sent.
+ * @param partBytes is the size of every part but the last
+ * @throws DeliveryError `upload_out_of_step` if the service asks for a byte outside of the part that it was sent
+ */
+export const sendPartsInSequence = async <Done>(
+  payload: Payload,
+  {
+    startByte = 0,
+    partBytes,
+    signal,
+    onProgress,
+  }: { startByte?: number; partBytes: number } & Pick<AttemptContext, 'signal' | 'onProgress'>,
+  send: (part: UploadPart) => Promise<PartResult<Done>>,
+): Promise<Done> => {
+  const openAt = (position: number) => openPayload(payload, { signal, onProgress, startByte: position })
+  let source = openAt(startByte)
+  try {
+    let bodyOf = createBodies(source)
+    for (let start = startByte; ;) {
+      const end = Math.min(start + partBytes, payload.sizeBytes)
+      const isLast = end === payload.sizeBytes
+      const result = await send({ start, end, isLast, body: bodyOf(end - start, isLast) })
+      if ('done' in result) return result.done
+      const { nextByte = -1 } = result
+      if (nextByte <= start || nextByte > end || nextByte === payload.sizeBytes) throw uploadOutOfStep()
+      if (nextByte < end) {
+        source.destroy()
+        source = openAt(nextByte)
+        bodyOf = createBodies(source)
+      }
+      start = nextByte
+    }
+  } finally {
+    source.destroy()
+  }
+}
+
+export const uploadOutOfStep = () =>
+  new DeliveryError('upload_out_of_step', 'the service has stored other parts of the document than were sent; the upload starts again')
+
+/**
+ * Cuts bodies of known length from one stream. The last body does not end before the stream has: a stream that fails at
+ * its very end must fail the upload instead of completing it.
+ */
+const createBodies = (source: Readable) => {
+  const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>
+  let rest: Buffer = Buffer.alloc(0)
+  const readMore = async () => {
+    const { done, value } = await chunks.next()
+    rest = done ? Buffer.alloc(0) : value
+    return !done
+  }
+  const readToEnd = async () => {
+    while (await readMore());
+  }
+  const bytesOf = async function* (sizeBytes: number, isLast: boolean) {
+    if (sizeBytes === 0 && isLast) await readToEnd()
+    for (let left = sizeBytes; left > 0;) {
+      if (rest.length === 0 && !(await readMore())) return
+      const chunk = rest.subarray(0, left)
+      rest = rest.subarray(chunk.length)
+      left -= chunk.length
+      if (left === 0 && isLast) await readToEnd()
+      yield chunk
+    }
+  }
+  return (sizeBytes: number, isLast: boolean): Readable => Readable.from(bytesOf(sizeBytes, isLast), { objectMode: false })
+}

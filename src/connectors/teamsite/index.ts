@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto'
+import { createTtlCache } from '../../ttl-cache.ts'
+import type { AttemptContext, Connector, Payload, Target } from '../connector.ts'
+import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CompletedUpload } from '../shared/cloud-api.ts'
+import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
+import { withDeliveryErrors } from '../shared/errors.ts'
+import { sendPartsInSequence } from '../shared/upload-parts.ts'
+import { graphError } from './errors.ts'
+import { findLibrary, requirePathFits, sharePointSegments, urlPath, type Library } from './library.ts'
+import {
+  microsoftClouds,
+  teamsiteConfig,
+  teamsiteCredentials,
+  type CloudName,
+  type MicrosoftCloud,
+  type TeamsiteConfig,
+  type TeamsiteCredentials,
+  teamsiteExample,
+} from './schema.ts'
+import { startSession, uploadInParts } from './upload-session.ts'
+
+type TeamsiteTarget = Target<TeamsiteConfig, TeamsiteCredentials>
+
+// The size that one request may have without an upload session, on every page of Microsoft's documentation.
+const singleRequestMaxBytes = 4 * 1024 * 1024
+const maxLibraries = 1_000
+const libraryLifetimeMs = 10 * 60_000
+
+/**
+ * Stores the document as a file in a library of a SharePoint site. A repetition writes the same file again.
+ * @param clouds are the addresses of the services; only tests replace them
+ */
+export const createTeamsite = (
+  tokens: EntraTokens,
+  clouds: Record<CloudName, MicrosoftCloud> = microsoftClouds,
+): Connector<TeamsiteConfig, TeamsiteCredentials> => {
+  const libraries = createTtlCache<Library>({ maxEntries: maxLibraries })
+
+  const withGraph = <Result>(target: TeamsiteTarget, attempt: AttemptContext, act: (graph: CloudApi) => Promise<Result>) => {
+    const context = { ...attempt, caCertificate: target.config.ca_certificate }
+    const principal = principalOf(target, clouds)
+    const secrets = [principal.clientSecret]
+    const graph = createCloudApi({
+      root: `${clouds[target.config.cloud].graphRoot}/v1.0`,
+      getToken: async () => (await tokens.get(principal, context)).token,
+      invalidateToken: () => tokens.invalidate(principal),
+      toError: graphError,
+      secrets,
+      context,
+    })
+    return withDeliveryErrors(attempt, secrets, () => act(graph))
+  }
+
+  return {
+    kind: 'teamsite',
+    config: teamsiteConfig,
+    credentials: teamsiteCredentials,
+    boundKeys: ['site_url', 'cloud', 'ca_certificate'],
+    example: teamsiteExample,
+
+    deliver: (payload, target, context) =>
+      withGraph(target, context, async (graph) => {
+        const { config } = target
+        const segments = inFolder(config, sharePointSegments(payload.path))
+        const key = libraryKey(target)
+        const known = libraries.get(key)
+        const library = known ?? (await findLibrary(graph, { siteUrl: config.site_url, name: config.document_library }))
+        requirePathFits(library.webUrl, segments)
+        try {
+          const { response, bytesSent } = await upload(graph, fileAddress(library, segments), payload, context)
+          // Cache only a library that was just looked up. If every delivery renewed the entry, its address would never
+          // be refreshed.
+          if (!known) libraries.set(key, library, Date.now() + libraryLifetimeMs)
+          const { id, eTag } = parseObject(response.text)
+          return {
+            path: `${library.webUrl}/${urlPath(segments)}`,
+            bytesSent,
+            answer: {
+              status: response.status,
+              item_id: typeof id === 'string' ? id : undefined,
+              etag: typeof eTag === 'string' ? eTag : undefined,
+              request_id: String(response.headers['request-id'] ?? '') || undefined,
+            },
+          }
+        } catch (thrown) {
+          // The library may have been deleted and created again. The next attempt looks it up.
+          if (isNotFound(thrown)) libraries.delete(key)
+          throw thrown
+        }
+      }),
+
+    probe: (target, context) =>
+      withGraph(target, context, async (graph) => {
+        // Test the credentials instead of a token that was issued for them earlier.
+        tokens.invalidate(principalOf(target, clouds))
+        const { config } = target
+        const library = await findLibrary(graph, { siteUrl: config.site_url, name: config.document_library })
+        const { uploadUrl } = await startSession(graph, fileAddress(library, inFolder(config, ['.relay-probe'])))
+        await abortSession(graph, uploadUrl)
+        return `The relay signed in, started an upload to the library ${config.document_library} and aborted it, so it may write there. No file was stored.`
+      }),
+  }
+}
+
+const principalOf = ({ config, credentials }: TeamsiteTarget, clouds: Record<CloudName, MicrosoftCloud>): EntraPrincipal => {
+  const { authorityHost, scope } = clouds[config.cloud]
+  return {
+    tenantId: credentials.tenant_id,
+    clientId: credentials.client_id,
+    clientSecret: credentials.client_secret,
+    authorityHost,
+    scope,
+  }
+}
+
+/**
+ * Returns the cache key of a library. It includes the credentials, since another application might not see the library.
+ */
+const libraryKey = ({ config, credentials }: TeamsiteTarget) =>
+  createHash('sha256')
+    .update(JSON.stringify([config.cloud, config.site_url, config.document_library, credentials]))
+    .digest('base64')
+
+const inFolder = ({ folder }: TeamsiteConfig, segments: string[]) => (folder ? [...folder.split('/'), ...segments] : segments)
+
+const fileAddress = ({ driveId }: Library, segments: string[]) => `/drives/${encodeURIComponent(driveId)}/root:/${urlPath(segments)}`
+
+const upload = async (graph: CloudApi, file: string, payload: Payload, context: AttemptContext): Promise<CompletedUpload> => {
+  if (payload.sizeBytes > singleRequestMaxBytes) return uploadInParts(graph, file, payload, context)
+  const { signal, onProgress } = context
+  const response = await sendPartsInSequence(payload, { partBytes: singleRequestMaxBytes, signal, onProgress }, async ({ end, body }) => ({
+    done: await graph.request(`${file}:/content?@microsoft.graph.conflictBehavior=replace`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/octet-stream', 'content-length': String(end) },
+      body,
+    }),
+  }))
+  return { response, bytesSent: payload.sizeBytes }
+}

@@ -1,0 +1,25 @@
+import type { Database } from './database.ts'
+
+export interface Installation {
+  /** Returns the id of this installation, which the database keeps. Reads it once. */
+  id(): Promise<string>
+}
+
+export const createInstallation = (db: Database): Installation => {
+  let known: Promise<string> | undefined
+  const read = async (): Promise<string> => {
+    const row = await db('installation').first<{ id: string } | undefined>('id')
+    if (!row) throw new Error('the table installation is empty')
+    return row.id
+  }
+  return {
+    id: () => {
+      known ??= read().catch((thrown: unknown) => {
+        // The next caller tries again.
+        known = undefined
+        throw thrown
+      })
+      return known
+    },
+  }
+}

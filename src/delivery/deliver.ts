@@ -1,0 +1,240 @@
+import type { AttemptInput } from '../../workflows/messages.ts'
+import type { Config } from '../config.ts'
+import { outboundFor } from '../connectors/bound-config.ts'
+import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
+import { parseTarget } from '../connectors/index.ts'
+import { limitsOf } from '../connectors/limits.ts'
+import { hashAppended } from '../content/segments.ts'
+import type { ContentStore } from '../content/store.ts'
+import type { Installation } from '../db/installation.ts'
+import type { AttemptOutcome } from '../domain/delivery-run.ts'
+import { messageOf } from '../errors.ts'
+import type { LinkedDownload } from '../security/download-link.ts'
+import type { OutboundGuard } from '../security/outbound.ts'
+import type { KeyRing } from '../security/seal.ts'
+import {
+  endOf,
+  failExpired,
+  recordDelivery,
+  recordFailure,
+  recordInterruption,
+  replacesByPath,
+  type ConcludeDeps,
+} from './conclude-attempt.ts'
+import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
+import { hold, isPaused } from './pause.ts'
+import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
+import type { DestinationLimits, Slots } from './slots.ts'
+import { transition } from './transition.ts'
+
+export interface DeliverDeps extends ConcludeDeps {
+  loadJob: LoadJob
+  slots: Slots
+  contents: Record<ContentStore['kind'], ContentStore | undefined>
+  openCredentials(job: DeliveryJob, connector: Connector): unknown
+  /** Adds values to the config of the destination, unless it was changed since it was loaded. */
+  pinConfig(destination: PinnedDestination, values: Record<string, string>): Promise<void>
+  /** Returns a link to the content that needs no API key, or undefined if the relay's own address is not configured. */
+  downloadUrl(download: LinkedDownload): string | undefined
+  keyRing: KeyRing
+  installation: Installation
+  outbound: OutboundGuard
+  config: Pick<
+    Config,
+    | 'DELIVERY_CONNECT_TIMEOUT_MS'
+    | 'DELIVERY_IDLE_TIMEOUT_MS'
+    | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'
+    | 'DELIVERY_ANSWER_MAX_BYTES'
+    | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'
+    | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
+  >
+}
+
+/** The running activity. */
+export interface AttemptRun {
+  /** Aborted when the delivery is cancelled or the worker stops. */
+  signal: AbortSignal
+  /** Details of the last heartbeat of a previous run of the same activity. */
+  lastHeartbeat: Partial<Progress> | undefined
+  /** Time since the workflow asked for the attempt. */
+  waitedMs: number
+  heartbeat(details: unknown): void
+}
+
+/**
+ * Makes one attempt of a delivery and records it. Safe to run twice: a delivery that has ended is not attempted again. A retry that comes
+ * after the time to live is not made, and an attempt through an inactive connection is held.
+ * @throws the reason of `run.signal` if the attempt was cancelled, and failures of the relay itself
+ */
+export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: AttemptRun): Promise<AttemptOutcome> => {
+  const remainingMs = input.remainingMs - run.waitedMs
+  // The first attempt is made however long it has waited. A lost attempt is recorded before its retry is judged.
+  const isExpired = input.failures > 0 && remainingMs <= 0 && run.lastHeartbeat?.startedAt === undefined
+  // A retry that will not be made needs no slot.
+  const slot = isExpired
+    ? undefined
+    : deps.slots.acquire(input.destinationId, { hasWaited: input.waits > 0, resumes: run.lastHeartbeat !== undefined })
+  if (slot && 'waitMs' in slot) return { status: 'waiting', delayMs: slot.waitMs }
+  try {
+    const job = await deps.loadJob(input)
+    if (!job || job.status === 'cancelled') return { status: 'cancelled' }
+    if (job.status === 'delivered') {
+      // A previous run may have recorded the delivery and stopped before this step.
+      if (job.superseded && replacesByPath(deps, job)) await deps.redeliverNewer(input)
+      return { status: 'delivered' }
+    }
+    if (job.destination.deleted) {
+      await transition(deps.db, 'cancel', input)
+      return { status: 'cancelled' }
+    }
+    if (job.status === 'held') return { status: 'held' }
+    // An operator has signalled the workflow without the API.
+    if (job.status === 'failed') await transition(deps.db, 'resume', input)
+    if (isPaused(job) && (await hold(deps.db, input))) return { status: 'held' }
+    if (!slot) return await failExpired(deps, input, job)
+    const waitMs = slot.confirm(limitsFor(deps, job))
+    if (waitMs !== undefined) return { status: 'waiting', delayMs: waitMs }
+    return await attempt(deps, { ...input, remainingMs }, job, run)
+  } finally {
+    slot?.release()
+  }
+}
+
+const limitsFor = ({ config }: DeliverDeps, { destination }: DeliveryJob): DestinationLimits => {
+  const limits = limitsOf(destination.config)
+  return {
+    maxConcurrent: limits.max_concurrent_deliveries ?? config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+    maxPerMinute: limits.max_deliveries_per_minute ?? config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+  }
+}
+
+const heartbeatsPerTimeout = 3
+
+const attempt = async (deps: DeliverDeps, input: AttemptInput, job: DeliveryJob, run: AttemptRun): Promise<AttemptOutcome> => {
+  const { lastHeartbeat } = run
+  const progress: Progress = { startedAt: Date.now(), bytesSent: 0, savedUpload: lastHeartbeat?.savedUpload }
+  let { failures } = input
+  const wasInterrupted = lastHeartbeat?.startedAt !== undefined
+  if (wasInterrupted) {
+    failures += 1
+    const { startedAt = progress.startedAt, bytesSent = 0 } = lastHeartbeat
+    const interrupted = new DeliveryError('interrupted', 'the worker was lost during the attempt')
+    const outcome = await recordFailure(deps, { ...input, failures }, job, { startedAt, bytesSent }, interrupted)
+    if (outcome.status !== 'retrying') return outcome
+  }
+  if (job.overtaken && replacesByPath(deps, job)) {
+    await deps.recordAttempt(input, job, { operation: 'attemptDelivered', outcome: 'superseded', ...endOf(progress), bytesSent: 0 })
+    return { status: 'delivered' }
+  }
+  const heartbeats = sendHeartbeats(progress, {
+    heartbeat: run.heartbeat,
+    intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout,
+    // Replaces the heartbeat of the lost run, which would be counted again.
+    immediately: wasInterrupted,
+  })
+  const pinned: Record<string, string> = {}
+  let result: DeliveryResult | DeliveryError
+  try {
+    result = await send(deps, input, job, run, progress, heartbeats.saveUpload, pinned)
+  } catch (thrown) {
+    await recordInterruption(deps, input, job, run.signal, progress)
+    throw thrown
+  } finally {
+    heartbeats.stop()
+  }
+  if (result instanceof DeliveryError) return recordFailure(deps, { ...input, failures: failures + 1 }, job, progress, result)
+  const outcome = await recordDelivery(deps, { ...input, failures }, job, progress, result)
+  const { workspaceId, destination, credentialsSealed } = job
+  if (Object.keys(pinned).length > 0) await deps.pinConfig({ workspaceId, ...destination, credentialsSealed }, pinned)
+  return outcome
+}
+
+/** Sends the document. A failure of the target is returned. @throws the reason of `run.signal` if the attempt was cancelled */
+const send = async (
+  deps: DeliverDeps,
+  input: AttemptInput,
+  job: DeliveryJob,
+  run: AttemptRun,
+  progress: Progress,
+  saveUpload: (sealed: string) => void,
+  pinned: Record<string, string>,
+): Promise<DeliveryResult | DeliveryError> => {
+  const { config } = deps
+  const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
+  const signal = AbortSignal.any([connectorSignal(run.signal), timeout])
+  const uploads = createUploadSeal(deps.keyRing, input)
+  const installationId = await deps.installation.id()
+  try {
+    const { connector, target } = readTarget(deps, job)
+    return await connector.deliver(await payloadOf(deps, input, job, signal), target, {
+      signal,
+      onProgress: (bytesSent) => {
+        progress.bytesSent = bytesSent
+      },
+      outbound: outboundFor(deps.outbound, connector, target),
+      connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
+      idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
+      answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
+      installationId,
+      saved: progress.savedUpload === undefined ? undefined : uploads.open(progress.savedUpload),
+      save: (state) => saveUpload(uploads.seal(state)),
+      pin: (values) => Object.assign(pinned, values),
+    })
+  } catch (thrown) {
+    run.signal.throwIfAborted()
+    if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)
+    return thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
+  }
+}
+
+const readTarget = (deps: DeliverDeps, job: DeliveryJob) => {
+  const { connector: kind, config, id } = job.destination
+  const connector = deps.findConnector(kind)
+  if (!connector) throw new DeliveryError('connector_unknown', `this worker has no connector of type ${kind}`)
+  const parsed = parseTarget(connector, { config, credentials: deps.openCredentials(job, connector) })
+  if ('issues' in parsed) {
+    const issues = parsed.issues.map(({ path, message }) => `${path}: ${message}`).join('; ')
+    throw new DeliveryError('config_invalid', `the stored config of destination ${id} is invalid, save it again: ${issues}`)
+  }
+  return { connector, target: parsed.target }
+}
+
+const payloadOf = async (
+  deps: DeliverDeps,
+  { documentId, destinationId }: AttemptInput,
+  job: DeliveryJob,
+  signal: AbortSignal,
+): Promise<Payload> => {
+  const { content, workspaceId, repoId, docId, compId, arObject, path, contentType, receivedAt } = job
+  const store = deps.contents[content.store]
+  if (!store) {
+    throw new DeliveryError(
+      'content_store_missing',
+      `this worker is not configured for the ${content.store} store, which holds the content`,
+    )
+  }
+  const sha256 = job.sha256 ?? (await hashContent(deps, store, content, signal))
+  return {
+    deliveryId: `${documentId}_${destinationId}`,
+    documentId,
+    repoId,
+    docId,
+    compId,
+    arObject,
+    path,
+    contentType,
+    sizeBytes: content.sizeBytes,
+    sha256: sha256.toString('hex'),
+    receivedAt,
+    open: (start = 0) => store.read(content, { start }),
+    downloadUrl: () => deps.downloadUrl({ workspaceId, documentId, destinationId, version: job.destination.downloadLinksVersion }),
+  }
+}
+
+const hashContent = async ({ db }: DeliverDeps, store: ContentStore, content: DeliveryJob['content'], signal: AbortSignal) => {
+  try {
+    return await hashAppended(db, store, content, signal)
+  } catch (thrown) {
+    throw new DeliveryError('content_unreadable', `the stored document could not be read: ${messageOf(thrown)}`, { cause: thrown })
+  }
+}

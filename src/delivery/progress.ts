@@ -1,0 +1,94 @@
+import { Interruption } from '../connectors/connector.ts'
+import { messageOf } from '../errors.ts'
+import { SealError, uploadOf, type KeyRing } from '../security/seal.ts'
+import type { DeliveryRef } from './transition.ts'
+
+/** Details of a heartbeat, for the next run of the same activity. */
+export interface Progress {
+  /** Missing once the attempt has ended, so that the next run does not count it as interrupted. */
+  startedAt: number
+  bytesSent: number
+  /** State of the connector's upload, sealed: heartbeats are part of the workflow's history. */
+  savedUpload?: string | undefined
+}
+
+// Each heartbeat is a call to the server. A shorter attempt sends none.
+const firstHeartbeatMs = 1_000
+
+interface HeartbeatOptions {
+  heartbeat(details: unknown): void
+  intervalMs: number
+  /** Sends the first heartbeat at once. */
+  immediately: boolean
+}
+
+/** Sends heartbeats with the progress until `stop` is called. */
+export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, immediately }: HeartbeatOptions) => {
+  let isSent = false
+  const send = () => {
+    isSent = true
+    heartbeat({ ...progress })
+  }
+  if (immediately) send()
+  let interval: NodeJS.Timeout | undefined
+  const first = setTimeout(
+    () => {
+      send()
+      interval = setInterval(send, intervalMs)
+    },
+    Math.min(firstHeartbeatMs, intervalMs),
+  )
+  return {
+    saveUpload: (sealed: string) => {
+      progress.savedUpload = sealed
+      send()
+    },
+    /** Ends the heartbeats. The last one tells the next run that the attempt has ended. */
+    stop: () => {
+      clearTimeout(first)
+      clearInterval(interval)
+      if (isSent) heartbeat(progress.savedUpload === undefined ? undefined : { savedUpload: progress.savedUpload })
+    },
+  }
+}
+
+// Enough for ids and addresses. A list of thousands of parts belongs to the target.
+const savedUploadMaxBytes = 16 * 1024
+
+/** Seals the state of a connector's upload for a heartbeat. */
+export const createUploadSeal = (keyRing: KeyRing, { documentId, destinationId }: DeliveryRef) => {
+  const owner = uploadOf(documentId, destinationId)
+  return {
+    seal: (state: unknown): string => {
+      const sealed = keyRing.seal(state, owner)
+      if (sealed.length > savedUploadMaxBytes) {
+        throw new RangeError(`a connector may save ${savedUploadMaxBytes} bytes, not ${sealed.length}`)
+      }
+      return sealed.toString('base64')
+    },
+    /** @returns undefined if the key is gone; the upload then starts again */
+    open: (sealed: string): unknown => {
+      try {
+        return keyRing.open(Buffer.from(sealed, 'base64'), owner)
+      } catch (thrown) {
+        if (thrown instanceof SealError) return undefined
+        throw thrown
+      }
+    },
+  }
+}
+
+/**
+ * Returns a signal for connectors that follows the cancellation of the activity. Its reason is an `Interruption` unless the delivery itself
+ * was cancelled: another run will then continue the upload.
+ */
+export const connectorSignal = (cancellation: AbortSignal): AbortSignal => {
+  const controller = new AbortController()
+  const abort = () => {
+    const { reason } = cancellation as { reason: unknown }
+    controller.abort(messageOf(reason) === 'CANCELLED' ? reason : new Interruption())
+  }
+  if (cancellation.aborted) abort()
+  else cancellation.addEventListener('abort', abort, { once: true })
+  return controller.signal
+}

@@ -1,0 +1,125 @@
+import type { DeliveryResult, TargetAnswer } from '../connectors/connector.ts'
+import { storable, type Database } from '../db/database.ts'
+import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
+import { newId } from '../ids.ts'
+import type { AttemptOutcomeName } from './attempt-log.ts'
+import type { DeliveryJob } from './delivery-job.ts'
+import type { DeliveryRef } from './transition.ts'
+
+/** The end of an attempt. */
+export interface AttemptEnd {
+  operation: 'attemptDelivered' | 'attemptRetryable' | 'attemptFailed'
+  outcome: AttemptOutcomeName
+  startedAt: Date
+  durationMs: number
+  bytesSent: number
+  /** If the document arrived. */
+  result?: DeliveryResult
+  error?: { code: string; message: string; answer?: TargetAnswer | undefined }
+  /** Why no retry follows, if the operation is `attemptFailed`. */
+  endedBy?: DeliveryEnd
+}
+
+interface Recorded {
+  /** Status of the delivery after the attempt. */
+  status: DeliveryStatus
+  /** True if the document has been superseded by now. */
+  superseded: boolean
+}
+
+/**
+ * Records an attempt, and what follows for the delivery and the health of the destination; a trigger derives the status of the document.
+ * A delivery that has been delivered already stays so, and its attempt is not recorded again.
+ */
+export const createRecordAttempt =
+  (db: Database) =>
+  async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
+    const { from, to } = transitions[attempt.operation]
+    const answer = attempt.result?.answer ?? attempt.error?.answer
+    const { rows } = await db
+      .raw<{ rows: Recorded[] }>(statement, {
+        id: newId(),
+        documentId,
+        destinationId,
+        contentId: job.content.id,
+        sizeBytes: job.content.sizeBytes,
+        overwrites: job.overwrites,
+        from: [...from],
+        to,
+        outdatedTo: transitions.attemptOutdated.to,
+        outcome: attempt.outcome,
+        location: attempt.result?.path ?? null,
+        startedAt: attempt.startedAt,
+        durationMs: attempt.durationMs,
+        errorCode: attempt.error?.code ?? null,
+        // A target's text may hold characters that PostgreSQL refuses. An attempt that cannot be recorded would be repeated for ever.
+        errorMessage: attempt.error ? storable(attempt.error.message) : null,
+        answer: answer ? JSON.stringify(answer, (_, value: unknown) => (typeof value === 'string' ? storable(value) : value)) : null,
+        bytesSent: attempt.bytesSent,
+        endedBy: attempt.endedBy ?? null,
+      })
+      .options({ name: 'record-attempt' })
+    return rows[0] ?? { status: 'delivered', superseded: false }
+  }
+
+export type RecordAttempt = ReturnType<typeof createRecordAttempt>
+
+const statement = `
+  with document as (
+    -- Locked, so that an append either comes first and is seen here, or comes later and sees the recorded delivery.
+    select content_id = :contentId and size_bytes = :sizeBytes::bigint as unchanged, superseded_at is not null as superseded
+    from documents
+    where id = :documentId
+    for no key update
+  ), delivery as (
+    update deliveries
+    set
+      attempts = attempts + 1,
+      status = case
+        when status <> all (:from) then status
+        -- While the attempt was under way, the document was appended to, or an older document may have overwritten it at its path.
+        when :to = 'delivered' and (not document.unchanged or overwrites <> :overwrites::integer) then :outdatedTo
+        else :to
+      end,
+      location = coalesce(:location, location),
+      delivered_at = case
+        when :to = 'delivered' and document.unchanged and overwrites = :overwrites::integer then now()
+      end,
+      last_error = :errorMessage,
+      last_error_code = :errorCode,
+      ended_by = :endedBy
+    from document
+    where document_id = :documentId
+      and destination_id = :destinationId
+      and status <> 'delivered'
+    returning deliveries.workspace_id, attempts, status, superseded
+  ), attempt as (
+    insert into delivery_attempts (
+      id, workspace_id, document_id, destination_id, number, started_at, duration_ms, outcome, error_code, error_message, answer,
+      bytes_sent)
+    select
+      :id, workspace_id, :documentId, :destinationId, attempts, :startedAt::timestamptz, :durationMs::integer, :outcome, :errorCode,
+      :errorMessage, :answer::jsonb, :bytesSent::bigint
+    from delivery
+  ), destination as (
+    -- All documents that go to a destination share its row, so the row is written only if it changes.
+    update destinations
+    set
+      status = case when delivery.status = 'failed' then 'failing' else 'connected' end,
+      last_error = case when delivery.status = 'failed' then :errorMessage end,
+      updated_at = case
+        when destinations.status <> case when delivery.status = 'failed' then 'failing' else 'connected' end then now()
+        else updated_at
+      end,
+      last_delivered_at = case when delivery.status = 'delivered' then now() else last_delivered_at end
+    from delivery
+    where destinations.id = :destinationId
+      and (
+        (delivery.status = 'failed' and (destinations.status <> 'failing' or last_error is distinct from :errorMessage))
+        or (delivery.status = 'delivered' and :outcome = 'delivered'
+          and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
+      )
+  )
+  select status, superseded
+  from delivery
+`

@@ -1,0 +1,158 @@
+import type { BatchOutcome, BatchSubject, DestinationRef } from '../../workflows/messages.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { deliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { addMessages, type OutboxMessage, type ProcessBatches, type StartDelivery } from '../db/outbox.ts'
+import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
+import { connectionSettings } from '../domain/connection-settings.ts'
+import { transitions } from '../domain/delivery-states.ts'
+import { workspaceSettings } from '../domain/settings.ts'
+import { newId } from '../ids.ts'
+
+/** Returns true if a connection must not hold deliveries: it is active, and its `on_resume` is `forward`. */
+export const shouldRelease = (connection: { isActive: boolean; settings: unknown }): boolean =>
+  connection.isActive && connectionSettings(connection.settings).onResume === 'forward'
+
+/** Returns the message that starts the release of everything that a connection holds. */
+export const releaseMessage = (connection: { workspace: string; id: string; name: string }): ProcessBatches => {
+  const { workspace, id, name } = connection
+  return { kind: 'processBatches', subject: { action: 'release', by: 'connection', workspace, id, name }, requestId: newId() }
+}
+
+interface ReleasedDelivery extends Pick<BusinessMetadata, 'erpObjectType' | 'erpObjectId'> {
+  documentId: string
+  repoId: string
+  docId: string
+  compId: string
+  revision: number
+  destination: DestinationRef
+  workspace: { userSlug: string; workspaceSlug: string; settings: unknown }
+}
+
+/**
+ * Releases up to `limit` held deliveries under the current retry settings, and adds the messages that start their workflows. A document
+ * is locked before its deliveries, as by every statement that changes some.
+ */
+const releaseHeld = async (
+  trx: Transaction,
+  connectionId: string,
+  limit: number,
+  config: DeliveryTermsConfig,
+): Promise<StartDelivery[]> => {
+  const { from, to } = transitions.release
+  const { rows } = await trx.raw<{ rows: ReleasedDelivery[] }>(
+    `
+    with candidate as materialized (
+      select document_id, destination_id
+      from deliveries
+      where connection_id = :connectionId
+        and status = 'held'
+      order by document_id
+      limit :limit
+    ), picked as (
+      select document_id, destination_id
+      from candidate
+      join documents on documents.id = document_id
+      join deliveries using (document_id, destination_id)
+      where connection_id = :connectionId
+        and deliveries.status = any (:from)
+      order by document_id
+      for no key update of documents, deliveries
+    ), released as (
+      update deliveries
+      set status = :to
+      from picked
+      where deliveries.document_id = picked.document_id
+        and deliveries.destination_id = picked.destination_id
+      returning deliveries.document_id, deliveries.destination_id
+    )
+    select
+      documents.id as "documentId", repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
+      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId",
+      jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type) as destination,
+      jsonb_build_object('userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings) as workspace
+    from released
+    join documents on documents.id = released.document_id
+    join workspaces on workspaces.id = documents.workspace_id
+    join destinations on destinations.id = released.destination_id
+    order by documents.id
+    `,
+    { connectionId, limit, from: [...from], to },
+  )
+  const messages = rows.map(({ workspace, erpObjectType, erpObjectId, ...delivery }): StartDelivery => {
+    const terms = deliveryTerms({ ...workspace, settings: workspaceSettings(workspace.settings) }, config)
+    return { kind: 'startDelivery', input: { ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...terms } }
+  })
+  await addMessages(trx, messages)
+  return messages
+}
+
+export const createRelease = (db: Database, config: DeliveryTermsConfig) => ({
+  /** Releases a batch of what a connection holds. Switching the connection off waits for a batch under way, and stops the next one. */
+  releaseBatch: (connectionId: string, limit: number): Promise<BatchOutcome & { messages: StartDelivery[] }> =>
+    db.transaction(async (trx) => {
+      const connection = await trx('connections')
+        .select<{ isActive: boolean } | undefined>('is_active as isActive')
+        .where({ id: connectionId })
+        .forShare()
+        .first()
+      if (!connection?.isActive) {
+        return { count: 0, messages: [], stopped: connection ? 'the connection was switched off' : 'the connection was deleted' }
+      }
+      const messages = await releaseHeld(trx, connectionId, limit, config)
+      return { count: messages.length, messages }
+    }),
+
+  /**
+   * Finds deliveries that are held although their connection is active or deleted: a create had read the routes before the change. The
+   * query steps from one connection that holds something to the next, however many deliveries each of them holds.
+   * @returns the committed messages that release or cancel these deliveries
+   */
+  releaseOverdue: (): Promise<OutboxMessage[]> =>
+    db.transaction(async (trx) => {
+      const { rows } = await trx.raw<{
+        rows: { id: string; workspace: string; connection: { name: string; isActive: boolean; settings: unknown } | null }[]
+      }>(
+        `
+        with recursive holding as (
+          select min(connection_id) as connection_id
+          from deliveries
+          where status = 'held'
+          union all
+          select (
+            select min(connection_id)
+            from deliveries
+            where status = 'held'
+              and connection_id > holding.connection_id
+          )
+          from holding
+          where connection_id is not null
+        )
+        select
+          connection_id as id,
+          (
+            select user_slug || '/' || workspace_slug
+            from deliveries
+            join workspaces on workspaces.id = deliveries.workspace_id
+            where deliveries.connection_id = holding.connection_id
+              and status = 'held'
+            limit 1
+          ) as workspace,
+          case when connections.id is not null
+            then jsonb_build_object('name', name, 'isActive', is_active, 'settings', settings) end as connection
+        from holding
+        left join connections on connections.id = connection_id
+        where connection_id is not null
+          and (connections.id is null or is_active)
+        `,
+      )
+      const messages = rows.flatMap(({ id, workspace, connection }): ProcessBatches[] => {
+        const subject: BatchSubject = { action: 'cancel', by: 'connection', workspace, id, name: id }
+        if (!connection) return [{ kind: 'processBatches', subject, requestId: newId() }]
+        return shouldRelease(connection) ? [releaseMessage({ workspace, id, name: connection.name })] : []
+      })
+      await addMessages(trx, messages)
+      return messages
+    }),
+})
+
+export type Release = ReturnType<typeof createRelease>

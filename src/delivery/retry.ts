@@ -1,0 +1,196 @@
+import type { DocumentKey } from '../../workflows/ids.ts'
+import type { DestinationRef } from '../../workflows/messages.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { currentDeliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { addMessages, hasDeliveryMessage, type RetryDelivery } from '../db/outbox.ts'
+import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
+import { transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
+import { newId } from '../ids.ts'
+
+interface RetryRequest {
+  workspaceId: string
+  documentId: string
+  actor: AuditActor
+}
+
+/** Why nothing can be retried. */
+export type NothingToRetry = 'no deliveries' | 'delivered' | 'in progress' | 'held' | 'content removed' | 'destination deleted'
+
+type Retried = { messages: RetryDelivery[] } | { nothing: NothingToRetry } | 'unknown'
+
+/** Asks Temporal if a workflow works, or will work, on a delivery. */
+export type IsDeliveryRunning = (document: DocumentKey, revision: number, destinationId: string) => Promise<boolean>
+
+/** Locks a document. @returns false if it does not exist */
+export const lockDocument = async (
+  trx: Transaction,
+  { workspaceId, documentId }: Pick<RetryRequest, 'workspaceId' | 'documentId'>,
+): Promise<boolean> =>
+  (await trx('documents').select('id').where({ workspace_id: workspaceId, id: documentId }).forNoKeyUpdate().first()) !== undefined
+
+/** Deliveries of one document to retry. */
+interface Requeue extends RetryRequest {
+  /** All destinations, unless one is named. */
+  destinationId?: string | undefined
+  /** Only deliveries in one of these statuses. */
+  statuses: DeliveryStatus[]
+  bulkRetryId?: string
+}
+
+interface RequeuedDelivery {
+  destination: DestinationRef
+  repoId: string
+  docId: string
+  compId: string
+  revision: number
+  erpObjectType: BusinessMetadata['erpObjectType']
+  erpObjectId: BusinessMetadata['erpObjectId']
+}
+
+/**
+ * Sets deliveries to `retrying` under the current retry settings, and adds the messages to their workflows and an audit entry. Deliveries
+ * to deleted destinations, or of a document whose content is gone, stay as they are. The document must be locked.
+ */
+export const requeue = async (trx: Transaction, request: Requeue, config: DeliveryTermsConfig): Promise<RetryDelivery[]> => {
+  const { workspaceId, documentId, destinationId, statuses, actor, bulkRetryId } = request
+  const { rows } = await trx.raw<{ rows: RequeuedDelivery[] }>(
+    `
+    with requeued as (
+      update deliveries
+      set status = :to
+      from destinations, documents
+      where document_id = :documentId
+        and documents.id = document_id
+        and content_id is not null
+        and (:destinationId::text is null or destination_id = :destinationId)
+        and deliveries.status = any (:statuses)
+        and deliveries.status = any (:from)
+        and destinations.id = deliveries.destination_id
+        and destinations.deleted_at is null
+      returning document_id, destinations.id, destinations.name, connector_type
+    )
+    select
+      jsonb_build_object('id', requeued.id, 'name', requeued.name, 'connector', connector_type) as destination,
+      repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
+      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId"
+    from requeued
+    join documents on documents.id = document_id
+    order by requeued.id
+    `,
+    { documentId, destinationId: destinationId ?? null, statuses, from: [...transitions.retry.from], to: transitions.retry.to },
+  )
+  if (rows.length === 0) return []
+  const terms = await currentDeliveryTerms(trx, workspaceId, config)
+  const requestId = newId()
+  const messages = rows.map(({ erpObjectType, erpObjectId, ...delivery }): RetryDelivery => ({
+    kind: 'retryDelivery',
+    requestId,
+    input: { documentId, ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...terms },
+  }))
+  await addMessages(trx, messages)
+
+  const { repoId, docId, compId } = rows[0]!
+  const destinations = rows.map(({ destination }) => destination)
+  await record(trx, {
+    workspaceId,
+    event: 'document.retried',
+    subjectId: documentId,
+    description: `Document ${repoId}/${docId}/${compId} was retried to ${destinations.map(({ name }) => name).join(', ')}.`,
+    metadata: {
+      destination_ids: destinations.map(({ id }) => id),
+      ...(bulkRetryId !== undefined && { bulk_retry_id: bulkRetryId }),
+    },
+    actor,
+  })
+  return messages
+}
+
+interface FoundDelivery extends DocumentKey {
+  status: DeliveryStatus
+  revision: number
+  isContentKept: boolean
+  /** Null if the connection that planned the delivery is gone. */
+  isConnectionActive: boolean | null
+}
+
+/** Finds the deliveries of a document, or the one to a destination. */
+const findDeliveries = (trx: Transaction, documentId: string, destinationId?: string): Promise<FoundDelivery[]> =>
+  trx('deliveries')
+    .join('documents', 'documents.id', 'deliveries.document_id')
+    .join('workspaces', 'workspaces.id', 'documents.workspace_id')
+    .leftJoin('connections', 'connections.id', 'deliveries.connection_id')
+    .where({ document_id: documentId, ...(destinationId !== undefined && { destination_id: destinationId }) })
+    .select([
+      'documents.id as documentId',
+      'repo_id as repoId',
+      'doc_id as docId',
+      'comp_id as compId',
+      trx.raw(`user_slug || '/' || workspace_slug as workspace`),
+      'deliveries.status',
+      'revision',
+      'is_active as isConnectionActive',
+      trx.raw('content_id is not null as "isContentKept"'),
+    ])
+
+/** Returns the reason why none of these deliveries can be retried. */
+const reasonOf = (deliveries: FoundDelivery[]): NothingToRetry => {
+  const any = (...statuses: DeliveryStatus[]) => deliveries.some(({ status }) => statuses.includes(status))
+  if (deliveries.length === 0) return 'no deliveries'
+  if (any('pending', 'retrying')) return 'in progress'
+  if (any('held')) return 'held'
+  if (!any('failed', 'cancelled')) return 'delivered'
+  return deliveries[0]!.isContentKept ? 'destination deleted' : 'content removed'
+}
+
+/** Statuses of deliveries that a manual retry of a document takes. */
+export const ended: DeliveryStatus[] = ['failed', 'cancelled']
+
+export const createRetry = (db: Database, config: DeliveryTermsConfig) => {
+  type DeliveryRequest = RetryRequest & { destinationId: string }
+
+  /** Retries one delivery. @param orphaned no workflow works on it, and none will */
+  const tryRetry = (request: DeliveryRequest, orphaned: boolean): Promise<{ messages: RetryDelivery[] } | FoundDelivery | 'unknown'> =>
+    db.transaction(async (trx) => {
+      if (!(await lockDocument(trx, request))) return 'unknown'
+      const [delivery] = await findDeliveries(trx, request.documentId, request.destinationId)
+      if (!delivery) return 'unknown'
+      const { status, isConnectionActive } = delivery
+      const isRetryable =
+        ended.includes(status) ||
+        (status === 'held' && isConnectionActive !== false) ||
+        (isUnderWay(delivery) && orphaned && !(await hasDeliveryMessage(trx, request.documentId)))
+      const messages = isRetryable ? await requeue(trx, { ...request, statuses: [status] }, config) : []
+      return messages.length > 0 ? { messages } : delivery
+    })
+
+  return {
+    /**
+     * Retries every failed or cancelled delivery of a document whose destination still exists. Of two concurrent requests, the second one
+     * finds none.
+     */
+    retryDocument: (request: RetryRequest): Promise<Retried> =>
+      db.transaction(async (trx) => {
+        if (!(await lockDocument(trx, request))) return 'unknown'
+        const messages = await requeue(trx, { ...request, statuses: ended }, config)
+        return messages.length > 0 ? { messages } : { nothing: reasonOf(await findDeliveries(trx, request.documentId)) }
+      }),
+
+    /**
+     * Retries one delivery that has failed or was cancelled, that is held although its connection is active or gone, or that is orphaned:
+     * its workflow was terminated, and no message in the outbox will start another one.
+     */
+    retryDelivery: async (request: DeliveryRequest, isRunning: IsDeliveryRunning): Promise<Retried> => {
+      let result = await tryRetry(request, false)
+      if (result !== 'unknown' && 'status' in result && isUnderWay(result)) {
+        const { revision } = result
+        if (!(await isRunning(result, revision, request.destinationId))) result = await tryRetry(request, true)
+      }
+      return result === 'unknown' || 'messages' in result ? result : { nothing: reasonOf([result]) }
+    },
+  }
+}
+
+export type Retry = ReturnType<typeof createRetry>
+
+const isUnderWay = ({ status }: FoundDelivery) => status === 'pending' || status === 'retrying'

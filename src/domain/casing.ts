@@ -1,0 +1,45 @@
+import { z } from 'zod'
+
+// The API and the jsonb columns use snake_case, TypeScript uses camelCase. A zod schema written in snake_case defines both: the types
+// and the renaming follow from the schema. Open parts of a schema (the config of a connector, a record) keep their keys, so the
+// functions below walk the schema and not the value.
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : Name
+
+/** The same value with camelCase keys. Open records keep their keys. */
+export type CamelCased<T> = T extends Date
+  ? T
+  : T extends readonly (infer Item)[]
+    ? CamelCased<Item>[]
+    : T extends object
+      ? { [Key in keyof T as Key extends string ? (string extends Key ? Key : CamelCase<Key>) : Key]: CamelCased<T[Key]> }
+      : T
+
+/** The output of a schema after `toCamelCase`. */
+export type CamelCasedOutput<Schema extends z.ZodType> = CamelCased<z.output<Schema>>
+
+const camelCase = (name: string) => name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+
+const rename = (schema: unknown, value: unknown, names: (snakeCaseName: string) => { from: string; to: string }): unknown => {
+  if (value === null || value === undefined) return value
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
+    return rename(schema.unwrap(), value, names)
+  }
+  if (schema instanceof z.ZodArray) return (value as unknown[]).map((item) => rename(schema.element, item, names))
+  if (!(schema instanceof z.ZodObject)) return value
+  const renamed: Record<string, unknown> = {}
+  for (const [snakeCaseName, inner] of Object.entries(schema.shape)) {
+    const { from, to } = names(snakeCaseName)
+    const item = rename(inner, (value as Record<string, unknown>)[from], names)
+    if (item !== undefined) renamed[to] = item
+  }
+  return renamed
+}
+
+/** Renames the keys of a parsed value from snake_case to camelCase. */
+export const toCamelCase = <Schema extends z.ZodType>(schema: Schema, value: z.output<Schema>): CamelCasedOutput<Schema> =>
+  rename(schema, value, (name) => ({ from: name, to: camelCase(name) })) as CamelCasedOutput<Schema>
+
+/** Renames the keys of a value from camelCase to snake_case, and drops every key that the schema does not name. */
+export const toSnakeCase = <Schema extends z.ZodType>(schema: Schema, value: CamelCasedOutput<Schema>): unknown =>
+  rename(schema, value, (name) => ({ from: camelCase(name), to: name }))

@@ -1,0 +1,68 @@
+/** Statuses of a delivery. docs/deliveries.md explains each of them. */
+export const deliveryStatuses = ['pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled'] as const
+export type DeliveryStatus = (typeof deliveryStatuses)[number]
+
+/** Statuses of a document. */
+export const documentStatuses = ['pending', 'delivered', 'failed', 'retrying', 'discarded'] as const
+export type DocumentStatus = (typeof documentStatuses)[number]
+
+/** Why no retry followed the last attempt of a failed delivery: an error that no retry can fix, or the setting that was the limit. */
+export const deliveryEnds = ['permanent_error', 'max_retries', 'retry_ttl_seconds'] as const
+export type DeliveryEnd = (typeof deliveryEnds)[number]
+
+interface Transition {
+  from: readonly DeliveryStatus[]
+  to: DeliveryStatus
+  /** The cause, as a phrase of docs/deliveries.md. */
+  cause: string
+}
+
+const open = ['pending', 'held', 'retrying', 'failed'] as const
+const undelivered = [...open, 'cancelled'] as const
+
+/**
+ * Every change of a delivery's status after its insertion. An operation leaves a delivery in any other status as it is.
+ * SQL takes `from` and `to` from this table, and the workflow reports statuses that follow from it.
+ */
+export const transitions = {
+  /** The connection that held the delivery was activated. */
+  release: { from: ['held'], to: 'pending', cause: 'the connection was activated' },
+  attemptDelivered: { from: undelivered, to: 'delivered', cause: 'the document arrived' },
+  /** The document or the content of its path changed while the attempt was under way. */
+  attemptOutdated: { from: undelivered, to: 'retrying', cause: 'the document arrived with bytes that have been replaced' },
+  /** A delivery that has failed stays failed: its workflow was terminated, so no other attempt will follow. */
+  attemptRetryable: { from: ['pending', 'held', 'retrying'], to: 'retrying', cause: 'an attempt failed and is retried' },
+  attemptFailed: { from: open, to: 'failed', cause: 'an attempt failed and no retry follows' },
+  /** Through the API. The use case limits which of these may be retried: see src/delivery/retry.ts. */
+  retry: { from: undelivered, to: 'retrying', cause: 'a manual retry' },
+  /** By a signal to the workflow, without the API. */
+  resume: { from: ['failed'], to: 'retrying', cause: 'a retry signal sent to the workflow' },
+  /** The connection was switched off. The delivery has no workflow then, like one that has been held since it was planned. */
+  hold: { from: ['pending', 'retrying'], to: 'held', cause: 'the connection was switched off before the next attempt' },
+  expire: { from: ['pending', 'retrying'], to: 'failed', cause: 'the time to live ended before the next attempt' },
+  terminate: { from: ['pending', 'retrying'], to: 'failed', cause: 'the workflow was terminated' },
+  cancel: { from: open, to: 'cancelled', cause: 'the destination was deleted, or the workflow cancelled' },
+  cancelHeld: {
+    from: ['held'],
+    to: 'cancelled',
+    cause: 'the connection that held the delivery was deleted, or no longer leads to the destination',
+  },
+  /** An append changed the document, or an older document overwrote it at its path. */
+  redeliver: { from: ['delivered'], to: 'pending', cause: 'the delivered bytes were changed or overwritten' },
+} as const satisfies Record<string, Transition>
+
+export type DeliveryOperation = keyof typeof transitions
+
+/**
+ * Derives the status of a document from the statuses of its deliveries. A document without deliveries is `discarded`, even if its content
+ * is kept for reading. PostgreSQL applies the same rule in `derive_document_status()`; test/delivery/document-status.db.test.ts compares
+ * the two.
+ */
+export const documentStatus = (deliveries: readonly DeliveryStatus[]): DocumentStatus => {
+  const any = (...statuses: DeliveryStatus[]) => deliveries.some((status) => statuses.includes(status))
+  if (deliveries.length === 0) return 'discarded'
+  if (any('failed')) return 'failed'
+  if (any('retrying')) return 'retrying'
+  if (any('pending', 'held')) return 'pending'
+  return any('delivered') ? 'delivered' : 'failed'
+}

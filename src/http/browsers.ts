@@ -1,0 +1,34 @@
+import cors from '@koa/cors'
+import type { Middleware } from 'koa'
+import compress from 'koa-compress'
+
+const preflightMaxAgeSeconds = 600
+// A browser hides all other response headers from a page of another origin.
+const exposedHeaders = [
+  'Accept-Ranges',
+  'Content-Disposition',
+  'Content-Range',
+  'ETag',
+  'Idempotent-Replayed',
+  'Link',
+  'Retry-After',
+  'WWW-Authenticate',
+  'X-Relay-Request-Id',
+]
+
+/**
+ * Allows web pages of these origins to call the API. API keys are sent in a header that only the page itself can set, so a browser never
+ * adds credentials on its own.
+ */
+export const allowOrigins = (origins: readonly string[]): Middleware => {
+  if (origins.length === 0) return (_, next) => next()
+  return cors({
+    origin: (context) => (origins.includes(context.get('origin')) ? context.get('origin') : ''),
+    exposeHeaders: exposedHeaders,
+    maxAge: preflightMaxAgeSeconds,
+    keepHeadersOnError: false,
+  })
+}
+
+/** Compresses JSON of 1 KiB and more with the encoding that the client prefers. An attachment switches it off. */
+export const compressJson = (): Middleware => compress({ filter: (type) => type === 'application/json', zstd: false, deflate: false })

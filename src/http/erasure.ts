@@ -1,0 +1,39 @@
+import type { ContentStore } from '../content/store.ts'
+import type { Erase } from '../delivery/erase.ts'
+import { actorOf } from './actor.ts'
+import type { DocumentDeps } from './documents.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import type { LaunchDeps } from './launch.ts'
+import { notFound } from './refusals.ts'
+import { idParams } from './schemas.ts'
+
+export interface ErasureDeps extends Pick<LaunchDeps, 'launch'>, Pick<DocumentDeps, 'contents'> {
+  erase: Erase
+}
+
+/** Removes the bytes of an erased content. The orphan sweep removes what cannot be removed now. */
+const removeNow = async (store: ContentStore | undefined, contentId: string): Promise<void> => {
+  await store?.remove([contentId]).catch(() => {})
+}
+
+export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endpoint[] => [
+  endpoint({
+    method: 'DELETE',
+    path: '/documents/:id/content',
+    level: 'admin',
+    audit: 'document.erased',
+    summary: 'Erase the content of a document',
+    description:
+      'Removes the bytes of the document and the captured bodies of every request about its `doc_id`. Deliveries that have not been made ' +
+      'are cancelled, and download links end. The document stays in the lists with `content_retained` false. Irreversible.',
+    params: idParams,
+    response: 'none',
+    status: 204,
+    handle: async ({ params: { id } }, { workspaceId, actor }) => {
+      const erased = await erase(workspaceId, id, actorOf(actor))
+      if (!erased) throw notFound()
+      launch(erased.messages)
+      if (erased.content) await removeNow(contents[erased.content.store], erased.content.id)
+    },
+  }),
+]

@@ -1,0 +1,78 @@
+import type { Connector } from '../../connectors/connector.ts'
+import { connectorPart } from '../schemas.ts'
+import { propertiesOf, toJsonSchema, type JsonSchema } from './json-schema.ts'
+import { pascalCase } from './operation-names.ts'
+
+const nameOf = {
+  config: (kind: string) => `DestinationConfig${pascalCase(kind)}`,
+  credentials: (kind: string) => `DestinationCredentials${pascalCase(kind)}`,
+}
+const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` })
+
+/** Returns the config and credentials schemas of every connector as components, each with its example. */
+export const connectorSchemas = (connectors: readonly Connector[]): Record<string, JsonSchema> =>
+  Object.fromEntries(
+    connectors.flatMap(({ kind, config, credentials, example }) => [
+      [nameOf.config(kind), { ...toJsonSchema(config, 'request').schema, examples: [example.config] }],
+      [nameOf.credentials(kind), { ...toJsonSchema(credentials, 'request').schema, examples: [example.credentials] }],
+    ]),
+  )
+
+/** Registers the body of a request that holds a whole destination: one variant for each connector. @returns their union */
+const wholeDestination = (body: JsonSchema, connectors: readonly Connector[], schemas: Record<string, JsonSchema>): JsonSchema => {
+  const prefix = 'name' in propertiesOf(body) ? 'DestinationInput' : 'DestinationTest'
+  const variants = connectors.map(({ kind }) => ({ kind, name: prefix + pascalCase(kind) }))
+  for (const { kind, name } of variants) {
+    schemas[name] = {
+      ...body,
+      properties: {
+        ...propertiesOf(body),
+        connector_type: { ...propertiesOf(body)['connector_type'], const: kind },
+        config: ref(nameOf.config(kind)),
+        credentials: ref(nameOf.credentials(kind)),
+      },
+    }
+  }
+  return {
+    oneOf: variants.map(({ name }) => ref(name)),
+    discriminator: {
+      propertyName: 'connector_type',
+      mapping: Object.fromEntries(variants.map(({ kind, name }) => [kind, ref(name).$ref])),
+    },
+  }
+}
+
+/**
+ * Returns the body of a PATCH. A PATCH does not name the connector type, and only the merged config has to match the
+ * schema of the connector.
+ */
+const changedDestination = (body: JsonSchema, connectors: readonly Connector[]): JsonSchema => ({
+  ...body,
+  properties: {
+    ...propertiesOf(body),
+    config: {
+      type: 'object',
+      additionalProperties: true,
+      examples: [{ max_concurrent_deliveries: 4 }],
+      description: `Merged into the current config; null removes a key. The result must match the schema of the connector: ${connectors
+        .map(({ kind }) => nameOf.config(kind))
+        .join(', ')}.`,
+    },
+    credentials: {
+      description: 'Replaces the current credentials. Must match the schema of the connector.',
+      // A kind without credentials would add an empty object, from which a generator makes a map that is in no class.
+      anyOf: connectors
+        .filter(({ example }) => Object.keys(example.credentials).length > 0)
+        .map(({ kind }) => ref(nameOf.credentials(kind))),
+    },
+  },
+})
+
+/**
+ * Returns a request body in which the connectors' schemas replace open `config` and `credentials` objects. Registers the variants of the
+ * body as components.
+ */
+export const withConnectors = (body: JsonSchema, connectors: readonly Connector[], schemas: Record<string, JsonSchema>): JsonSchema => {
+  if (!Object.values(propertiesOf(body)).some((property) => connectorPart in property)) return body
+  return 'connector_type' in propertiesOf(body) ? wholeDestination(body, connectors, schemas) : changedDestination(body, connectors)
+}

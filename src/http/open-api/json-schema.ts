@@ -1,0 +1,101 @@
+import { z } from 'zod'
+
+export type JsonSchema = z.core.JSONSchema.BaseSchema
+
+/** Returns the properties of an object schema by name. */
+export const propertiesOf = ({ properties }: JsonSchema) => (properties ?? {}) as Record<string, JsonSchema>
+
+export type Direction = 'request' | 'response'
+
+// Formats of JSON Schema or OpenAPI that mean what zod checks. For others the pattern is enough: zod's e-mail addresses, for example, may
+// have labels of more than 63 characters.
+const formats = new Set(['date-time', 'date', 'uri', 'ipv4', 'ipv6', 'password'])
+
+const patternsOf = ({ _zod: { def: schema } }: z.core.$ZodType): RegExp[] =>
+  (schema.checks ?? []).flatMap(({ _zod: { def } }) => ('pattern' in def && def.pattern instanceof RegExp ? [def.pattern] : []))
+
+const simplifyString = (schema: z.core.$ZodType, json: JsonSchema) => {
+  // JSON Schema patterns have no flags: a case-insensitive pattern would reject values that the API accepts.
+  if (patternsOf(schema).some(({ ignoreCase }) => ignoreCase)) {
+    delete json.pattern
+    delete json.allOf
+  }
+  // zod's pattern of a timestamp has 288 characters and repeats the format.
+  if (json.format === 'date-time' || json.format === 'date') delete json.pattern
+  if (json.format !== undefined && !formats.has(json.format)) delete json.format
+}
+
+const simplifyNumber = (json: JsonSchema) => {
+  if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
+  if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
+}
+
+const simplifyObject = (json: JsonSchema, direction: Direction) => {
+  if (json.propertyNames && Object.keys(json.propertyNames).join('') === 'type') delete json.propertyNames
+  const { additionalProperties } = json
+  if (typeof additionalProperties === 'object' && Object.keys(additionalProperties).length === 0) json.additionalProperties = true
+  // A new response attribute must not break a client that validates responses.
+  if (additionalProperties === false && direction === 'response') delete json.additionalProperties
+}
+
+const options = (direction: Direction): z.core.ToJSONSchemaParams => ({
+  target: 'draft-2020-12',
+  io: direction === 'request' ? 'input' : 'output',
+  unrepresentable: 'any',
+  override: ({ zodSchema: schema, jsonSchema: json }) => {
+    // A codec is encoded as its input type in both directions.
+    if (schema instanceof z.ZodCodec) Object.assign(json, withoutDefinitions(z.toJSONSchema(schema.def.in, options(direction))))
+    if (json.type === 'string') simplifyString(schema, json)
+    if (json.type === 'integer' || json.type === 'number') simplifyNumber(json)
+    if (json.type === 'object') simplifyObject(json, direction)
+    delete json['masked']
+    if (json['secret'] === true) {
+      delete json['secret']
+      Object.assign(json, { writeOnly: true, format: 'password' })
+    }
+  },
+})
+
+const withoutDefinitions = (schema: JsonSchema): JsonSchema => {
+  const { $schema: _, $defs: __, ...rest } = schema
+  return rest
+}
+
+/** Rewrites `anyOf: [x, null]`, which zod emits for a nullable value, as `type: [x, null]`. */
+const simplifyNullable = (json: JsonSchema): JsonSchema => {
+  const { anyOf, ...rest } = json
+  const [value, other, ...more] = anyOf ?? []
+  if (typeof value?.type !== 'string' || value.enum || other?.type !== 'null' || more.length > 0) return json
+  return { ...value, ...rest, type: [value.type, 'null'] }
+}
+
+/**
+ * Rewrites the class of control characters, which Python and Go cannot parse. Everything else in the patterns has to be
+ * in the syntax that the regular expressions of all languages share; a test checks it.
+ */
+const portablePattern = (pattern: string) =>
+  pattern.replaceAll('\\P{Cc}', '[^\\x00-\\x1f\\x7f-\\x9f]').replaceAll('\\p{Cc}', '\\x00-\\x1f\\x7f-\\x9f')
+
+const toComponents = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(toComponents)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, inner]) => {
+    if (key === '$ref' && typeof inner === 'string') return [key, inner.replace('#/$defs/', '#/components/schemas/')]
+    if (key === 'pattern' && typeof inner === 'string') return [key, portablePattern(inner)]
+    return [key, toComponents(inner)]
+  })
+  return simplifyNullable(Object.fromEntries(entries) as JsonSchema)
+}
+
+/**
+ * Converts a zod schema to JSON Schema.
+ * @returns the schema, and the parts that it refers to by name (`.meta({ id })`)
+ */
+export const toJsonSchema = (schema: z.ZodType, direction: Direction): { schema: JsonSchema; named: Record<string, JsonSchema> } => {
+  const json = z.toJSONSchema(schema, options(direction))
+  const named = Object.entries(json.$defs ?? {}).map(([name, definition]) => {
+    const { id: _, ...rest } = definition
+    return [name, toComponents(rest)] as const
+  })
+  return { schema: toComponents(withoutDefinitions(json)) as JsonSchema, named: Object.fromEntries(named) as Record<string, JsonSchema> }
+}

@@ -1,0 +1,173 @@
+import { z } from 'zod'
+import type { Endpoint } from '../endpoint.ts'
+import { idempotencyKeyMaxCharacters } from '../idempotency.ts'
+import { errorResponsesOf, requestIdHeader } from './error-responses.ts'
+import type { Examples } from './examples.ts'
+import { propertiesOf, type Direction, type JsonSchema } from './json-schema.ts'
+import { operationId, tagOf } from './operation-names.ts'
+
+interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  required: boolean
+  description?: string | undefined
+  schema: JsonSchema
+  example: unknown
+}
+
+type JsonBody = { schema: JsonSchema } & Examples
+
+export interface Operation {
+  operationId: string
+  summary: string
+  description: string
+  tags: string[]
+  'x-required-level': string
+  'x-audit-event'?: string | readonly string[] | undefined
+  parameters: Parameter[]
+  requestBody?: { required: true; content: { 'application/json': JsonBody } }
+  responses: Record<string, object>
+}
+
+// Bytes have the content type with which they were received, which can be any. Generators of clients omit a response
+// whose only media type is a wildcard; application/octet-stream tells them that the response is binary.
+const mediaTypes = { bytes: ['application/octet-stream', '*/*'], csv: ['text/csv'] }
+const binary: JsonSchema = { type: 'string', format: 'binary' }
+
+const successDescriptions: Record<number, string> = {
+  200: 'The request succeeded.',
+  201: 'The resource was created.',
+  202: 'The request was accepted.',
+  204: 'The request succeeded. The response has no body.',
+  206: 'The request succeeded. The response is the range of bytes that the header `Range` asks for.',
+}
+
+const idempotencyKey: Parameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets ' +
+    'the first answer.',
+  schema: { type: 'string', minLength: 1, maxLength: idempotencyKeyMaxCharacters },
+  example: '0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55',
+}
+const ifMatch: Parameter = {
+  name: 'If-Match',
+  in: 'header',
+  required: false,
+  description: 'The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.',
+  schema: { type: 'string' },
+  example: '"5d41402abc4b2a76b9719d911017c592"',
+}
+const etagHeader = {
+  required: true,
+  schema: { type: 'string' },
+  description: 'The version of the resource, for `If-Match`. It changes with the values that a client can read and change.',
+}
+const replayedHeader = {
+  schema: { type: 'string', const: 'true' },
+  description: 'Present if this is the stored answer to an earlier request with the same `Idempotency-Key`.',
+}
+
+type SuccessBody = JsonSchema | 'bytes' | 'csv' | 'none'
+
+const successOf = (
+  status: number,
+  response: SuccessBody,
+  own: Record<string, object>,
+  { responseExampleOf }: Pick<SchemaConverter, 'responseExampleOf'>,
+  description = successDescriptions[status],
+) => {
+  const common = { ...requestIdHeader, ...own }
+  if (response === 'none') return { description, headers: common }
+  if (typeof response !== 'string') {
+    const json = { schema: response, example: responseExampleOf(response) }
+    return { description, headers: common, content: { 'application/json': json } }
+  }
+  const headers = { ...common, 'content-disposition': { required: true, schema: { type: 'string' } } }
+  return { description, headers, content: Object.fromEntries(mediaTypes[response].map((type) => [type, { schema: binary }])) }
+}
+
+const contentRange = { 'content-range': { required: true, schema: { type: 'string' } } }
+
+/** Returns the schema of a parameter. A query holds `true` and `false` as text; OpenAPI calls that a boolean. */
+const parameterSchema = (property: JsonSchema): JsonSchema => {
+  const { description: _, ...schema } = property
+  return schema.enum?.join() === 'true,false' ? { type: 'boolean' } : schema
+}
+
+const parametersOf = (
+  location: Parameter['in'],
+  schema: JsonSchema,
+  { parameterExampleOf }: Pick<SchemaConverter, 'parameterExampleOf'>,
+): Parameter[] =>
+  Object.entries(propertiesOf(schema)).map(([name, property]) => ({
+    name,
+    in: location,
+    required: location === 'path' || schema.required?.includes(name) === true,
+    description: property.description,
+    schema: parameterSchema(property),
+    example: parameterExampleOf(name, parameterSchema(property)),
+  }))
+
+const isList = (response: Endpoint['response']) => response instanceof z.ZodObject && response.shape['data'] instanceof z.ZodArray
+
+const descriptionOf = ({ description, level, audit }: Endpoint) => {
+  const events = [audit ?? []].flat().map((event) => `\`${event}\``)
+  return [
+    ...(description === undefined ? [] : [description]),
+    `Required level: \`${level}\`.`,
+    ...(events.length > 0 ? [`Audit ${events.length > 1 ? 'events' : 'event'}: ${events.join(', ')}.`] : []),
+  ].join(' ')
+}
+
+/** Converts the zod schemas of an endpoint and registers their named parts as components. */
+export interface SchemaConverter {
+  schemaOf(schema: z.ZodType, direction: Direction): JsonSchema
+  requestBodyOf(body: z.ZodType): JsonBody
+  responseExampleOf(response: JsonSchema): unknown
+  parameterExampleOf(name: string, schema: JsonSchema): unknown
+}
+
+/** Describes an endpoint as an OpenAPI operation. */
+export const operationOf = (endpoint: Endpoint, converter: SchemaConverter): Operation => {
+  const { schemaOf, requestBodyOf } = converter
+  const { method, path, summary, level, audit, params, query, body, status, alternative, version, checksVersion } = endpoint
+  const headers = { ...(version && { etag: etagHeader }), ...(method === 'POST' && { 'idempotent-replayed': replayedHeader }) }
+  const ownHeaders = Object.entries(endpoint.headers ?? {}).map(([name, description]) => [
+    name,
+    { description, schema: { type: 'string' } },
+  ])
+  const bodyOf = (kind: Endpoint['response']): SuccessBody => (typeof kind === 'string' ? kind : schemaOf(kind, 'response'))
+  const response = bodyOf(endpoint.response)
+  return {
+    operationId: operationId(method, path, isList(endpoint.response)),
+    summary,
+    description: descriptionOf(endpoint),
+    tags: [tagOf(path)],
+    'x-required-level': level,
+    'x-audit-event': audit,
+    parameters: [
+      ...(params ? parametersOf('path', schemaOf(params, 'request'), converter) : []),
+      ...(query ? parametersOf('query', schemaOf(query, 'request'), converter) : []),
+      ...(method === 'POST' ? [idempotencyKey] : []),
+      ...(checksVersion ? [ifMatch] : []),
+    ],
+    ...(body && { requestBody: { required: true, content: { 'application/json': requestBodyOf(body) } } }),
+    responses: {
+      [status]: successOf(status, response, { ...headers, ...Object.fromEntries(ownHeaders) }, converter),
+      ...(alternative && {
+        [alternative.status]: successOf(
+          alternative.status,
+          bodyOf(alternative.response ?? endpoint.response),
+          headers,
+          converter,
+          alternative.description,
+        ),
+      }),
+      ...(endpoint.hasRanges && { 206: successOf(206, response, { ...headers, ...contentRange }, converter) }),
+      ...errorResponsesOf(endpoint),
+    },
+  }
+}

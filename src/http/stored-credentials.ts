@@ -1,0 +1,42 @@
+import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/bound-config.ts'
+import type { Connector } from '../connectors/connector.ts'
+import type { AppError } from '../errors.ts'
+import type { DestinationChange } from '../routing/destinations.ts'
+import { SealError, type KeyRing } from '../security/seal.ts'
+import { validationFailed } from './refusals.ts'
+
+/**
+ * Returns the credentials to store with a change of a destination: the new ones, or the stored ones if the change alters where they are
+ * sent. The stored ones are kept only if the target does not get them, such as the secret that signs the requests of a webhook.
+ * @throws AppError 422 if the change needs the credentials and does not contain them
+ */
+export const resealCredentials = (
+  keyRing: KeyRing,
+  connector: Connector,
+  current: CredentialsOwner & { credentialsSealed: Buffer },
+  { config = current.config, credentials }: { config?: Record<string, unknown> | undefined; credentials?: unknown },
+): DestinationChange['credentials'] => {
+  const owner = credentialsOwner(connector, { ...current, config })
+  if (credentials !== undefined) return { sealed: keyRing.seal(credentials, owner), areNew: true }
+  const changed = changedBoundKeys(connector, current.config, config)
+  if (changed.length === 0) return undefined
+  const stored = openStored(keyRing, connector, current)
+  if (stored === undefined || sendsCredentials(connector, stored)) throw credentialsRequired(changed)
+  return { sealed: keyRing.seal(stored, owner), areNew: false }
+}
+
+/** @returns undefined if no key opens the stored credentials */
+const openStored = (keyRing: KeyRing, connector: Connector, current: CredentialsOwner & { credentialsSealed: Buffer }): unknown => {
+  try {
+    return keyRing.open(current.credentialsSealed, credentialsOwner(connector, current))
+  } catch (thrown) {
+    if (thrown instanceof SealError) return undefined
+    throw thrown
+  }
+}
+
+const credentialsRequired = (changedKeys: string[]): AppError => {
+  const keys = changedKeys.map((key) => `config.${key}`).join(', ')
+  const message = `required: the stored credentials must not be sent to another address. Send them together with the change of ${keys}`
+  return validationFailed([{ path: 'credentials', message }])
+}

@@ -1,0 +1,66 @@
+import type { AppendToDocument } from '../archive/append.ts'
+import type { ArchiveDocuments } from '../archive/documents.ts'
+import type { Receive } from '../archive/receive.ts'
+import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import type { UpdateDocument } from '../archive/update.ts'
+import type { ConcurrencyLimit } from '../concurrency-limit.ts'
+import type { Config } from '../config.ts'
+import type { AppendPlan } from '../content/segments.ts'
+import type { Content, ContentStore } from '../content/store.ts'
+import type { Certificates } from '../db/certificates.ts'
+import type { StartDocument } from '../db/outbox.ts'
+import type { Log } from '../log.ts'
+import type { AttemptLimit } from '../security/attempt-limit.ts'
+import type { RunOnThread } from '../threads.ts'
+import type { Answer } from './answer.ts'
+import type { BodyLimits } from './body.ts'
+import type { Command } from './command.ts'
+import type { Exchange } from './exchange.ts'
+import type { KeyedMutex } from './keyed-mutex.ts'
+import type { QuotaConfig } from './quota.ts'
+
+/** A command on a repository, after every check of access. */
+export interface CommandContext {
+  repository: ReceivingRepository
+  command: Command
+  exchange: Exchange
+}
+
+export interface ContentStores {
+  stores: Record<ContentStore['kind'], ContentStore | undefined>
+  /** The store of new documents. */
+  writeTo: ContentStore
+}
+
+export interface CommandDeps {
+  archiveDocuments: ArchiveDocuments
+  receive: Receive
+  update: UpdateDocument
+  append: AppendToDocument
+  /** Decides which segments the next append to a content merges. */
+  planAppend(content: Content): Promise<AppendPlan>
+  /** Runs the appends to one document one after another. */
+  appendMutex: KeyedMutex
+  certificates: Pick<Certificates, 'receive' | 'listActive'>
+  /** Counts the certificates that an address sends. */
+  putCertLimit: AttemptLimit
+  contents: ContentStores
+  /** Limits the searches that run at a time. */
+  searches: ConcurrencyLimit
+  runOnThread: RunOnThread
+  launch(messages: StartDocument[]): void
+  log: Log
+  limits: BodyLimits &
+    QuotaConfig &
+    Pick<
+      Config,
+      | 'RELAY_DOCUMENT_MAX_PARTS'
+      | 'RELAY_SEARCH_MAX_RESULTS'
+      | 'RELAY_SEARCH_MAX_CONDITIONS'
+      | 'RELAY_SEARCH_TIMEOUT_MS'
+      | 'RELAY_CERTIFICATE_MAX_BYTES'
+      | 'RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES'
+    >
+}
+
+export type CommandHandler = (context: CommandContext, deps: CommandDeps) => Promise<Answer>

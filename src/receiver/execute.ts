@@ -1,0 +1,155 @@
+import type { ReceivingRepositories, RepositorySummary } from '../archive/receiving-repository.ts'
+import { createConcurrencyLimit } from '../concurrency-limit.ts'
+import type { Config } from '../config.ts'
+import type { Certificates } from '../db/certificates.ts'
+import type { Installation } from '../db/installation.ts'
+import type { Workspaces } from '../db/workspaces.ts'
+import { hasPassed, hopsHeader } from '../domain/hops.ts'
+import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
+import { createAttemptLimit } from '../security/attempt-limit.ts'
+import { checkAccess, checkAddress, type AccessDeps } from './access.ts'
+import { refusalAnswer, type Answer } from './answer.ts'
+import { ClientGone } from './body.ts'
+import { readCommand, type Command } from './command.ts'
+import type { CommandDeps, CommandHandler } from './command-context.ts'
+import { append } from './commands/append.ts'
+import { attrSearch } from './commands/attr-search.ts'
+import { create } from './commands/create.ts'
+import { deleteCommand } from './commands/delete.ts'
+import { docGet } from './commands/doc-get.ts'
+import { getCert } from './commands/get-cert.ts'
+import { get } from './commands/get.ts'
+import { info } from './commands/info.ts'
+import { mCreate } from './commands/m-create.ts'
+import { putCert } from './commands/put-cert.ts'
+import { search } from './commands/search.ts'
+import { serverInfo } from './commands/server-info.ts'
+import { update } from './commands/update.ts'
+import type { Exchange } from './exchange.ts'
+import { createKeyedMutex } from './keyed-mutex.ts'
+import type { CommandName } from './parameters.ts'
+import { checkRate } from './quota.ts'
+import { createRateLimit } from './rate-limit.ts'
+import { Refusal, toRefusal, type RefusalCode } from './refusal.ts'
+
+/** The commands that name a repository. */
+const handlers: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
+  append,
+  attrSearch,
+  create,
+  delete: deleteCommand,
+  docGet,
+  get,
+  getCert,
+  info,
+  mCreate,
+  putCert,
+  search,
+  update,
+}
+
+export interface ExecuteDeps extends Omit<CommandDeps, 'limits' | 'appendMutex' | 'putCertLimit' | 'searches' | 'certificates'> {
+  receivingRepositories: ReceivingRepositories
+  workspaces: Pick<Workspaces, 'find' | 'findSettings'>
+  installation: Installation
+  certificates: CommandDeps['certificates'] & Pick<Certificates, 'listKeys'>
+  config: CommandDeps['limits'] &
+    AccessDeps['config'] &
+    Pick<
+      Config,
+      | 'RELAY_DOCUMENT_LOCK_TIMEOUT_MS'
+      | 'RELAY_PUT_CERTS_PER_MINUTE'
+      | 'RELAY_WRONG_KEY_MAX_ADDRESSES'
+      | 'RELAY_MAX_CONCURRENT_SEARCHES'
+      | 'RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE'
+    >
+}
+
+/** Executes a request, whether it arrives over HTTP or is replayed, and passes its answer to `send`. */
+type Execute = (exchange: Exchange, send: (answer: Answer) => Promise<void>) => Promise<'answered' | 'client gone'>
+
+const newestProtocolVersion = '0047'
+
+/** @param onRefusal is called with the code of each refusal */
+export const createExecute = (deps: ExecuteDeps, onRefusal: (code: RefusalCode) => void): Execute => {
+  const { receivingRepositories, workspaces, installation, certificates, archiveDocuments, config, log } = deps
+  const rateLimit = createRateLimit()
+  const access: AccessDeps = { listKeys: certificates.listKeys, findDocProts: archiveDocuments.findDocProts, config }
+  const commandDeps: CommandDeps = {
+    ...deps,
+    appendMutex: createKeyedMutex(config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS),
+    putCertLimit: createAttemptLimit(config.RELAY_PUT_CERTS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
+    searches: createConcurrencyLimit(() => ({
+      total: config.RELAY_MAX_CONCURRENT_SEARCHES,
+      perWorkspace: config.RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE,
+    })),
+    limits: config,
+  }
+
+  const run = async (exchange: Exchange): Promise<Answer> => {
+    const { request, userSlug, workspaceSlug, query } = exchange
+    const hops = request.headers[hopsHeader]
+    if (hops !== undefined && hasPassed(hops, await installation.id())) throw loopDetected()
+    const command = readCommand(request.method, query)
+    const name = command.rule.command
+    if (name === 'serverInfo') return describeServer(exchange, command)
+
+    const repository = await receivingRepositories.find(userSlug, workspaceSlug, command.get('contRep'))
+    if (!repository) throw repositoryNotFound()
+    await checkAccess(repository, command, request, access)
+    // After the check of access, so that nobody else can use up the requests of the source system.
+    checkRate(repository.workspace, rateLimit, config)
+    return handlers[name]({ repository, command, exchange }, commandDeps)
+  }
+
+  const describeServer = async ({ request, userSlug, workspaceSlug }: Exchange, command: Command): Promise<Answer> => {
+    const contRep = command.find('contRep')
+    const found = contRep === undefined ? findAll(userSlug, workspaceSlug) : findOne(userSlug, workspaceSlug, contRep)
+    const { repositories, workspace } = await found
+    checkAddress(workspace.settings.receiverAllowedCidrs, request.sourceIp)
+    checkRate(workspace, rateLimit, config)
+    const pVersion = command.find('pVersion') ?? newestProtocolVersion
+    return serverInfo({ repositories, pVersion, asHtml: command.find('resultAs') === 'html', now: request.receivedAt })
+  }
+
+  const findOne = async (userSlug: string, workspaceSlug: string, contRep: string): Promise<DescribedRepositories> => {
+    const repository = await receivingRepositories.find(userSlug, workspaceSlug, contRep)
+    if (!repository) throw repositoryNotFound()
+    return { repositories: [repository], workspace: repository.workspace }
+  }
+
+  const findAll = async (userSlug: string, workspaceSlug: string): Promise<DescribedRepositories> => {
+    const workspace = await workspaces.find(userSlug, workspaceSlug)
+    if (!workspace) throw repositoryNotFound()
+    const { settings } = await workspaces.findSettings(workspace.id)
+    const repositories = await receivingRepositories.list(userSlug, workspaceSlug)
+    return { repositories, workspace: { id: workspace.id, settings: workspaceSettings(settings) } }
+  }
+
+  return async (exchange, send) => {
+    const requestId = exchange.request.id
+    try {
+      await send(await run(exchange))
+    } catch (thrown) {
+      if (thrown instanceof ClientGone) {
+        log.info({ requestId, reason: thrown.message }, 'the source system closed the connection, its document is not kept')
+        return 'client gone'
+      }
+      const refusal = toRefusal(thrown)
+      onRefusal(refusal.code)
+      const level = refusal.code === 'internal_error' ? 'error' : refusal.code === 'unavailable' ? 'warn' : 'info'
+      log[level]({ requestId, code: refusal.code, reason: refusal.message, err: refusal.cause }, 'refused a request')
+      await send(refusalAnswer(refusal, requestId))
+    }
+    return 'answered'
+  }
+}
+
+interface DescribedRepositories {
+  repositories: RepositorySummary[]
+  workspace: { id: string; settings: WorkspaceSettings }
+}
+
+const loopDetected = () => new Refusal('loop_detected', 'this relay has sent the document itself; a destination leads back to it')
+
+const repositoryNotFound = () => new Refusal('repository_not_found', 'the repository does not exist')

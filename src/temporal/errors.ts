@@ -1,0 +1,41 @@
+import { messageOf } from '../errors.ts'
+import type { Config } from '../config.ts'
+
+// Status codes of gRPC.
+const deadlineExceeded = 4
+const notFound = 5
+const permissionDenied = 7
+const unimplemented = 12
+const unavailable = 14
+const unauthenticated = 16
+
+/** Returns the gRPC status of an error, or of the error that caused it. */
+const codeOf = (thrown: unknown): number | undefined => {
+  if (!(thrown instanceof Error)) return undefined
+  const { code } = thrown as { code?: unknown }
+  return typeof code === 'number' ? code : codeOf(thrown.cause)
+}
+
+/** Returns true if the server does not permit or know the call, so that repeating it is of no use. */
+export const isRefusal = (thrown: unknown): boolean => [permissionDenied, unimplemented].includes(codeOf(thrown) ?? -1)
+
+/** Describes a failed call to Temporal for an operator, with the address and what to check. */
+export const describeTemporalError = (thrown: unknown, { connectionOptions, namespace = 'default' }: Config['temporal']): string => {
+  const address = connectionOptions.address ?? '127.0.0.1:7233'
+  switch (codeOf(thrown)) {
+    case permissionDenied:
+    case unauthenticated:
+      return `Temporal at ${address} refuses the call in namespace ${namespace}. Check the API key or the client certificate (TEMPORAL_*).`
+    case unimplemented:
+      return `Temporal at ${address} does not offer this call.`
+    case notFound:
+      return `Temporal at ${address} has no namespace ${namespace}. Create it, or correct TEMPORAL_NAMESPACE.`
+    case deadlineExceeded:
+    case unavailable:
+      return `Temporal does not answer at ${address}. Check that it runs, and that TEMPORAL_ADDRESS is correct.`
+    default:
+      return /connect/i.test(messageOf(thrown))
+        ? `Temporal does not answer at ${address}. Check that it runs, and that TEMPORAL_ADDRESS is correct.`
+        : `Temporal at ${address}: ${messageOf(thrown)}`
+  }
+}

@@ -1,0 +1,63 @@
+import { createAppend } from './archive/append.ts'
+import { createArchiveDocuments } from './archive/documents.ts'
+import type { InsertConfig } from './archive/insert-documents.ts'
+import { createReceive } from './archive/receive.ts'
+import { createReceivingRepositories } from './archive/receiving-repository.ts'
+import { createUpdate } from './archive/update.ts'
+import { createCapturedRequests } from './capture/captured-requests.ts'
+import { planAppend } from './content/segments.ts'
+import type { Content } from './content/store.ts'
+import { createApiKeys } from './db/api-keys.ts'
+import { createAuditLogs } from './db/audit-logs.ts'
+import { createCertificates } from './db/certificates.ts'
+import type { Database } from './db/database.ts'
+import { createDocuments } from './db/documents.ts'
+import { createIdempotencyKeys } from './db/idempotency-keys.ts'
+import { createInstallation } from './db/installation.ts'
+import { createWorkspaces } from './db/workspaces.ts'
+import { createAcknowledge } from './delivery/acknowledge.ts'
+import { createAttemptLog } from './delivery/attempt-log.ts'
+import { createBulkRetries } from './delivery/bulk-retry.ts'
+import { createErase } from './delivery/erase.ts'
+import { createRedeliverAppended, type AppendConfig } from './delivery/redeliver.ts'
+import { createRelease } from './delivery/release.ts'
+import { createRetry } from './delivery/retry.ts'
+import { createConnections } from './routing/connections.ts'
+import { createDestinations } from './routing/destinations.ts'
+import { createRepositories } from './routing/repositories.ts'
+import { createRevokeDownloadLinks } from './routing/revoke-download-links.ts'
+
+/** Creates every table and use case of a process once. Consumers take the few that they need. */
+export const createUseCases = (db: Database, config: InsertConfig & AppendConfig) => ({
+  // archive: the documents as the source system sees them
+  receivingRepositories: createReceivingRepositories(db),
+  archiveDocuments: createArchiveDocuments(db, config),
+  receive: createReceive(db, config),
+  update: createUpdate(db, config),
+  append: createAppend(db, createRedeliverAppended(config), config),
+  planAppend: (content: Content) => planAppend(db, content),
+
+  // delivery: the documents as the destinations see them
+  attemptLog: createAttemptLog(db),
+  retry: createRetry(db, config),
+  bulkRetries: createBulkRetries(db, config),
+  release: createRelease(db, config),
+  acknowledge: createAcknowledge(db),
+  erase: createErase(db),
+
+  // routing: where documents come from and go to
+  repositories: createRepositories(db),
+  destinations: createDestinations(db),
+  connections: createConnections(db),
+  revokeDownloadLinks: createRevokeDownloadLinks(db),
+
+  // records
+  apiKeys: createApiKeys(db),
+  auditLogs: createAuditLogs(db),
+  capturedRequests: createCapturedRequests(db),
+  certificates: createCertificates(db),
+  documents: createDocuments(db),
+  idempotencyKeys: createIdempotencyKeys(db),
+  installation: createInstallation(db),
+  workspaces: createWorkspaces(db),
+})

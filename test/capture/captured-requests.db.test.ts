@@ -1,0 +1,119 @@
+import { Client } from 'pg'
+import { createCaptureStore } from '../../src/capture/capture-store.ts'
+import { createCapturedRequests, type RequestFilter } from '../../src/capture/captured-requests.ts'
+import { idPrefixAt } from '../../src/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes } from '../support/factories.ts'
+
+const rowCount = 100_000
+// The oldest rows: without an index, all others are read first.
+const rareCount = 30
+const perPage = 25
+
+let database: TestDatabase
+let workspaceId: string
+let repositoryId: string
+let ids: string[]
+let startOfDay: number
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  ;({ workspaceId, repositoryId } = await createRoutes(database.db, []))
+  startOfDay = Math.floor(Date.now() / 86_400_000) * 86_400_000
+  // Ten requests per second.
+  ids = Array.from(
+    { length: rowCount },
+    (_, index) => `${idPrefixAt(new Date(startOfDay + index * 100))}${String(index).padStart(16, '0')}`,
+  )
+  await database.db.raw(
+    `
+    insert into captured_requests (
+      id, workspace_id, channel, http_method, uri, query_string, repo_id, doc_id, request_headers, source_ip, request_at, status_code,
+      response_headers, duration_ms, response_at)
+    select
+      id, :workspaceId, case when is_rare then 'bridge' else 'receiver' end, case when is_rare then 'DELETE' else 'PUT' end, '/', '',
+      case when is_rare then 'RARE' else 'Z1' end, case when is_rare then 'RARE' else 'D' || number end, '{"accept": "*"}', '::1', now(),
+      case when is_rare then 503 when number % 10 = 0 then 404 else 201 end, '{}', 3, now()
+    from (select id, number, number <= :rareCount as is_rare from unnest(:ids::text[]) with ordinality as numbered (id, number)) as generated
+    `,
+    { workspaceId, ids, rareCount },
+  )
+  // Every tenth request has created a document.
+  await database.db.raw(
+    `
+    insert into documents (
+      id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
+    select
+      'DOCUMENT-' || number, :workspaceId, :repositoryId, 'Z1', 'D' || number, 'data', 'text/plain', 1, 'discarded', now(), now(), id
+    from unnest(:ids::text[]) with ordinality as numbered (id, number)
+    where number % 10 = 7
+    `,
+    { workspaceId, repositoryId, ids },
+  )
+  await database.db.raw('analyze captured_requests, documents')
+})
+afterAll(() => database.drop())
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  Plans?: Plan[]
+}
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+/** Runs `query` and explains its statement. @returns its result, and the most rows that a node of the plan reads */
+const explain = async <Result>(query: () => Promise<Result>) => {
+  const statements: { sql: string; bindings: unknown[] }[] = []
+  const record = (statement: (typeof statements)[number]) => statements.push(statement)
+  database.db.on('query', record)
+  const result = await query()
+  database.db.removeListener('query', record)
+  const client = new Client({ connectionString: database.url })
+  await client.connect()
+  try {
+    const { rows } = await client.query(`explain (analyze, format json) ${statements[0]!.sql}`, statements[0]!.bindings)
+    const nodes = nodesOf(rows[0]['QUERY PLAN'][0].Plan as Plan)
+    const rowsRead = nodes.map((node) => node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)))
+    return { result, mostRows: Math.max(...rowsRead) }
+  } finally {
+    await client.end()
+  }
+}
+
+const list = (filter: RequestFilter & { before?: string }) => createCapturedRequests(database.db).list(workspaceId, { ...filter, perPage })
+
+describe('a page of the list among 100,000 captured requests', () => {
+  test.each<[string, () => RequestFilter & { before?: string }, number]>([
+    ['all', () => ({}), perPage],
+    ['all, far from the newest', () => ({ before: idPrefixAt(new Date(startOfDay + 2_000_000)) }), perPage],
+    ['a rare channel', () => ({ channel: 'bridge' }), perPage],
+    ['a rare status', () => ({ statusCode: 503 }), perPage],
+    ['a rare class of status', () => ({ statusClass: 5 }), perPage],
+    ['no status at all', () => ({ statusClass: 3 }), 0],
+    ['a rare method', () => ({ method: 'DELETE' }), perPage],
+    ['a rare repository', () => ({ repoId: 'RARE' }), perPage],
+    ['one docId', () => ({ docId: 'D777' }), 1],
+    ['one document', () => ({ documentId: 'DOCUMENT-777' }), 1],
+    ['a rare status in a busy repository', () => ({ repoId: 'Z1', statusCode: 503 }), 0],
+    ['a second of the day', () => ({ dateFrom: new Date(startOfDay + 5_000_000), dateTo: new Date(startOfDay + 5_001_000) }), 11],
+    ['a frequent status in the first minute', () => ({ dateTo: new Date(startOfDay + 60_000), statusCode: 404 }), perPage],
+  ])('is found by reading at most 1,000 rows: %s', async (_, filterOf, count) => {
+    const { result, mostRows } = await explain(() => list(filterOf()))
+    expect(result.items).toHaveLength(count)
+    expect(mostRows).toBeLessThanOrEqual(1_000)
+  })
+})
+
+test('the final times of a batch of requests are set by reading each of them once', async () => {
+  const batch = ids.slice(50_000, 50_200)
+  const responseAt = new Date(startOfDay)
+  const { complete } = createCaptureStore(database.db)
+  const { mostRows } = await explain(() => complete(batch.map((id) => ({ id, responseAt, durationMs: 77 }))))
+  expect(mostRows).toBe(batch.length)
+  const completed = await database.db('captured_requests').where({ duration_ms: 77, response_at: responseAt }).orderBy('id')
+  expect(completed.map(({ id }) => id)).toEqual(batch)
+})

@@ -1,0 +1,153 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient, RelayError, unwrap } from '../../clients/typescript/src/index.ts'
+import { startScene } from '../http/api.ts'
+
+const run = promisify(execFile)
+const client = fileURLToPath(new URL('../../clients/typescript/', import.meta.url))
+
+const { api, acme, stop } = await startScene()
+afterAll(stop)
+
+const relayOf = (apiKey = acme.keys.admin) => createClient({ baseUrl: `${api.url}/`, workspace: 'acme/prod', apiKey })
+
+test('generated types and documents are current (run `npm run docs` to update them)', async () => {
+  const script = fileURLToPath(new URL('../../docs/generate.ts', import.meta.url))
+  await expect(run(process.execPath, [script, '--check'])).resolves.toMatchObject({ stderr: '' })
+})
+
+test('a call uses the workspace and the API key, and its response is typed', async () => {
+  const relay = relayOf()
+  const { data } = await unwrap(relay.POST('/repositories', { body: { repo_id: 'A1', name: 'Invoices' } }))
+  const attributes: { repo_id: string; document_count: number } = data.attributes
+  expect(attributes).toMatchObject({ repo_id: 'A1', document_count: 0 })
+  const listed = await unwrap(relay.GET('/repositories', { params: { query: { status: 'active' } } }))
+  expect(listed.data.map(({ id }) => id)).toEqual([data.id])
+  expect(await unwrap(relay.DELETE('/repositories/{id}', { params: { path: { id: data.id } } }))).toBeUndefined()
+})
+
+test('an invalid request is a compile-time error and is refused by the API', async () => {
+  const relay = relayOf()
+  // @ts-expect-error a name is a string
+  const { error } = await relay.POST('/repositories', { body: { repo_id: 'A2', name: 5 } })
+  expect(error?.error).toMatchObject({ code: 'invalid_request', details: [{ path: 'name' }] })
+  // @ts-expect-error an sftp destination has a host
+  const refused = relay.POST('/destinations', { body: { name: 'A', connector_type: 'sftp', config: {}, credentials: { username: 'a' } } })
+  await expect(unwrap(refused)).rejects.toMatchObject({ status: 422, code: 'validation_failed' })
+})
+
+test('a POST with an Idempotency-Key can be repeated, and If-Match protects a change', async () => {
+  const relay = relayOf()
+  const create = () =>
+    relay.POST('/repositories', {
+      params: { header: { 'Idempotency-Key': '0f8a6c' } },
+      body: { repo_id: 'ONCE', name: 'Invoices' },
+    })
+  const [first, second] = [await create(), await create()]
+  expect({ status: second.response.status, data: second.data }).toEqual({ status: 201, data: first.data })
+  const rename = (etag: string) =>
+    unwrap(
+      relay.PATCH('/repositories/{id}', {
+        params: { path: { id: first.data!.data.id }, header: { 'If-Match': etag } },
+        body: { name: 'Credit notes' },
+      }),
+    )
+  const etag = first.response.headers.get('etag')!
+  expect((await rename(etag)).data.attributes.name).toBe('Credit notes')
+  await expect(rename(etag)).rejects.toMatchObject({ status: 412, code: 'precondition_failed' })
+})
+
+test('bulk retries are listed', async () => {
+  const relay = relayOf()
+  const started = await unwrap(relay.POST('/documents/retry', { body: { repo_id: 'A1' } }))
+  const listed = await unwrap(relay.GET('/bulk-retries', { params: { query: { per_page: 1 } } }))
+  expect(listed.data).toEqual([started.data])
+})
+
+test('an error response is thrown as a RelayError with code, request id and details', async () => {
+  const refusal = await unwrap(relayOf().POST('/repositories', { body: { repo_id: '', name: 'A' } })).catch((thrown: unknown) => thrown)
+  expect(refusal).toBeInstanceOf(RelayError)
+  expect(refusal).toMatchObject({
+    status: 422,
+    code: 'validation_failed',
+    requestId: expect.stringMatching(/^[0-9A-Z]{26}$/),
+    details: [{ path: 'repo_id', message: expect.any(String) }],
+    retryAfterSeconds: undefined,
+  })
+  await expect(unwrap(relayOf('relay_no').GET('/settings'))).rejects.toMatchObject({ status: 401, code: 'unauthorized' })
+})
+
+test('an error response of a proxy is thrown as a RelayError', async () => {
+  const fetch = () => Promise.resolve(new Response('<h1>Bad Gateway</h1>', { status: 502, headers: { 'retry-after': '7' } }))
+  const relay = createClient({ baseUrl: api.url, workspace: 'acme/prod', apiKey: 'x', fetch })
+  await expect(unwrap(relay.GET('/settings'))).rejects.toMatchObject({ status: 502, code: 'unknown', retryAfterSeconds: 7 })
+})
+
+test('a date in Retry-After is ignored', async () => {
+  const headers = { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }
+  const fetch = () => Promise.resolve(new Response('', { status: 503, headers }))
+  const relay = createClient({ baseUrl: api.url, workspace: 'acme/prod', apiKey: 'x', fetch })
+  await expect(unwrap(relay.GET('/settings'))).rejects.toMatchObject({ status: 503, retryAfterSeconds: undefined })
+})
+
+test('the example of the README runs', async () => {
+  const example = await readFile(join(client, 'example.ts'), 'utf8')
+  const readme = await readFile(join(client, 'README.md'), 'utf8')
+  expect(/```ts\n([\s\S]*?)```/.exec(readme)?.[1]).toBe(example.replace('./src/index.ts', '@document-relay/client'))
+
+  const env = { ...process.env, RELAY_URL: api.url, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: acme.keys.admin }
+  const { stdout } = await run(process.execPath, [join(client, 'example.ts')], { env })
+  expect(stdout).toBe('0 failed documents\n404 not_found There is no such resource in this workspace.\n')
+})
+
+describe('the installed package', () => {
+  let folder: string
+  // The client depends on TypeScript 5, the relay on a newer version.
+  const compilers = { 5: createRequire(join(client, 'package.json')), newest: createRequire(import.meta.url) }
+  const tsc = (require: NodeJS.Require, ...options: string[]) =>
+    run(process.execPath, [join(require.resolve('typescript/package.json'), '../bin/tsc'), ...options], { cwd: folder })
+  const strictest = {
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    exactOptionalPropertyTypes: true,
+    module: 'nodenext',
+    target: 'es2022',
+    types: [],
+  }
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'relay-client-'))
+    const installed = join(folder, 'node_modules/@document-relay/client')
+    await mkdir(installed, { recursive: true })
+    await cp(join(client, 'package.json'), join(installed, 'package.json'))
+    for (const name of ['openapi-fetch', 'openapi-typescript-helpers']) {
+      await symlink(fileURLToPath(new URL(`../../node_modules/${name}`, import.meta.url)), join(folder, 'node_modules', name))
+    }
+    await tsc(compilers[5], '-p', client, '--outDir', join(installed, 'dist'))
+    await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: strictest, files: ['user.ts'] }))
+    const example = await readFile(join(client, 'example.ts'), 'utf8')
+    await writeFile(
+      join(folder, 'user.ts'),
+      `declare const process: { env: Record<string, string | undefined> }\n${example.replace('./src/index.ts', '@document-relay/client')}`,
+    )
+  })
+
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  test.each(['5', 'newest'] as const)('type-checks with TypeScript %s and runs', async (version) => {
+    const { stdout } = await tsc(compilers[version], '--version')
+    expect(stdout.startsWith('Version 5.')).toBe(version === '5')
+    // The compiler prints its errors on standard output.
+    expect(await tsc(compilers[version]).catch((thrown: unknown) => thrown)).toMatchObject({ stdout: '' })
+    const env = { ...process.env, RELAY_URL: api.url, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: 'none' }
+    await expect(run(process.execPath, [join(folder, 'user.js')], { env })).rejects.toMatchObject({
+      stderr: expect.stringContaining("code: 'unauthorized'"),
+    })
+  })
+})

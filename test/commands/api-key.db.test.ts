@@ -1,0 +1,46 @@
+import { createKey, listKeys, revokeKey } from '../../src/commands/api-key.ts'
+import { createWorkspace } from '../../src/commands/workspace.ts'
+import { UserError } from '../../src/errors.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  await createWorkspace(database.db, 'acme/prod')
+})
+afterAll(() => database.drop())
+
+test('a key is created, listed without its secret, and revoked once', async () => {
+  const { db } = database
+  await createWorkspace(db, 'keys/one')
+  const created = await createKey(db, { workspace: 'keys/one', level: 'admin' })
+  expect(created).toEqual({ id: expect.any(String), key: expect.stringContaining(created.id), level: 'admin' })
+  const listed = await listKeys(db, 'keys/one')
+  expect(listed).toMatchObject([{ id: created.id, level: 'admin', user_slug: 'keys', workspace_slug: 'one', revoked_at: null }])
+  expect(JSON.stringify(listed)).not.toContain(created.key.slice(-43))
+  await revokeKey(db, created.id)
+  expect((await listKeys(db)).find(({ id }) => id === created.id)?.revoked_at).toBeInstanceOf(Date)
+  await expect(revokeKey(db, created.id)).rejects.toThrow(UserError)
+})
+
+test('a key can have an expiry time and a member, who is created only once', async () => {
+  const { db } = database
+  await createWorkspace(db, 'keys/two')
+  const options = { workspace: 'keys/two', level: 'viewer', member: 'ada@example.org', expiresAt: '2099-01-01T00:00:00Z', name: 'Reader' }
+  await createKey(db, options)
+  await createKey(db, options)
+  const [one, two] = await listKeys(db, 'keys/two')
+  expect(one).toMatchObject({ name: 'Reader', user_id: expect.any(String), expires_at: new Date('2099-01-01T00:00:00Z') })
+  expect(two?.user_id).toBe(one?.user_id)
+})
+
+test.each([
+  [{ workspace: 'no/body', level: 'admin' }, /relay workspace create no\/body/],
+  [{ workspace: 'acme/prod', level: 'owner' }, /viewer, member, admin/],
+  [{ workspace: 'acme/prod', level: 'admin', expiresAt: 'soon' }, /ISO 8601/],
+  [{ workspace: 'acme/prod', level: 'admin', expiresAt: '2020-01-01' }, /expired/],
+  [{ workspace: 'acme/prod', level: 'admin', member: 'Ada' }, /"Ada" is not a valid e-mail address/],
+])('%p is refused with a message', async (options, message) => {
+  await expect(createKey(database.db, options)).rejects.toThrow(message)
+})

@@ -1,0 +1,160 @@
+import http, { type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createBlob } from '../../../src/connectors/blob/index.ts'
+import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
+import type { Payload } from '../../../src/connectors/connector.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
+
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+const requests: { line: string; headers: http.IncomingHttpHeaders }[] = []
+let answer: (response: ServerResponse, url: string) => void
+const server = http.createServer((request, response) => {
+  requests.push({ line: `${request.method} ${request.url}`, headers: request.headers })
+  request.resume().on('end', () => answer(response, request.url ?? ''))
+})
+
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+})
+beforeEach(() => {
+  requests.length = 0
+})
+afterAll(async () => {
+  await outbound.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+const blob = createBlob(createEntraTokens())
+const accountKey = Buffer.from('the-account-key').toString('base64')
+const accountUrl = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/acme`
+const target = (config: object = {}) => ({
+  config: blob.config.parse({ account_url: accountUrl(), container: 'documents', ...config }),
+  credentials: blob.credentials.parse({ account_key: accountKey }),
+})
+const refuse = (status: number, code: string, headers: Record<string, string> = {}, message = 'says the account') => {
+  answer = (response) => {
+    response.writeHead(status, { 'content-type': 'application/xml', 'x-ms-error-code': code, 'x-ms-request-id': 'r1', ...headers })
+    response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}\nRequestId:r1\nTime:now</Message></Error>`)
+  }
+}
+const attempt = (payload: Payload = payloadOf(Buffer.from('x')), config: object = {}) =>
+  failure(blob.deliver(payload, target(config), contextOf(outbound)))
+
+test.each([
+  [403, 'AuthenticationFailed', 'credentials_refused', true],
+  [403, 'KeyBasedAuthenticationNotPermitted', 'credentials_refused', true],
+  [401, 'InvalidAuthenticationInfo', 'credentials_refused', true],
+  [403, 'AuthorizationFailure', 'access_denied', true],
+  [403, 'AuthorizationPermissionMismatch', 'access_denied', true],
+  [403, 'SomethingNew', 'access_denied', true],
+  [409, 'BlobImmutableDueToPolicy', 'access_denied', true],
+  [404, 'ContainerNotFound', 'container_missing', true],
+  [400, 'OutOfRangeInput', 'path_refused', true],
+  [400, 'InvalidHeaderValue', 'http_400', true],
+  [400, 'InvalidBlockList', 'http_400', false],
+  [409, 'ContainerBeingDeleted', 'http_409', false],
+  [412, 'LeaseIdMissing', 'http_412', false],
+  [429, 'TooManyRequests', 'http_429', false],
+  [500, 'InternalError', 'http_500', false],
+  [503, 'ServerBusy', 'http_503', false],
+])('%i %s becomes %s, permanent: %s, after one request', async (status, name, code, permanent) => {
+  refuse(status, name)
+  const error = await attempt()
+  expect(error).toMatchObject({ code, permanent, answer: { status, request_id: 'r1' } })
+  expect(JSON.stringify([error.message, error.answer])).not.toContain(accountKey)
+  expect(requests).toHaveLength(1)
+})
+
+test('keeps the Retry-After of an account that is too busy', async () => {
+  refuse(503, 'ServerBusy', { 'retry-after': '11' })
+  expect(await attempt()).toMatchObject({ retryAfterMs: 11_000 })
+})
+
+test('a host that is no Blob storage is reported with its address', async () => {
+  answer = (response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<html>nothing here')
+  expect(await attempt()).toMatchObject({
+    code: 'not_a_blob_service',
+    permanent: true,
+    message: expect.stringContaining(accountUrl()) as string,
+  })
+})
+
+test('a success status without the headers of the service is a failure', async () => {
+  answer = (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>welcome')
+  expect((await attempt()).code).toBe('not_a_blob_service')
+})
+
+test('a redirect is not followed', async () => {
+  answer = (response) => response.writeHead(307, { location: `${accountUrl()}/elsewhere` }).end()
+  expect(await attempt()).toMatchObject({ code: 'http_307', permanent: false })
+  expect(requests).toHaveLength(1)
+})
+
+test('one block that fails ends the whole upload', async () => {
+  let blocks = 0
+  answer = (response) => {
+    blocks += 1
+    return blocks === 1 ? response.writeHead(500, { 'x-ms-request-id': 'r1' }).end() : setTimeout(() => response.writeHead(201).end(), 300)
+  }
+  expect(await attempt(largePayload(100 * MiB))).toMatchObject({ code: 'http_500', permanent: false })
+  expect(blocks).toBeLessThanOrEqual(3)
+  expect(requests.some(({ line }) => line.includes('comp=blocklist'))).toBe(false)
+})
+
+test('the metadata of the document is sent in the form that the service accepts', async () => {
+  refuse(500, 'InternalError')
+  const payload = payloadOf(Buffer.from('x'), { docId: 'Ä 1%', contentType: 'text/plain\r\nx-injected: 1' })
+  await attempt(payload)
+  expect(requests[0]?.headers).toMatchObject({
+    'x-ms-blob-content-type': 'application/octet-stream',
+    'x-ms-meta-delivery_id': payload.deliveryId,
+    'x-ms-meta-doc_id': '%C3%84 1%25',
+    'x-ms-meta-sha256': payload.sha256,
+  })
+  expect(requests[0]?.headers).not.toHaveProperty('x-injected')
+})
+
+test('no segment of a name ends with a dot, and different paths stay different', async () => {
+  refuse(500, 'InternalError')
+  for (const path of ['R1/a.', 'R1/a%2E', 'R1./a']) await attempt(payloadOf(Buffer.from('x'), { path }))
+  expect(requests.map(({ line }) => decodeURIComponent(line.split('/documents/')[1] ?? ''))).toEqual(['R1/a%2E', 'R1/a%252E', 'R1%2E/a'])
+})
+
+test('a name that is too long is refused before anything is sent', async () => {
+  const path = Array.from({ length: 10 }, (_, index) => `${index}`.repeat(200)).join('/')
+  expect(await attempt(payloadOf(Buffer.from('x'), { path }))).toMatchObject({ code: 'path_too_long', permanent: true })
+  expect(requests).toEqual([])
+})
+
+test.each([
+  [{ account_url: 'ftp://acme.example' }],
+  [{ account_url: 'https://user:secret@acme.example' }],
+  [{ account_url: 'https://acme.example/?sig=secret' }],
+  [{ account_url: 'https://acme.example/account/container' }],
+  [{ container: 'Upper' }],
+  [{ container: 'a--b' }],
+  [{ container: 'a/b' }],
+  [{ prefix: '/abs' }],
+  [{ prefix: 'a/../b' }],
+  [{ ca_certificate: 'no PEM' }],
+])('refuses the config %j', (config) => {
+  expect(blob.config.safeParse({ account_url: 'https://acme.blob.core.windows.net', container: 'documents', ...config }).success).toBe(
+    false,
+  )
+})
+
+test.each([
+  [{}],
+  [{ account_key: 'not base64!' }],
+  [{ sas_token: 'https://acme.example/documents?sv=1&sig=x' }],
+  [{ sas_token: 'sv=1' }],
+  [{ account_key: 'YQ==', sas_token: 'sig=x' }],
+  [{ tenant_id: 'a', client_id: 'b' }],
+  [{ tenant_id: 'a/../b', client_id: 'b', client_secret: 'c' }],
+])('refuses the credentials %j', (credentials) => {
+  expect(blob.credentials.safeParse(credentials).success).toBe(false)
+})

@@ -1,0 +1,236 @@
+import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
+import { chmod, link, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { readConfig } from '../../../src/config.ts'
+import type { Payload } from '../../../src/connectors/connector.ts'
+import { fileSystemError } from '../../../src/connectors/directory/errors.ts'
+import { createDirectory } from '../../../src/connectors/directory/index.ts'
+import { createConnectors, parseTarget } from '../../../src/connectors/index.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { contextOf, failing, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
+import { createArchive } from './rig.ts'
+
+const run = promisify(execFile)
+const outbound = createOutboundGuard({ allowedCidrs: [] })
+let scene: Awaited<ReturnType<typeof createArchive>>
+let outside: string
+beforeEach(async () => {
+  scene = await createArchive()
+  outside = await realpath(await mkdtemp(join(tmpdir(), 'relay-outside-')))
+})
+afterEach(async () => {
+  await scene.remove()
+  await rm(outside, { recursive: true })
+})
+afterAll(() => outbound.close())
+
+const deliver = (payload: Payload, target = scene.target(), overrides: Parameters<typeof contextOf>[1] = {}) =>
+  scene.connector.deliver(payload, target, contextOf(outbound, overrides))
+const small = (path = 'R1/data') => payloadOf(Buffer.from('content'), { path })
+const filesBelow = async (folder: string) =>
+  (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => !entry.isDirectory()).map(({ name }) => name)
+
+describe('the allowed directories', () => {
+  test.each([
+    ['/srv/archive', true],
+    ['/srv/archive/', true],
+    ['/srv/archive/a/b', true],
+    ['/srv', false],
+    ['/srv/archive-2', false],
+    ['/srv/archive/../other', false],
+    ['/srv/archive//a', false],
+    ['/srv/archive/./a', false],
+    ['/', false],
+    ['srv/archive', false],
+    ['', false],
+    ['/srv/archive/a\nb', false],
+  ])('with the root /srv/archive, the path %j is valid: %s', (path, isValid) => {
+    expect(createDirectory(['/srv/archive']).config.safeParse({ path }).success).toBe(isValid)
+  })
+
+  test('without roots, every path is refused with the reason', () => {
+    const connector = createConnectors().find('directory')!
+    expect(parseTarget(connector, { config: { path: '/srv/archive' }, credentials: {} })).toEqual({
+      issues: [{ path: 'config.path', message: expect.stringContaining('RELAY_DIRECTORY_ROOTS') as string }],
+    })
+  })
+
+  test('come from RELAY_DIRECTORY_ROOTS, which accepts absolute paths only', () => {
+    expect(readConfig({}).RELAY_DIRECTORY_ROOTS).toEqual([])
+    expect(readConfig({ RELAY_DIRECTORY_ROOTS: '/srv/a, /srv/b' }).RELAY_DIRECTORY_ROOTS).toEqual(['/srv/a', '/srv/b'])
+    expect(() => readConfig({ RELAY_DIRECTORY_ROOTS: '/srv/a,srv/b' })).toThrow('RELAY_DIRECTORY_ROOTS')
+  })
+
+  test('are checked again for each delivery', async () => {
+    const target = scene.target()
+    const strict = createDirectory([outside])
+    expect(await failure(strict.deliver(small(), target, contextOf(outbound)))).toMatchObject({
+      code: 'directory_not_allowed',
+      permanent: true,
+      message: expect.stringContaining('RELAY_DIRECTORY_ROOTS') as string,
+    })
+    expect(await failure(strict.probe(target, contextOf(outbound)))).toMatchObject({ code: 'directory_not_allowed' })
+    expect(await filesBelow(scene.root)).toEqual([])
+  })
+
+  test('may be a symbolic link, and a destination may be one that stays inside', async () => {
+    const alias = join(outside, 'alias')
+    await symlink(scene.root, alias)
+    await symlink(scene.archive, join(scene.root, 'same'))
+    const connector = createDirectory([alias])
+    const target = { config: connector.config.parse({ path: join(alias, 'same') }), credentials: {} }
+    await connector.deliver(small(), target, contextOf(outbound))
+    expect(await readFile(join(scene.archive, 'R1/data'), 'utf8')).toBe('content')
+  })
+
+  test('that do not exist are retried, since they might not be mounted', async () => {
+    const target = scene.target()
+    const moved = `${scene.root}-moved`
+    await rename(scene.root, moved)
+    try {
+      expect(await failure(deliver(small(), target))).toMatchObject({
+        code: 'file_system_failure',
+        permanent: false,
+        message: expect.stringContaining('mounted') as string,
+      })
+    } finally {
+      await rename(moved, scene.root)
+    }
+  })
+})
+
+describe('a symbolic link that leads outside', () => {
+  test('is refused as the folder of the destination', async () => {
+    await symlink(outside, join(scene.root, 'alias'))
+    const target = scene.target(join(scene.root, 'alias'))
+    for (const attempt of [deliver(small(), target), scene.connector.probe(target, contextOf(outbound))]) {
+      expect(await failure(attempt)).toMatchObject({ code: 'directory_not_allowed', permanent: true })
+    }
+    expect(await readdir(outside)).toEqual([])
+  })
+
+  test('is refused as a folder of the document, before a folder is created in it', async () => {
+    await symlink(outside, join(scene.archive, 'R1'))
+    expect(await failure(deliver(small('R1/deep/data')))).toMatchObject({ code: 'directory_not_allowed', permanent: true })
+    expect(await readdir(outside)).toEqual([])
+  })
+
+  test('is replaced, and not followed, as the name of the document', async () => {
+    await writeFile(join(outside, 'victim'), 'unchanged')
+    await symlink(join(outside, 'victim'), join(scene.archive, 'data'))
+    await deliver(small('data'))
+    expect(await readFile(join(scene.archive, 'data'), 'utf8')).toBe('content')
+    expect(await readFile(join(outside, 'victim'), 'utf8')).toBe('unchanged')
+  })
+
+  test('is not followed as the name of the temporary file', async () => {
+    const payload = small('data')
+    await writeFile(join(outside, 'victim'), 'unchanged')
+    await symlink(join(outside, 'victim'), join(scene.archive, `.data.${payload.deliveryId}.part`))
+    await failure(deliver(payload))
+    expect(await readFile(join(outside, 'victim'), 'utf8')).toBe('unchanged')
+    // The failed attempt has removed the link, so the next one succeeds.
+    await deliver(payload)
+    expect(await readFile(join(scene.archive, 'data'), 'utf8')).toBe('content')
+  })
+})
+
+describe('a file', () => {
+  test.each(['../outside', 'a/../../outside', '/etc/outside', 'a//b', 'a/./b', '', 'a\0b', 'a\nb'])(
+    'with the path %j is refused',
+    async (path) => {
+      expect(await failure(deliver(small(path)))).toMatchObject({ code: 'path_refused', permanent: true })
+    },
+  )
+
+  test('replaces an earlier one at its path, with the permissions of a new file', async () => {
+    const path = 'R1/D1/data'
+    await deliver(payloadOf(Buffer.from('earlier and longer'), { path }))
+    const result = await deliver(small(path))
+    expect(result).toEqual({ path: join(scene.archive, path), bytesSent: 7 })
+    expect(await readFile(result.path, 'utf8')).toBe('content')
+    expect((await stat(result.path)).mode & 0o777).toBe(0o666 & ~process.umask())
+    expect(await filesBelow(scene.archive)).toEqual(['data'])
+  })
+
+  test('overwrites the temporary file of an earlier attempt', async () => {
+    const payload = small('again')
+    await writeFile(join(scene.archive, `.again.${payload.deliveryId}.part`), 'much longer than the content')
+    await deliver(payload)
+    expect(await readFile(join(scene.archive, 'again'), 'utf8')).toBe('content')
+    expect(await filesBelow(scene.archive)).toEqual(['again'])
+  })
+
+  test('that fails leaves an earlier one at its path unchanged', async () => {
+    await deliver(small('data'))
+    const payload = { ...largePayload(2 * MiB), path: 'data' }
+    expect(await failure(deliver(failing(payload, MiB)))).toMatchObject({ code: 'content_unreadable' })
+    expect(await readFile(join(scene.archive, 'data'), 'utf8')).toBe('content')
+    expect(await filesBelow(scene.archive)).toEqual(['data'])
+  })
+
+  test('in place of a folder of the document fails the delivery and stays unchanged', async () => {
+    await writeFile(join(scene.archive, 'occupied'), 'unchanged')
+    expect(await failure(deliver(small('occupied/data')))).toMatchObject({ code: 'file_system_failure', permanent: false })
+    expect(await readFile(join(scene.archive, 'occupied'), 'utf8')).toBe('unchanged')
+  })
+
+  test('several files can be delivered to a new folder at the same time', async () => {
+    await Promise.all(Array.from({ length: 5 }, (_, index) => deliver(small(`new/deep/${index}`))))
+    expect(await filesBelow(scene.archive)).toHaveLength(5)
+  })
+})
+
+describe('an error of the file system', () => {
+  test.each([
+    ['EACCES', 'permission_denied', true],
+    ['EPERM', 'permission_denied', true],
+    ['ENOSPC', 'storage_full', false],
+    ['EDQUOT', 'storage_full', false],
+    ['ENAMETOOLONG', 'path_too_long', true],
+    ['EIO', 'file_system_failure', false],
+    ['ESTALE', 'file_system_failure', false],
+    ['EROFS', 'file_system_failure', false],
+  ])('%s becomes %s, permanent: %s', (systemCode, code, permanent) => {
+    const error = fileSystemError(Object.assign(new Error(`${systemCode}: it failed`), { code: systemCode }))
+    expect(error).toMatchObject({ code, permanent, message: expect.stringContaining('it failed') as string })
+  })
+
+  test('in the middle of a document fails the delivery and leaves nothing', async () => {
+    // 1,024 blocks of 1 KiB. A limit for the size of files stands in for a full disk, which a test cannot set up
+    // without the superuser.
+    const limited = `trap '' XFSZ; ulimit -f 1024; exec "$0" --disable-warning=ExperimentalWarning "$@"`
+    const script = new URL('deliver-two-mib.ts', import.meta.url).pathname
+    const { stdout } = await run('bash', ['-c', limited, process.execPath, script, scene.archive])
+    expect(JSON.parse(stdout)).toEqual({ code: 'file_system_failure', permanent: false })
+    expect(await filesBelow(scene.archive)).toEqual([])
+  })
+
+  test('a missing write permission is a permanent failure', async () => {
+    // The superuser may write to every folder, and is never refused.
+    const isSuperuser = process.getuid?.() === 0
+    await chmod(scene.archive, 0o500)
+    const outcome = await deliver(small()).then(
+      () => 'delivered',
+      (thrown: unknown) => (thrown as { code: string; permanent: boolean }).code,
+    )
+    await chmod(scene.archive, 0o700)
+    expect(outcome).toBe(isSuperuser ? 'delivered' : 'permission_denied')
+  })
+
+  test('a file system that does not respond times out', async () => {
+    // Opening a named pipe without a reader blocks, as a call to a network file system that hangs does.
+    const payload = small('data')
+    const pipe = join(scene.archive, `.data.${payload.deliveryId}.part`)
+    await run('mkfifo', [pipe])
+    await link(pipe, join(outside, 'pipe'))
+    expect(await failure(deliver(payload, scene.target(), { idleTimeoutMs: 200 }))).toMatchObject({ code: 'timeout', permanent: false })
+    expect(await filesBelow(scene.archive)).toEqual([])
+    // Ends the blocked call.
+    const reader = await open(join(outside, 'pipe'), constants.O_RDONLY | constants.O_NONBLOCK)
+    await reader.close()
+  })
+})

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createDirectory } from '../../../src/connectors/directory/index.ts'
+import type { Rig, RunningTarget } from '../rig.ts'
+
+/** Creates a root with an archive folder in it, and the connector that may write there. */
+export const createArchive = async () => {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'relay-directory-')))
+  const archive = join(root, 'archive')
+  await mkdir(archive)
+  const connector = createDirectory([root])
+  const target = (path = archive) => ({ config: connector.config.parse({ path }), credentials: {} })
+  const remove = () => rm(root, { recursive: true })
+  return { root, archive, connector, target, remove }
+}
+
+export const rig: Rig = {
+  kind: 'directory',
+  usesNetwork: false,
+  connectorIn: (settings) => createDirectory((settings as { roots: string[] }).roots),
+
+  start: async (): Promise<RunningTarget> => {
+    const { root, archive, connector, target, remove } = await createArchive()
+    const files = async () => {
+      const entries = await readdir(archive, { recursive: true, withFileTypes: true })
+      return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+    }
+    return {
+      connector,
+      processSettings: { roots: [root] },
+      target: () => target(),
+      missingLocation: { target: target(join(root, 'not-there')), code: 'directory_missing' },
+      keepsContentType: false,
+      read: async (_payload, { path }) => {
+        if (!path.startsWith(`${archive}/`)) throw new Error(`Unexpected path ${path}`)
+        const bytes = await readFile(path)
+        return { sha256: createHash('sha256').update(bytes).digest('hex'), sizeBytes: bytes.length }
+      },
+      documents: async () => (await files()).filter((name) => !name.endsWith('.part')),
+      leftovers: async () => (await files()).filter((name) => name.endsWith('.part')),
+      reset: async () => {
+        for (const name of await readdir(archive)) await rm(join(archive, name), { recursive: true })
+      },
+      stop: remove,
+    }
+  },
+
+  hostSettings: [],
+  tlsCases: [],
+
+  startProbeTarget: async () => {
+    const { root, archive, connector, remove } = await createArchive()
+    const readOnly = join(root, 'read-only')
+    await mkdir(readOnly)
+    await chmod(readOnly, 0o500)
+    await writeFile(join(root, 'file'), '')
+    return {
+      connector,
+      config: { path: archive },
+      credentials: {},
+      mistakes: [
+        ['a missing folder', { path: join(root, 'not-there') }, {}, /not-there does not exist or is not a folder; create the folder/],
+        ['a file', { path: join(root, 'file') }, {}, /file does not exist or is not a folder/],
+        // The superuser may write to every folder.
+        ...(process.getuid?.() === 0 ? [] : [['a read-only folder', { path: readOnly }, {}, /no permission to write/] as Mistake]),
+      ],
+      stop: remove,
+    }
+  },
+
+  secretSamples: [],
+}
+
+type Mistake = Awaited<ReturnType<Rig['startProbeTarget']>>['mistakes'][number]

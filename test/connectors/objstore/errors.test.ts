@@ -1,0 +1,175 @@
+import http, { type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { objstore } from '../../../src/connectors/objstore/index.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { until } from '../../support/until.ts'
+import { contextOf, failure as failed, largePayload, MiB, payloadOf } from '../payloads.ts'
+
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+const requests: string[] = []
+let answer: (response: ServerResponse, url: string) => void
+const server = http.createServer((request, response) => {
+  requests.push(`${request.method} ${request.url}`)
+  request.resume().on('end', () => answer(response, request.url ?? ''))
+})
+
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+})
+beforeEach(() => {
+  requests.length = 0
+})
+afterAll(async () => {
+  await outbound.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+const target = (config: object = {}) => ({
+  config: objstore.config.parse({
+    bucket: 'documents',
+    region: 'eu-central-1',
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    path_style: true,
+    ...config,
+  }),
+  credentials: objstore.credentials.parse({ access_key_id: 'the-key-id', secret_access_key: 'the-secret' }),
+})
+const refuse = (status: number, code: string, more = '', headers: Record<string, string> = {}) => {
+  answer = (response) => {
+    response.writeHead(status, { 'content-type': 'application/xml', ...headers })
+    response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>says the store</Message>${more}</Error>`)
+  }
+}
+const failure = (payload = payloadOf(Buffer.from('x')), config: object = {}) =>
+  failed(objstore.deliver(payload, target(config), contextOf(outbound)))
+
+test.each([
+  [403, 'InvalidAccessKeyId', 'credentials_refused', true],
+  [403, 'SignatureDoesNotMatch', 'credentials_refused', true],
+  [400, 'ExpiredToken', 'credentials_refused', true],
+  [403, 'AccessDenied', 'access_denied', true],
+  [404, 'NoSuchBucket', 'bucket_missing', true],
+  [400, 'InvalidStorageClass', 'http_400', true],
+  [403, 'RequestTimeTooSkewed', 'http_403', false],
+  [400, 'RequestTimeout', 'http_400', false],
+  [409, 'OperationAborted', 'http_409', false],
+  [429, 'TooManyRequests', 'http_429', false],
+  [500, 'InternalError', 'http_500', false],
+  [503, 'SlowDown', 'http_503', false],
+])('%i %s becomes %s, permanent: %s, after one request', async (status, name, code, permanent) => {
+  refuse(status, name)
+  const error = await failure()
+  expect(error).toMatchObject({ code, permanent, answer: { status } })
+  expect(JSON.stringify([error.message, error.answer])).not.toContain('the-secret')
+  expect(requests).toHaveLength(1)
+})
+
+test('a bucket in another region is reported with the name of that region', async () => {
+  refuse(400, 'AuthorizationHeaderMalformed', '<Region>us-west-2</Region>')
+  expect(await failure()).toMatchObject({ code: 'wrong_region', permanent: true, message: expect.stringContaining('us-west-2') as string })
+
+  refuse(301, 'PermanentRedirect', '', { 'x-amz-bucket-region': 'ap-south-1' })
+  expect(await failure()).toMatchObject({ code: 'wrong_region', permanent: true, message: expect.stringContaining('ap-south-1') as string })
+})
+
+test('keeps the Retry-After of a store that is too busy', async () => {
+  refuse(503, 'SlowDown', '', { 'retry-after': '11' })
+  expect(await failure()).toMatchObject({ retryAfterMs: 11_000 })
+})
+
+test('a session token that the store echoes is not shown, and the answer is cut to the limit', async () => {
+  answer = (response) =>
+    response.writeHead(400).end(`<Error><Code>Odd</Code><Message>the-session-token ${'y'.repeat(100_000)}</Message></Error>`)
+  const credentials = { ...target().credentials, session_token: 'the-session-token' }
+  const { message, answer: kept } = await failed(
+    objstore.deliver(payloadOf(Buffer.from('x')), { ...target(), credentials }, contextOf(outbound, { answerMaxBytes: 100 })),
+  )
+  expect(message).toContain('[REDACTED]')
+  expect(JSON.stringify([message, kept])).not.toContain('the-session-token')
+  expect(kept?.body).toHaveLength(100)
+})
+
+test.each([200, 400])('a response with status %i that never ends is not read for ever', async (status) => {
+  let closed = false
+  answer = (response) => {
+    response.writeHead(status)
+    const pour = () => {
+      while (!response.destroyed && response.write('<a/>'.repeat(16 * 1024)));
+    }
+    response.on('drain', pour).on('close', () => {
+      closed = true
+    })
+    pour()
+  }
+  const error = await failure()
+  expect(error).toMatchObject({
+    code: 'answer_unreadable',
+    permanent: false,
+    message: expect.stringMatching(/which no S3 store sends; check endpoint$/) as string,
+  })
+  await until('the connection is closed', () => closed)
+})
+
+test('one part that fails ends the whole upload, and the upload is aborted', async () => {
+  let parts = 0
+  answer = (response, url) => {
+    if (url.includes('uploads')) {
+      return response.end('<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>')
+    }
+    if (!url.includes('partNumber')) return response.writeHead(204).end()
+    parts += 1
+    return parts === 1 ? response.writeHead(500).end() : setTimeout(() => response.writeHead(200, { etag: '"e"' }).end(), 300)
+  }
+
+  expect(await failure(largePayload(100 * MiB))).toMatchObject({ code: 'http_500', permanent: false })
+
+  expect(parts).toBeLessThanOrEqual(3)
+  expect(requests.at(-1)).toMatch(/^DELETE .*uploadId=u1/)
+  expect(requests.some((line) => line.startsWith('POST') && line.includes('uploadId'))).toBe(false)
+})
+
+test('a key that is too long is refused before anything is sent', async () => {
+  const path = Array.from({ length: 10 }, (_, index) => `${index}`.repeat(200)).join('/')
+  expect(await failure(payloadOf(Buffer.from('x'), { path }))).toMatchObject({ code: 'path_too_long', permanent: true })
+  expect(requests).toEqual([])
+})
+
+test('endpoints in the environment do not apply to destinations', async () => {
+  refuse(500, 'InternalError')
+  process.env.AWS_ENDPOINT_URL_S3 = target().config.endpoint
+  try {
+    // A region that does not exist: without an endpoint the request goes to AWS and must fail.
+    await failure(payloadOf(Buffer.from('x')), { endpoint: undefined, region: 'xx-invalid-1', path_style: false })
+  } finally {
+    delete process.env.AWS_ENDPOINT_URL_S3
+  }
+  expect(requests).toEqual([])
+})
+
+test.each(['AWS_USE_FIPS_ENDPOINT', 'AWS_USE_DUALSTACK_ENDPOINT'])('%s does not apply to destinations', async (name) => {
+  refuse(500, 'InternalError')
+  process.env[name] = 'true'
+  try {
+    expect(await failure()).toMatchObject({ code: 'http_500' })
+  } finally {
+    delete process.env[name]
+  }
+})
+
+test.each([
+  [{ bucket: 'a/b' }],
+  [{ bucket: '' }],
+  [{ region: 'eu central' }],
+  [{ region: 'evil.example/' }],
+  [{ prefix: '/abs' }],
+  [{ prefix: 'a/../b' }],
+  [{ endpoint: 'http://user:secret@example.com' }],
+  [{ endpoint: 'ftp://example.com' }],
+  [{ endpoint: 'http://example.com/?a=b' }],
+  [{ server_side_encryption: 'rot13' }],
+])('refuses the config %j', (config) => {
+  expect(objstore.config.safeParse({ bucket: 'documents', region: 'eu-central-1', ...config }).success).toBe(false)
+})

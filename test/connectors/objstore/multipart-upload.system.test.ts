@@ -1,0 +1,26 @@
+import { GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3'
+import { startUpload, uploadParts } from '../../../src/connectors/objstore/multipart-upload.ts'
+import { startS3Server, type S3Server } from '../../support/s3-server.ts'
+import { largePayload, MiB } from '../payloads.ts'
+
+let server: S3Server
+beforeAll(async () => {
+  server = await startS3Server()
+})
+afterAll(() => server.stop())
+
+test.each([8 * MiB, 8 * MiB + 1, 24 * MiB - 1])('an upload of %i bytes has the checksums that AWS requires', async (sizeBytes) => {
+  const object = { Bucket: server.bucket, Key: `${sizeBytes}.bin` }
+  const payload = largePayload(sizeBytes)
+
+  const { signal } = new AbortController()
+  const upload = await startUpload(server.client, { object, sizeBytes, sha256: payload.sha256 }, signal)
+  await uploadParts(server.client, upload, payload.open(), sizeBytes, signal)
+
+  const head = await server.client.send(new HeadObjectCommand({ ...object, ChecksumMode: 'ENABLED' }))
+  expect(head.ContentLength).toBe(sizeBytes)
+  expect(head.ChecksumCRC32).toBeDefined()
+  // Reading to the end makes the client compare the content with the checksum that the store keeps.
+  const { Body } = await server.client.send(new GetObjectCommand(object))
+  expect((await Body!.transformToByteArray()).length).toBe(sizeBytes)
+})

@@ -1,0 +1,130 @@
+import { createCipheriv, createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import { DeliveryError, type AttemptContext, type Payload } from '../../src/connectors/connector.ts'
+import { newId } from '../../src/ids.ts'
+import type { OutboundGuard } from '../../src/security/outbound.ts'
+
+export const MiB = 1024 * 1024
+
+// Identical in every process, since one process may resume what another one has started. Incompressible like random
+// bytes.
+const block = createCipheriv('aes-256-ctr', Buffer.alloc(32, 1), Buffer.alloc(16)).update(Buffer.alloc(64 * 1024))
+
+export const installationId = '01K9R4B6ZD8M2V7X0QF3N5T1CE'
+
+/** Returns a payload with this content and a path of its own. */
+export const payloadOf = (bytes: Buffer, overrides: Partial<Payload> = {}): Payload => ({
+  ...payloadLike(bytes.length),
+  sha256: createHash('sha256').update(bytes).digest('hex'),
+  open: (start = 0) => Readable.from([bytes.subarray(start)], { objectMode: false }),
+  ...overrides,
+})
+
+/** Returns a payload of any size whose source needs no memory. */
+export const largePayload = (sizeBytes: number, overrides: Partial<Payload> = {}): Payload => {
+  const hash = createHash('sha256')
+  for (const chunk of chunksOf(sizeBytes)) hash.update(chunk)
+  return {
+    ...payloadLike(sizeBytes),
+    sha256: hash.digest('hex'),
+    open: (start) => Readable.from(chunksOf(sizeBytes, start), { objectMode: false }),
+    ...overrides,
+  }
+}
+
+/** Returns the same payload with a pause after each chunk of 64 KiB. */
+export const slowly = (payload: Payload, pauseMs: number): Payload => ({
+  ...payload,
+  open: (start = 0) =>
+    Readable.from(
+      (async function* () {
+        for (const chunk of chunksOf(payload.sizeBytes, start)) {
+          yield chunk
+          await pause(pauseMs)
+        }
+      })(),
+      { objectMode: false },
+    ),
+})
+
+/** Returns the same payload with a source that fails after so many bytes. */
+export const failing = (payload: Payload, afterBytes: number): Payload => ({
+  ...payload,
+  open: () =>
+    Readable.from(
+      (async function* () {
+        yield* chunksOf(afterBytes)
+        await pause(50)
+        throw new Error('the disk failed')
+      })(),
+      { objectMode: false },
+    ),
+})
+
+/** Returns the same payload, and the positions at which it has been opened. */
+export const watched = (payload: Payload): { payload: Payload; starts: number[] } => {
+  const starts: number[] = []
+  const open = (start = 0) => {
+    starts.push(start)
+    return payload.open(start)
+  }
+  return { payload: { ...payload, open }, starts }
+}
+
+function* chunksOf(sizeBytes: number, start = 0) {
+  for (let at = start; at < sizeBytes;) {
+    const chunk = block.subarray(at % block.length).subarray(0, sizeBytes - at)
+    yield chunk
+    at += chunk.length
+  }
+}
+
+const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
+  deliveryId: `${newId()}_${newId()}`,
+  documentId: newId(),
+  repoId: 'R1',
+  docId: newId(),
+  compId: 'data',
+  arObject: null,
+  path: `R1/${newId()}/data`,
+  contentType: 'application/pdf',
+  sizeBytes,
+  receivedAt: new Date('2026-11-21T09:00:00.000Z'),
+  downloadUrl: () => undefined,
+})
+
+export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptContext> = {}): AttemptContext => ({
+  signal: new AbortController().signal,
+  onProgress: () => {},
+  outbound,
+  connectTimeoutMs: 60_000,
+  idleTimeoutMs: 60_000,
+  answerMaxBytes: 16 * 1024,
+  installationId,
+  saved: undefined,
+  save: () => {},
+  pin: () => {},
+  ...overrides,
+})
+
+/** Returns the error of an attempt that must fail. */
+export const failure = async (attempt: Promise<unknown>): Promise<DeliveryError> => {
+  const thrown: unknown = await attempt.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(thrown).toBeInstanceOf(DeliveryError)
+  return thrown as DeliveryError
+}
+
+/** Runs `act` with the clock set forward. */
+export const later = async <Result>(minutes: number, act: () => Promise<Result>): Promise<Result> => {
+  const { now } = Date
+  Date.now = () => now() + minutes * 60_000
+  try {
+    return await act()
+  } finally {
+    Date.now = now
+  }
+}

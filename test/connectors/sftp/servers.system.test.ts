@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import ssh2 from 'ssh2'
+import { sftp } from '../../../src/connectors/sftp/index.ts'
+import { fingerprintBytes } from '../../../src/connectors/sftp/session.ts'
+import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
+import { startPlainSftpServer, type PlainSftpServer } from '../../support/plain-sftp-server.ts'
+import { startSshd, type Sshd } from '../../support/sshd.ts'
+import { contextOf, failure, payloadOf } from '../payloads.ts'
+
+let outbound: OutboundGuard
+beforeAll(() => {
+  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+})
+afterAll(() => outbound.close())
+
+describe('sftp to OpenSSH', () => {
+  let server: Sshd
+  beforeAll(async () => {
+    server = await startSshd()
+  })
+  afterAll(() => server.stop())
+  const target = (config: object = {}) => ({
+    config: sftp.config.parse({ host: '127.0.0.1', port: server.port, ...config }),
+    credentials: sftp.credentials.parse({ username: server.username, private_key: server.privateKey }),
+  })
+
+  test('accepts the pinned host key in each of its forms, and pins the key that it gets if none is pinned', async () => {
+    const bytes = fingerprintBytes(server.hostKeyFingerprint)
+    const colons = bytes.toString('hex').match(/../g)!.join(':')
+    for (const pin of [undefined, server.hostKeyFingerprint, server.hostKeyFingerprint.slice(7), bytes.toString('hex'), colons]) {
+      const pinned: object[] = []
+      const context = contextOf(outbound, { pin: (values) => void pinned.push(values) })
+      const message = await sftp.probe(target(pin === undefined ? {} : { host_key_sha256: pin }), context)
+      expect(message).toContain(server.hostKeyFingerprint)
+      expect(pinned).toEqual(pin === undefined ? [{ host_key_sha256: server.hostKeyFingerprint }] : [])
+    }
+  })
+
+  test('another host key is a permanent failure that names the actual key', async () => {
+    const pin = `SHA256:${randomBytes(32).toString('base64').replace(/=+$/, '')}`
+    const attempt = sftp.deliver(payloadOf(Buffer.from('x')), target({ host_key_sha256: pin }), contextOf(outbound))
+    await expect(attempt).rejects.toMatchObject({
+      code: 'host_key_mismatch',
+      permanent: true,
+      message: expect.stringContaining(server.hostKeyFingerprint) as string,
+    })
+  })
+
+  test('an absolute directory is possible', async () => {
+    const directory = join(server.directory, 'absolute')
+    await mkdir(directory)
+    const result = await sftp.deliver(payloadOf(Buffer.from('x'), { path: 'a/b' }), target({ directory }), contextOf(outbound))
+    expect(result.path).toBe(`sftp://127.0.0.1:${server.port}${directory}/a/b`)
+    expect(await readFile(join(directory, 'a/b'), 'utf8')).toBe('x')
+  })
+
+  test('several deliveries into a new folder do not disturb each other', async () => {
+    const payloads = Array.from({ length: 5 }, (_, index) => payloadOf(Buffer.from(`${index}`), { path: `new/deep/folder/${index}` }))
+    await Promise.all(payloads.map((payload) => sftp.deliver(payload, target(), contextOf(outbound))))
+    expect(await readdir(join(server.directory, 'new/deep/folder'))).toHaveLength(5)
+  })
+
+  test('an attempt overwrites the temporary file of an earlier one', async () => {
+    const payload = payloadOf(Buffer.from('whole'), { path: 'again' })
+    await writeFile(join(server.directory, `.again.${payload.deliveryId}.part`), 'much more than the whole of it')
+    await sftp.deliver(payload, target(), contextOf(outbound))
+    expect(await readFile(join(server.directory, 'again'), 'utf8')).toBe('whole')
+    expect(await readdir(server.directory)).not.toContain(`.again.${payload.deliveryId}.part`)
+  })
+
+  test.each(['../outside', 'a/../../outside', '/etc/outside', 'a//b', 'a/./b', '', 'a\0b', 'a\nb'])('refuses the path %j', async (path) => {
+    const attempt = sftp.deliver(payloadOf(Buffer.from('x'), { path }), target(), contextOf(outbound))
+    await expect(attempt).rejects.toMatchObject({ code: 'path_refused', permanent: true })
+  })
+
+  test('a file in place of a folder fails the delivery and stays unchanged', async () => {
+    await writeFile(join(server.directory, 'occupied'), 'kept')
+    await expect(sftp.deliver(payloadOf(Buffer.from('x'), { path: 'occupied/b' }), target(), contextOf(outbound))).rejects.toMatchObject({
+      code: 'sftp_failure',
+    })
+    expect(await readFile(join(server.directory, 'occupied'), 'utf8')).toBe('kept')
+  })
+})
+
+describe('sftp to a server without extensions', () => {
+  let server: PlainSftpServer
+  beforeEach(async () => {
+    server = await startPlainSftpServer('s3cret-word')
+  })
+  afterEach(() => server.stop())
+  const target = (password = 's3cret-word') => ({
+    config: sftp.config.parse({ host: '127.0.0.1', port: server.port }),
+    credentials: sftp.credentials.parse({ username: 'relay', password }),
+  })
+
+  test('a file is renamed after an existing file of that name was removed', async () => {
+    const payload = payloadOf(randomBytes(300_000), { path: 'a.pdf' })
+    await sftp.deliver(payload, target(), contextOf(outbound))
+    await sftp.deliver(payload, target(), contextOf(outbound))
+    const part = `.a.pdf.${payload.deliveryId}.part`
+    expect([...server.files.keys()]).toEqual(['a.pdf'])
+    expect(server.files.get('a.pdf')).toHaveLength(300_000)
+    expect(server.calls).toEqual([`rename ${part} a.pdf`, 'remove a.pdf', `rename ${part} a.pdf`])
+  })
+
+  test('a wrong password is a permanent failure and is not shown', async () => {
+    const error: unknown = await sftp.probe(target('wrong-word'), contextOf(outbound)).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
+    expect(String(error)).not.toContain('wrong-word')
+  })
+
+  test('a password that the server echoes is not shown', async () => {
+    server.forbid(ssh2.utils.sftp.STATUS_CODE.FAILURE, 's3cret-word is what you said')
+    const error = await failure(sftp.deliver(payloadOf(Buffer.from('x'), { path: 'a.pdf' }), target(), contextOf(outbound)))
+    expect(error).toMatchObject({ code: 'sftp_failure', message: '[REDACTED] is what you said' })
+  })
+
+  test('a missing write permission is a permanent failure', async () => {
+    server.forbid()
+    const attempt = sftp.deliver(payloadOf(Buffer.from('x'), { path: 'a.pdf' }), target(), contextOf(outbound))
+    await expect(attempt).rejects.toMatchObject({ code: 'permission_denied', permanent: true })
+  })
+})
+
+describe('the schema of sftp', () => {
+  test.each([
+    [{ host: 'user@host' }],
+    [{ host: 'a b' }],
+    [{ host: 'host/path' }],
+    [{ port: 0 }],
+    [{ port: 70_000 }],
+    [{ directory: 'a\nb' }],
+    [{ host_key_sha256: 'SHA256:short' }],
+    [{ host_key_sha256: 'a'.repeat(60) }],
+  ])('refuses the config %j', (config) => {
+    expect(sftp.config.safeParse({ host: 'example.com', ...config }).success).toBe(false)
+  })
+
+  test('refuses credentials that cannot work', () => {
+    const key = ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256, passphrase: 'right', cipher: 'aes256-cbc', rounds: 16 }).private
+    const fits = (credentials: object) => sftp.credentials.safeParse({ username: 'relay', ...credentials }).success
+    expect(fits({ private_key: key, passphrase: 'right' })).toBe(true)
+    expect(fits({ private_key: key, passphrase: 'wrong' })).toBe(false)
+    expect(fits({ private_key: key })).toBe(false)
+    expect(fits({ private_key: 'no key' })).toBe(false)
+    expect(fits({ private_key: key, passphrase: 'right', password: 'x' })).toBe(false)
+    expect(fits({})).toBe(false)
+    expect(fits({ password: 'x', passphrase: 'y' })).toBe(false)
+  })
+})

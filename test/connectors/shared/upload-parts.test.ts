@@ -1,0 +1,63 @@
+import { buffer } from 'node:stream/consumers'
+import { sendPartsInSequence, type UploadPart } from '../../../src/connectors/shared/upload-parts.ts'
+import { failing, failure, largePayload, payloadOf } from '../payloads.ts'
+
+const bytes = Buffer.from('0123456789')
+const limits = { partBytes: 4, signal: new AbortController().signal, onProgress: () => {} }
+const textOf = async ({ body }: UploadPart) => (await buffer(body)).toString()
+
+test('a document is sent in parts of the requested size', async () => {
+  const parts: string[] = []
+  const done = await sendPartsInSequence(payloadOf(bytes), limits, async (part) => {
+    parts.push(await textOf(part))
+    return part.isLast ? { done: 'whole' } : { nextByte: part.end }
+  })
+  expect(done).toBe('whole')
+  expect(parts).toEqual(['0123', '4567', '89'])
+})
+
+test('an empty document is a single part without bytes', async () => {
+  const parts: string[] = []
+  await sendPartsInSequence(payloadOf(Buffer.alloc(0)), limits, async (part) => {
+    parts.push(await textOf(part))
+    return { done: part.isLast }
+  })
+  expect(parts).toEqual([''])
+})
+
+test('bytes that the service did not store are sent again', async () => {
+  const parts: string[] = []
+  const progress: number[] = []
+  await sendPartsInSequence(payloadOf(bytes), { ...limits, startByte: 2, onProgress: (sent) => progress.push(sent) }, async (part) => {
+    parts.push(await textOf(part))
+    if (part.isLast) return { done: true }
+    return { nextByte: parts.length === 1 ? 3 : part.end }
+  })
+  expect(parts).toEqual(['2345', '3456', '789'])
+  expect(progress.at(-1)).toBe(10)
+})
+
+test.each([[undefined], [0], [4], [9], [10]])('a service that asks for byte %s after bytes 4 to 8 is out of step', async (nextByte) => {
+  const sending = sendPartsInSequence(payloadOf(bytes), limits, async (part) => {
+    await textOf(part)
+    return { nextByte: part.start === 0 ? 4 : nextByte }
+  })
+  expect(await failure(sending)).toMatchObject({ code: 'upload_out_of_step', permanent: false })
+})
+
+test('a source that is too long fails the last part', async () => {
+  const payload = { ...largePayload(200_000), sizeBytes: 65_536 }
+  const sending = sendPartsInSequence(payload, { ...limits, partBytes: 40_000 }, async (part) => {
+    await textOf(part)
+    return part.isLast ? { done: true } : { nextByte: part.end }
+  })
+  expect(await failure(sending)).toMatchObject({ code: 'content_unreadable' })
+})
+
+test('a source that fails, fails the part that is being sent', async () => {
+  const sending = sendPartsInSequence(failing(largePayload(300_000), 100_000), { ...limits, partBytes: 40_000 }, async (part) => {
+    await textOf(part)
+    return part.isLast ? { done: true } : { nextByte: part.end }
+  })
+  expect(await failure(sending)).toMatchObject({ code: 'content_unreadable' })
+})

@@ -1,0 +1,176 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import type { Payload } from '../../../src/connectors/connector.ts'
+import { webhook } from '../../../src/connectors/webhook/index.ts'
+import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
+import { startHttpTarget, type HttpTarget } from '../../support/http-target.ts'
+import { contextOf, installationId, largePayload, MiB, payloadOf } from '../payloads.ts'
+
+let server: HttpTarget
+let outbound: OutboundGuard
+
+beforeAll(async () => {
+  server = await startHttpTarget()
+  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+})
+beforeEach(() => {
+  server.arrivals.length = 0
+  server.answerWith((_, response) => response.end('accepted'))
+})
+afterAll(async () => {
+  await outbound.close()
+  await server.stop()
+})
+
+const target = (config: object = {}, credentials: object = {}) => ({
+  config: webhook.config.parse({ url: `${server.origin}/inbox?key=in-the-query`, ...config }),
+  credentials: webhook.credentials.parse(credentials),
+})
+const deliver = (payload: Payload, config: object = {}, credentials: object = {}, overrides: Parameters<typeof contextOf>[1] = {}) =>
+  webhook.deliver(payload, target(config, credentials), contextOf(outbound, overrides))
+const only = () => {
+  expect(server.arrivals).toHaveLength(1)
+  return server.arrivals[0]!
+}
+
+describe('the request of a webhook', () => {
+  test('contains the unchanged bytes, and headers that identify the document', async () => {
+    const bytes = randomBytes(5_000)
+    const payload = payloadOf(bytes, { docId: 'Ä 1%', path: 'R1/ä/x y', contentType: 'image/tiff' })
+
+    const result = await deliver(payload, { method: 'PUT', headers: { 'X-Tenant': 'blue' } })
+
+    const { method, headers, body } = only()
+    expect(method).toBe('PUT')
+    expect(body.equals(bytes)).toBe(true)
+    expect(headers).toMatchObject({
+      'content-type': 'image/tiff',
+      'content-length': '5000',
+      'content-digest': `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`,
+      'webhook-id': payload.deliveryId,
+      'x-relay-repo-id': 'R1',
+      'x-relay-doc-id': '%C3%84 1%25',
+      'x-relay-comp-id': 'data',
+      'x-relay-document-id': payload.documentId,
+      'x-relay-path': 'R1/%C3%A4/x y',
+      'x-tenant': 'blue',
+      'x-relay-hops': installationId,
+    })
+    expect(headers).not.toHaveProperty('webhook-signature')
+    expect(headers).not.toHaveProperty('transfer-encoding')
+    expect(result).toEqual({ path: `${server.origin}/[REDACTED]`, bytesSent: 5_000, answer: { status: 200, body: 'accepted' } })
+  })
+
+  test.each([0, 1, 2, 3, 70_000])('contains a document of %i bytes as JSON', async (sizeBytes) => {
+    const bytes = randomBytes(sizeBytes)
+    const payload = payloadOf(bytes, { docId: 'quo"te' })
+
+    await deliver(payload, { format: 'json' })
+
+    const { headers, body } = only()
+    expect(headers['content-type']).toBe('application/json')
+    expect(headers['content-length']).toBe(String(body.length))
+    const sent = JSON.parse(body.toString()) as { content: string }
+    expect(sent).toMatchObject({
+      type: 'document',
+      document: {
+        delivery_id: payload.deliveryId,
+        repo_id: 'R1',
+        doc_id: 'quo"te',
+        size_bytes: sizeBytes,
+        sha256: payload.sha256,
+        received_at: '2026-11-21T09:00:00.000Z',
+      },
+    })
+    expect(Buffer.from(sent.content, 'base64').equals(bytes)).toBe(true)
+  })
+
+  test('contains a form with metadata and file', async () => {
+    const bytes = randomBytes(70_000)
+    const payload = payloadOf(bytes, { path: 'R1/Grüße "2026".pdf' })
+
+    await deliver(payload, { format: 'multipart' })
+
+    const { headers, body } = only()
+    expect(headers['content-length']).toBe(String(body.length))
+    const form = await new Response(new Uint8Array(body), { headers: { 'content-type': String(headers['content-type']) } }).formData()
+    expect(JSON.parse(form.get('metadata') as string)).toMatchObject({ path: 'R1/Grüße "2026".pdf', sha256: payload.sha256 })
+    const file = form.get('file') as File
+    expect(file.name).toBe('Grüße "2026".pdf')
+    expect(file.type).toBe('application/pdf')
+    expect(Buffer.from(await file.arrayBuffer()).equals(bytes)).toBe(true)
+  })
+
+  test.each(['json', 'multipart'])('contains a large document as %s, signed, with the announced length', async (format) => {
+    const payload = largePayload(20 * MiB + 1)
+    await deliver(payload, { format }, { secret: 'x' })
+    const { headers, sizeBytes } = only()
+    expect(headers['content-length']).toBe(String(sizeBytes))
+    expect(sizeBytes).toBeGreaterThan(20 * MiB)
+  })
+
+  test('replaces a content type that HTTP cannot carry', async () => {
+    await deliver(payloadOf(Buffer.from('x'), { contentType: 'text/plain\r\nx-injected: 1' }))
+    expect(only().headers['content-type']).toBe('application/octet-stream')
+    expect(only().headers).not.toHaveProperty('x-injected')
+  })
+
+  test.each([
+    [{ bearer_token: 'abc' }, 'authorization', 'Bearer abc'],
+    [{ username: 'u', password: 'pä' }, 'authorization', `Basic ${Buffer.from('u:pä').toString('base64')}`],
+    [{ header_name: 'X-Api-Key', header_value: 'k1' }, 'x-api-key', 'k1'],
+  ])('contains the credentials %j', async (credentials, header, value) => {
+    await deliver(payloadOf(Buffer.from('x')), {}, credentials)
+    expect(only().headers[header]).toBe(value)
+  })
+
+  test('reuses one connection for consecutive documents', async () => {
+    const before = server.connections()
+    for (let sent = 0; sent < 5; sent += 1) await deliver(payloadOf(Buffer.from('x')))
+    expect(server.connections() - before).toBeLessThanOrEqual(1)
+  })
+})
+
+describe('the signature of a webhook', () => {
+  const secret = `whsec_${randomBytes(32).toString('base64')}`
+
+  test('is verified by the Standard Webhooks library', async () => {
+    await deliver(payloadOf(Buffer.from('{"größe":1}')), {}, { secret })
+    const { headers, body } = only()
+    expect(new Webhook(secret).verify(body.toString(), headers as Record<string, string>)).toEqual({ größe: 1 })
+    expect(() => new Webhook(secret).verify(`${body.toString()} `, headers as Record<string, string>)).toThrow(
+      'No matching signature found',
+    )
+  })
+
+  test('covers the bytes of a binary document', async () => {
+    const bytes = randomBytes(100_000)
+    await deliver(payloadOf(bytes), {}, { secret })
+    const { headers } = only()
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+    const expected = createHmac('sha256', key)
+      .update(`${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.`)
+      .update(bytes)
+      .digest('base64')
+    expect(headers['webhook-signature']).toBe(`v1,${expected}`)
+  })
+
+  test('has two values while the secret is changed, and every attempt has the same id', async () => {
+    const payload = payloadOf(Buffer.from('{}'))
+    await deliver(payload, { format: 'json' }, { secret, previous_secret: 'plain words' })
+    await deliver(payload, { format: 'json' }, { secret, previous_secret: 'plain words' })
+    const [first, second] = server.arrivals
+    expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
+    expect(String(first?.headers['webhook-signature']).split(' ')).toHaveLength(2)
+    for (const key of [secret, Buffer.from('plain words').toString('base64')]) {
+      expect(() => new Webhook(key).verify(first!.body.toString(), first!.headers as Record<string, string>)).not.toThrow()
+    }
+  })
+
+  test('is also sent with the ping of a probe', async () => {
+    await webhook.probe(target({}, { secret }), contextOf(outbound))
+    const { headers, body } = only()
+    expect(headers['content-type']).toBe('application/json')
+    expect(new Webhook(secret).verify(body.toString(), headers as Record<string, string>)).toEqual({ type: 'ping' })
+  })
+})

@@ -1,0 +1,50 @@
+import { ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3'
+import { createS3Store } from '../../src/content/s3.ts'
+import { newId } from '../../src/ids.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { testConfig } from '../support/factories.ts'
+import { startS3Server, type S3Server } from '../support/s3-server.ts'
+import { describeContentStore } from './conformance.ts'
+
+let server: S3Server
+
+beforeAll(async () => {
+  server = await startS3Server()
+})
+afterAll(() => server.stop())
+
+const configOf = (endpoint: string) => ({
+  ...testConfig({
+    CONTENT_S3_ENDPOINT: endpoint,
+    CONTENT_S3_PATH_STYLE: 'true',
+    CONTENT_S3_PREFIX: 'relay/',
+    CONTENT_S3_ACCESS_KEY_ID: server.accessKeyId,
+    CONTENT_S3_SECRET_ACCESS_KEY: server.secretAccessKey,
+  }),
+  CONTENT_S3_BUCKET: server.bucket,
+})
+
+describeContentStore('s3', () => ({
+  open: (db) => createS3Store(db, configOf(server.endpoint)),
+  stored: async () => {
+    const { Contents = [] } = await server.client.send(new ListObjectsV2Command({ Bucket: server.bucket, Prefix: 'relay/' }))
+    const { Uploads = [] } = await server.client.send(new ListMultipartUploadsCommand({ Bucket: server.bucket }))
+    return [...Contents, ...Uploads].map(({ Key }) => Key!.replace('relay/', '')).toSorted()
+  },
+}))
+
+describe('the s3 content store', () => {
+  test('fails with the code unavailable if the bucket cannot be reached', async () => {
+    const { db, drop } = await createTestDatabase()
+    const workspaceId = newId()
+    await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'main' })
+    const store = createS3Store(db, configOf('http://127.0.0.1:1'))
+    async function* source() {
+      yield Buffer.from('hello')
+    }
+    await expect(store.write(workspaceId, source())).rejects.toMatchObject({ code: 'unavailable' })
+    // The object may exist. The row remains so that the orphan sweep removes it.
+    expect(await db('contents')).toMatchObject([{ owned_at: null }])
+    await drop()
+  })
+})

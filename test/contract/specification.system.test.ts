@@ -1,0 +1,37 @@
+import { accessRows } from './access.ts'
+import { conventionRows } from './conventions.ts'
+import { connectionRows } from './endpoints-connections.ts'
+import { recordRows } from './endpoints-records.ts'
+import { wiringRows } from './endpoints-wiring.ts'
+import { errorAndLimitRows } from './errors-and-limits.ts'
+import { documentResourceRows } from './resources-documents.ts'
+import { wiringResourceRows } from './resources-wiring.ts'
+import { stateRows } from './states.ts'
+import { startWorld, type World } from './world.ts'
+
+// One row for every statement in sections 2 to 8 of the API specification, in the order of the specification. Every row
+// checks a running relay from outside. Statements that other tests cover in depth have a short check here, too.
+
+const rows = [
+  ...wiringResourceRows,
+  ...documentResourceRows,
+  ...stateRows,
+  ...conventionRows,
+  ...wiringRows,
+  ...connectionRows,
+  ...recordRows,
+  ...accessRows,
+  ...errorAndLimitRows,
+]
+
+let world: World
+
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.stop())
+
+test.each(rows)('%s', async (_, check) => {
+  expect.hasAssertions()
+  await check(world)
+})

@@ -1,0 +1,533 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { CancelledFailure } from '@temporalio/common'
+import { createActivityEnvironment } from '../support/activity-environment.ts'
+import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
+import { createReceive } from '../../src/archive/receive.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { credentialsOwner } from '../../src/connectors/bound-config.ts'
+import { newId } from '../../src/ids.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
+import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
+import type { AttemptInput } from '../../workflows/messages.ts'
+import { createUseCases } from '../../src/use-cases.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { deliveryActivities } from '../support/delivery-activities.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { until } from '../support/until.ts'
+
+const { find: findConnector } = createConnectors()
+
+const config = testConfig({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
+const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
+
+let database: TestDatabase
+let target: HttpTarget
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  target = await startHttpTarget()
+})
+afterAll(async () => {
+  await target.stop()
+  await outbound.close()
+  await database.drop()
+})
+beforeEach(() => {
+  target.arrivals.length = 0
+  target.answerWith((_, response) => response.end('accepted'))
+})
+
+/** Receives a document with one pending delivery. @returns functions that attempt the delivery and read what was recorded */
+const arrange = async (credentials: object = {}, limits: object = {}, find = findConnector) => {
+  const { db } = database
+  const targetConfig = { url: `${target.origin}/in`, ...limits }
+  const routes = await createRoutes(db, [{ name: 'target', config: targetConfig }])
+  const destinationId = routes.destinations['target']!
+  const sealed = keyRing.seal(
+    credentials,
+    credentialsOwner(findConnector('webhook')!, { ...routes, id: destinationId, config: targetConfig }),
+  )
+  await db('destinations').where({ id: destinationId }).update({ credentials_sealed: sealed })
+  const document = await receivedDocument(routes, { data: 'hello' })
+  const received = await createReceive(db, config)(document)
+  if (!received.created) throw new Error('not created')
+  const { documentId } = received.messages[0]!.input
+
+  const { attemptDelivery, recordCancellation } = deliveryActivities({
+    db,
+    findConnector: find,
+    openCredentials: ({ credentialsSealed, workspaceId, destination }, connector) =>
+      keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
+    outbound,
+    config,
+  })
+  const input: AttemptInput = {
+    documentId,
+    destinationId,
+    policy,
+    failures: 0,
+    remainingMs: policy.ttlMs,
+    attemptTimeoutMs: 5_000,
+    waits: 0,
+  }
+  const attempt = (more: Partial<AttemptInput> = {}, environment = createActivityEnvironment()): Promise<AttemptOutcome> =>
+    environment.run(attemptDelivery, { ...input, ...more })
+  const delivery = () => db('deliveries').where({ document_id: documentId }).first()
+  const attempts = () => db('delivery_attempts').where({ document_id: documentId }).orderBy('number')
+  const connectionId = routes.connections['target']!
+  return { db, routes, docId: document.docId, documentId, destinationId, connectionId, attempt, recordCancellation, delivery, attempts }
+}
+
+describe('an attempt', () => {
+  test('delivers the document and is recorded', async () => {
+    const { attempt, delivery, attempts } = await arrange()
+    target.answerWith((_, response) => setTimeout(() => response.end('accepted'), 250))
+    const startedAt = Date.now()
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    const tookMs = Date.now() - startedAt
+    expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
+    expect(await delivery()).toMatchObject({ status: 'delivered', attempts: 1 })
+    expect(await attempts()).toMatchObject([{ number: 1, outcome: 'delivered', bytes_sent: 5, answer: { status: 200, body: 'accepted' } }])
+    const [{ started_at, duration_ms }] = await attempts()
+    expect(started_at.getTime()).toBeGreaterThanOrEqual(startedAt)
+    expect(duration_ms).toBeGreaterThanOrEqual(249)
+    expect(duration_ms).toBeLessThanOrEqual(tookMs)
+  })
+
+  test('of an appended document sends the whole content with its digest, which is computed once', async () => {
+    const { db, routes, docId, documentId, attempt } = await arrange()
+    const { append, archiveDocuments, planAppend } = createUseCases(db, config)
+    for (const text of [' wor', 'ld']) {
+      const { repository, components, receivedAt } = await receivedDocument(routes, { data: text }, docId)
+      const basedOn = (await archiveDocuments.find(repository.id, docId))!.components[0]!.content!
+      const segment = { ...(await planAppend(basedOn)), content: components[0]!.content! }
+      await append({ repository, docId, compId: 'data', basedOn, segment, receivedAt, capture: undefined })
+    }
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    const digest = createHash('sha256').update('hello world').digest()
+    expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello world'])
+    expect(target.arrivals[0]!.headers['content-digest']).toBe(`sha-256=:${digest.toString('base64')}:`)
+    const { content_id: id } = await db('documents').where({ id: documentId }).first('content_id')
+    expect(await db('contents').where({ id }).first('appended_sha256')).toEqual({ appended_sha256: digest })
+  })
+
+  test('does not deliver again if the delivery is already delivered', async () => {
+    const { attempt, attempts } = await arrange()
+    await attempt()
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await attempts()).toHaveLength(1)
+  })
+
+  test('that fails returns the error and the delay before the next attempt', async () => {
+    target.answerWith((_, response) => {
+      response.statusCode = 503
+      response.end('busy')
+    })
+    const { attempt, delivery, attempts } = await arrange()
+    const outcome = await attempt()
+    expect(outcome).toMatchObject({ status: 'retrying', failures: 1, error: expect.stringContaining('503') })
+    expect((outcome as { delayMs: number }).delayMs).toBeGreaterThanOrEqual(10_000)
+    expect((outcome as { delayMs: number }).delayMs).toBeLessThanOrEqual(11_000)
+    expect(await delivery()).toMatchObject({ status: 'retrying', attempts: 1, last_error: expect.stringContaining('503') })
+    expect(await attempts()).toMatchObject([{ outcome: 'retryable', answer: { status: 503, body: 'busy' } }])
+  })
+
+  test('waits as long as Retry-After of the target requests', async () => {
+    target.answerWith((_, response) => {
+      response.writeHead(429, { 'retry-after': '30' })
+      response.end()
+    })
+    const { attempt } = await arrange()
+    expect((await attempt()) as { delayMs: number }).toMatchObject({ status: 'retrying', delayMs: expect.any(Number) })
+    expect(((await attempt()) as { delayMs: number }).delayMs).toBeGreaterThanOrEqual(30_000)
+  })
+
+  test('is recorded even if the message of the target contains characters that the database cannot store', async () => {
+    const message = 'disk\0full \uD83D'
+    const find = (): Connector => ({
+      ...findConnector('webhook')!,
+      deliver: async () => {
+        throw new DeliveryError('store_failure', message, { answer: { status: 507, body: message } })
+      },
+    })
+    const { attempt, attempts } = await arrange({}, {}, find)
+    expect(await attempt()).toMatchObject({ status: 'retrying' })
+    const storable = 'disk\uFFFDfull \uFFFD'
+    expect(await attempts()).toMatchObject([{ outcome: 'retryable', error_message: storable, answer: { status: 507, body: storable } }])
+  })
+
+  test('that was the last one of the budget fails the delivery', async () => {
+    target.answerWith((_, response) => {
+      response.statusCode = 500
+      response.end()
+    })
+    const { db, destinationId, attempt, delivery } = await arrange()
+    expect(await attempt({ failures: 2 })).toMatchObject({
+      status: 'failed',
+      error: expect.stringContaining('gave up after 3 attempts'),
+      remedy: expect.stringMatching(/^Check that destination .+ is reachable and accepts requests, then retry the document\.$/),
+    })
+    expect(await delivery()).toMatchObject({ status: 'failed' })
+    expect(await db('destinations').where({ id: destinationId }).first()).toMatchObject({ status: 'failing' })
+  })
+
+  test('fails the delivery at once if its error is permanent', async () => {
+    target.answerWith((_, response) => {
+      response.statusCode = 410
+      response.end()
+    })
+    const { attempt, attempts } = await arrange()
+    expect(await attempt()).toMatchObject({ status: 'failed' })
+    expect(await attempts()).toMatchObject([{ outcome: 'permanent' }])
+  })
+
+  test('uses the current config of the destination', async () => {
+    const { db, destinationId, attempt } = await arrange()
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ config: JSON.stringify({ url: `${target.origin}/in`, method: 'PUT' }) })
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    expect(target.arrivals).toMatchObject([{ method: 'PUT' }])
+  })
+
+  test('sends nothing to an address that was changed in the database, because the credentials are sealed for the previous one', async () => {
+    const { db, destinationId, attempt } = await arrange({ bearer_token: 'canary-token' })
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ config: JSON.stringify({ url: `${target.origin}/elsewhere` }) })
+    expect(await attempt()).toMatchObject({ status: 'retrying', error: expect.stringContaining('address') })
+    expect(target.arrivals).toEqual([])
+  })
+
+  test('records an earlier attempt that was interrupted, and counts it', async () => {
+    const { attempt, attempts } = await arrange()
+    const environment = createActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
+    expect(await attempt({}, environment)).toEqual({ status: 'delivered' })
+    expect(await attempts()).toMatchObject([
+      { number: 1, outcome: 'interrupted' },
+      { number: 2, outcome: 'delivered' },
+    ])
+  })
+
+  test('fails the delivery without a request if the interrupted attempt was the last one', async () => {
+    const { attempt, delivery } = await arrange()
+    const environment = createActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
+    expect(await attempt({ failures: 2 }, environment)).toMatchObject({ status: 'failed' })
+    expect(target.arrivals).toEqual([])
+    expect(await delivery()).toMatchObject({ status: 'failed', attempts: 1 })
+  })
+
+  test('ends with a retryable outcome when it exceeds its timeout', async () => {
+    target.answerWith(() => {})
+    const { attempt } = await arrange()
+    expect(await attempt({ attemptTimeoutMs: 300 })).toMatchObject({ status: 'retrying', error: expect.stringContaining('300 ms') })
+  })
+
+  test('sends heartbeats with its start time and the number of bytes sent', async () => {
+    target.answerWith((_, response) => void delay(1_200).then(() => response.end()))
+    const { attempt } = await arrange()
+    const environment = createActivityEnvironment()
+    const heartbeats: unknown[] = []
+    environment.on('heartbeat', (details: unknown) => heartbeats.push(details))
+    await attempt({}, environment)
+    expect(heartbeats).toContainEqual({ startedAt: expect.any(Number), bytesSent: 5 })
+  })
+
+  test.each([
+    ['the worker stops', 'WORKER_SHUTDOWN', 'the worker was stopped during the attempt'],
+    ['its delivery is cancelled', 'CANCELLED', 'the delivery was cancelled during the attempt'],
+  ] as const)('that is broken off because %s is counted and recorded', async (_, reason, message) => {
+    target.answerWith(() => {})
+    const { attempt, attempts, delivery } = await arrange()
+    const environment = createActivityEnvironment()
+    const cancelled = attempt({}, environment)
+    await until('the target received a request', () => target.arrivals.length > 0)
+    environment.cancel(reason)
+    await expect(cancelled).rejects.toThrow(CancelledFailure)
+    expect(await attempts()).toMatchObject([{ number: 1, outcome: 'interrupted', error_code: 'interrupted', error_message: message }])
+    expect(await delivery()).toMatchObject({ status: 'retrying', attempts: 1 })
+  })
+
+  test('that was stopped with its worker uses up no retry', async () => {
+    target.answerWith(() => {})
+    const { attempt, attempts } = await arrange()
+    const environment = createActivityEnvironment()
+    const stopped = attempt({ failures: 2 }, environment)
+    await until('the target received a request', () => target.arrivals.length > 0)
+    environment.cancel('WORKER_SHUTDOWN')
+    await expect(stopped).rejects.toThrow(CancelledFailure)
+    target.answerWith((_, response) => response.end())
+    expect(await attempt({ failures: 2 })).toEqual({ status: 'delivered' })
+    expect(await attempts()).toMatchObject([
+      { number: 1, outcome: 'interrupted' },
+      { number: 2, outcome: 'delivered' },
+    ])
+  })
+
+  test('that a lost worker has counted before is not counted once more when it is cancelled by a timeout', async () => {
+    target.answerWith(() => {})
+    const { attempt, attempts } = await arrange()
+    const environment = createActivityEnvironment()
+    const lost = attempt({}, environment)
+    await until('the target received a request', () => target.arrivals.length > 0)
+    environment.cancel('TIMED_OUT')
+    await expect(lost).rejects.toThrow(CancelledFailure)
+    expect(await attempts()).toEqual([])
+  })
+
+  test('sends nothing once its destination is deleted', async () => {
+    const { db, destinationId, attempt, delivery } = await arrange()
+    await db('destinations').where({ id: destinationId }).update({ deleted_at: db.fn.now() })
+    expect(await attempt()).toEqual({ status: 'cancelled' })
+    expect(await attempt()).toEqual({ status: 'cancelled' })
+    expect(target.arrivals).toEqual([])
+    expect(await delivery()).toMatchObject({ status: 'cancelled' })
+  })
+
+  test('reports credentials that cannot be opened without revealing them', async () => {
+    const { db, destinationId, attempt, delivery } = await arrange({ bearer_token: 'canary-token' })
+    const foreign = createKeyRing([`other:${Buffer.alloc(32, 9).toString('base64')}`])
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ credentials_sealed: foreign.seal({ bearer_token: 'canary-token' }, ['x']) })
+    expect(await attempt()).toMatchObject({ status: 'retrying', error: expect.stringContaining('RELAY_SECRET_KEYS') })
+    expect(JSON.stringify(await delivery())).not.toContain('canary')
+  })
+})
+
+describe('the time to live', () => {
+  const fail = () =>
+    target.answerWith((_, response) => {
+      response.statusCode = 503
+      response.end()
+    })
+
+  test('ends a delivery before a retry that comes too late: nothing is sent, and no attempt is recorded', async () => {
+    fail()
+    const { db, attempt, delivery, attempts, destinationId } = await arrange()
+    await attempt()
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ updated_at: new Date(0) })
+    const outcome = await attempt({ failures: 1, remainingMs: 0 })
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(/503.*\(gave up after 1 attempt: retry_ttl_seconds is 3600\)$/),
+      errorCode: 'http_503',
+    })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await attempts()).toHaveLength(1)
+    expect(await delivery()).toMatchObject({ status: 'failed', attempts: 1, ended_by: 'retry_ttl_seconds', last_error_code: 'http_503' })
+    const destination = await db('destinations').where({ id: destinationId }).first()
+    expect(destination).toMatchObject({ status: 'failing', last_error: expect.stringContaining('503') })
+    expect(destination.updated_at.getTime()).toBeGreaterThan(0)
+  })
+
+  test('includes the time that a retry has waited for a worker', async () => {
+    const { attempt } = await arrange()
+    const late = createActivityEnvironment({ scheduledTimestampMs: Date.now() - 120_000 })
+    expect(await attempt({ failures: 1, remainingMs: 60_000 }, late)).toMatchObject({ status: 'failed' })
+    expect(target.arrivals).toEqual([])
+  })
+
+  test('needs no slot to end: a retry at a busy destination does not wait any longer', async () => {
+    target.answerWith(() => {})
+    const { attempt } = await arrange({}, { max_concurrent_deliveries: 1 })
+    const environment = createActivityEnvironment()
+    const running = attempt({}, environment)
+    await until('the target received a request', () => target.arrivals.length > 0)
+    expect(await attempt({ failures: 1, remainingMs: 60_000 })).toMatchObject({ status: 'waiting' })
+    expect(await attempt({ failures: 1, remainingMs: 0 })).toMatchObject({ status: 'failed' })
+    environment.cancel()
+    await expect(running).rejects.toThrow(CancelledFailure)
+  })
+
+  test('does not end a delivery that has never been attempted', async () => {
+    const { attempt } = await arrange()
+    const late = createActivityEnvironment({ scheduledTimestampMs: Date.now() - 7_200_000 })
+    expect(await attempt({ waits: 3 }, late)).toEqual({ status: 'delivered' })
+  })
+
+  test('and the number of retries are distinguished in the failure', async () => {
+    fail()
+    const byCount = await arrange()
+    expect(await byCount.attempt({ failures: 2 })).toMatchObject({
+      error: expect.stringMatching(/gave up after 3 attempts: max_retries is 2\)$/),
+    })
+    expect(await byCount.delivery()).toMatchObject({ ended_by: 'max_retries' })
+    await byCount
+      .db('deliveries')
+      .where({ document_id: byCount.documentId })
+      .update({ status: 'retrying', status_since: new Date(0) })
+    const retried = await byCount.delivery()
+    expect(retried.ended_by).toBeNull()
+    expect(Date.now() - retried.status_since.getTime()).toBeLessThan(60_000)
+    const byTime = await arrange()
+    expect(await byTime.attempt({ remainingMs: 5_000 })).toMatchObject({
+      error: expect.stringMatching(/gave up after 1 attempt: retry_ttl_seconds is 3600\)$/),
+    })
+    expect(await byTime.delivery()).toMatchObject({ ended_by: 'retry_ttl_seconds' })
+    target.answerWith((_, response) => {
+      response.statusCode = 410
+      response.end()
+    })
+    const byError = await arrange()
+    await byError.attempt()
+    expect(await byError.delivery()).toMatchObject({ status: 'failed', ended_by: 'permanent_error' })
+  })
+})
+
+describe('an attempt through an inactive connection', () => {
+  const pause = (connectionId: string, isActive = false) =>
+    database.db('connections').where({ id: connectionId }).update({ is_active: isActive })
+  /** Adds a connection from the repository of a delivery to its destination. */
+  const connectAgain = async ({ routes, destinationId }: Awaited<ReturnType<typeof arrange>>, settings: object = {}) => {
+    const { db } = database
+    const id = newId()
+    await db('connections').insert({ id, workspace_id: routes.workspaceId, name: 'second', settings: JSON.stringify(settings) })
+    await db('connection_repositories').insert({ connection_id: id, repository_id: routes.repositoryId, position: 0 })
+    await db('connection_destinations').insert({ connection_id: id, destination_id: destinationId, position: 0 })
+    return id
+  }
+
+  test.each([0, 1])('is not made but held, if %i attempts have failed', async (failures) => {
+    const { attempt, delivery, attempts, connectionId } = await arrange()
+    await pause(connectionId)
+    expect(await attempt({ failures })).toEqual({ status: 'held' })
+    expect(target.arrivals).toEqual([])
+    expect(await attempts()).toEqual([])
+    expect(await delivery()).toMatchObject({ status: 'held' })
+    // The activity may run twice.
+    expect(await attempt({ failures })).toEqual({ status: 'held' })
+  })
+
+  test('that is already under way is completed', async () => {
+    const gate = Promise.withResolvers<void>()
+    target.answerWith((_, response) => void gate.promise.then(() => response.end()))
+    const { attempt, connectionId } = await arrange()
+    const running = attempt()
+    await until('the target received a request', () => target.arrivals.length > 0)
+    await pause(connectionId)
+    gate.resolve()
+    expect(await running).toEqual({ status: 'delivered' })
+  })
+
+  test('is made if another active connection leads to the destination, and if its filter selects the document', async () => {
+    const scene = await arrange()
+    await pause(scene.connectionId)
+    const second = await connectAgain(scene, { filter: { comp_ids: ['note'] } })
+    expect(await scene.attempt()).toEqual({ status: 'held' })
+    await database.db('deliveries').where({ document_id: scene.documentId }).update({ status: 'retrying' })
+    await database.db('connections').where({ id: second }).update({ settings: '{}' })
+    expect(await scene.attempt()).toEqual({ status: 'delivered' })
+  })
+
+  test('is made if the connection no longer leads to the destination', async () => {
+    const { attempt, connectionId } = await arrange()
+    await pause(connectionId)
+    await database.db('connection_destinations').where({ connection_id: connectionId }).delete()
+    expect(await attempt()).toEqual({ status: 'delivered' })
+  })
+
+  test('is held, and not ended by the time to live', async () => {
+    const { attempt, connectionId } = await arrange()
+    await pause(connectionId)
+    expect(await attempt({ failures: 1, remainingMs: 0 })).toEqual({ status: 'held' })
+  })
+})
+
+describe('upload state that a connector saves', () => {
+  test('is passed to the next attempt through a heartbeat, in which it is sealed', async () => {
+    const saved: unknown[] = []
+    const uploading: Connector = {
+      ...findConnector('webhook')!,
+      deliver: async (payload, _target, context) => {
+        saved.push(context.saved)
+        context.save({ uploadUrl: 'https://upload.example/?token=canary' })
+        return { path: 'there', bytesSent: payload.sizeBytes }
+      },
+    }
+    const { db, attempt, documentId } = await arrange({}, {}, () => uploading)
+    const first = createActivityEnvironment()
+    const heartbeats: unknown[] = []
+    first.on('heartbeat', (details: unknown) => heartbeats.push(details))
+    await attempt({}, first)
+    expect(heartbeats.length).toBeGreaterThan(0)
+    expect(JSON.stringify(heartbeats)).not.toContain('canary')
+
+    // Simulates a worker that was lost after this heartbeat and before it recorded anything.
+    await db('deliveries').where({ document_id: documentId }).update({ status: 'pending' })
+    await attempt({}, createActivityEnvironment({ heartbeatDetails: heartbeats[0] }))
+    // The state is sealed for this delivery and cannot be opened for another one.
+    const another = await arrange({}, {}, () => uploading)
+    await another.attempt({}, createActivityEnvironment({ heartbeatDetails: heartbeats[0] }))
+    expect(saved).toEqual([undefined, { uploadUrl: 'https://upload.example/?token=canary' }, undefined])
+  })
+})
+
+describe('an attempt at a busy destination', () => {
+  test('waits without a request, a record or use of the budget, and delivers once a slot is free', async () => {
+    const { attempt, delivery, attempts } = await arrange({}, { max_concurrent_deliveries: 1 })
+    let answer = () => {}
+    target.answerWith((_, response) => {
+      answer = () => response.end('accepted')
+    })
+    const first = attempt()
+    await until('the target received a request', () => target.arrivals.length > 0)
+
+    expect(await attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await delivery()).toMatchObject({ status: 'pending', attempts: 0 })
+    expect(await attempts()).toEqual([])
+
+    answer()
+    expect(await first).toEqual({ status: 'delivered' })
+    expect(await attempt({ waits: 1 })).toEqual({ status: 'delivered' })
+  })
+
+  test('waits if the destination has reached its own limit of deliveries per minute', async () => {
+    const { attempt, attempts } = await arrange({}, { max_deliveries_per_minute: 1 })
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    // Without the limit, the outcome would be `delivered`, because the first attempt has delivered the document.
+    expect(await attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await attempts()).toHaveLength(1)
+  })
+
+  test('does not wait for a slot if it continues an interrupted attempt', async () => {
+    const { attempt, attempts } = await arrange({}, { max_concurrent_deliveries: 1 })
+    let answer = () => {}
+    target.answerWith((_, response) => {
+      answer = () => response.end('accepted')
+    })
+    const first = attempt()
+    await until('the target received a request', () => target.arrivals.length > 0)
+    target.answerWith((_, response) => response.end('accepted'))
+    const environment = createActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
+    expect(await attempt({}, environment)).toEqual({ status: 'delivered' })
+    answer()
+    await first
+    expect(await attempts()).toMatchObject([{ outcome: 'interrupted' }, { outcome: 'delivered' }])
+  })
+})
+
+describe('recording a cancellation', () => {
+  test('cancels the delivery, even if repeated, and leaves a delivered one unchanged', async () => {
+    const { documentId, destinationId, recordCancellation, delivery } = await arrange()
+    const environment = createActivityEnvironment()
+    await environment.run(recordCancellation, { documentId, destinationId })
+    await environment.run(recordCancellation, { documentId, destinationId })
+    expect(await delivery()).toMatchObject({ status: 'cancelled' })
+
+    const delivered = await arrange()
+    await delivered.attempt()
+    await environment.run(delivered.recordCancellation, delivered)
+    expect(await delivered.delivery()).toMatchObject({ status: 'delivered' })
+  })
+})

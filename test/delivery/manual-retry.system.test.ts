@@ -1,0 +1,161 @@
+import { createRetry } from '../../src/delivery/retry.ts'
+import type { DeliveryActivities } from '../../workflows/messages.ts'
+import { testConfig } from '../support/factories.ts'
+import { until, type RelayedDocument } from '../support/relay.ts'
+import { answer503, hour, retrySettings, startScene } from './scene.ts'
+
+// Rules of the specification (3, 4.5). Everything is real except the clock of the Temporal server, which skips hours.
+
+const scene = await startScene()
+beforeEach(scene.reset)
+afterAll(scene.stop)
+
+describe('a manual retry', () => {
+  test('reaches only the one of three deliveries that failed, through the workflow that waits for it', async () => {
+    scene.answer({ b: (nth) => ({ status: nth === 1 ? 403 : 200 }) })
+    await scene.relay.run(async ({ createRoutes }) => {
+      const { receive } = await createRoutes(scene.destinations('a', 'b', 'c'), retrySettings())
+      const document = await receive()
+      await scene.untilStatus(document, 'failed')
+      const { json, status } = await document.retry()
+      expect(status).toBe(200)
+      expect(json.data.attributes.status).toBe('retrying')
+      await scene.untilStatus(document, 'delivered')
+      expect(await document.status()).toBe('delivered')
+      expect([scene.requestCount('a'), scene.requestCount('b'), scene.requestCount('c')]).toEqual([1, 2, 1])
+      expect(await document.deliveries()).toMatchObject({ a: { attempts: 1 }, b: { attempts: 2 }, c: { attempts: 1 } })
+    })
+  })
+
+  test('is not lost if it is sent after the failure is recorded and before the workflow has received the outcome', async () => {
+    scene.answer({ a: (nth) => ({ status: nth === 1 ? 403 : 200 }) })
+    let document: RelayedDocument | undefined
+    let retryStatus = 0
+    const retryBeforeOutcome = ({ attemptDelivery }: DeliveryActivities): Partial<DeliveryActivities> => ({
+      attemptDelivery: async (input) => {
+        const outcome = await attemptDelivery(input)
+        // The failure is recorded, and the workflow has not received the outcome yet.
+        if (outcome.status === 'failed') {
+          retryStatus = (await document!.retry()).status
+          await scene.relay.untilOutboxEmpty()
+        }
+        return outcome
+      },
+    })
+    await scene.relay.run(async ({ createRoutes }) => {
+      document = await (await createRoutes(scene.destinations('a'), retrySettings())).receive()
+      await scene.untilStatus(document, 'delivered')
+      expect(retryStatus).toBe(200)
+      expect(await document.status()).toBe('delivered')
+      expect(scene.requestCount('a')).toBe(2)
+    }, retryBeforeOutcome)
+  })
+
+  test('starts the workflow of a failed delivery again under the same id if it has closed', async () => {
+    scene.answer({ b: (nth) => ({ status: nth === 1 ? 403 : 200 }) })
+    await scene.relay.run(async ({ createRoutes }) => {
+      const { receive } = await createRoutes(scene.destinations('a', 'b'), retrySettings())
+      const document = await receive()
+      await scene.untilClosed(document)
+      expect(await document.status()).toBe('failed')
+      const { runId } = await document.handle('b').describe()
+      expect((await document.retry()).status).toBe(200)
+      await until(
+        scene.env,
+        'the delivery workflow has a new run',
+        async () => (await document.handle('b').describe()).runId !== runId,
+        1_000,
+      )
+      await scene.untilStatus(document, 'delivered')
+      expect(await document.status()).toBe('delivered')
+      expect([scene.requestCount('a'), scene.requestCount('b')]).toEqual([1, 2])
+      expect((await document.retry()).status).toBe(409)
+    })
+  })
+
+  test('starts one round even if it is requested several times at once', async () => {
+    scene.answer({ a: () => ({ status: 403 }) })
+    await scene.relay.run(async ({ createRoutes, send, launcher }) => {
+      const { receive, workspaceId } = await createRoutes(scene.destinations('a'), retrySettings())
+      const document = await receive()
+      await scene.untilStatus(document, 'failed')
+      const before = scene.requestCount('a')
+      const answers = await Promise.all([document.retry(), document.retry(), document.retry()])
+      expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1)
+      await scene.untilStatus(document, 'failed')
+      expect(scene.requestCount('a')).toBe(before + 1)
+
+      // The message of a retry also counts once, although the sweep sends it a second time.
+      const request = { workspaceId, documentId: document.id, actor: { type: 'system' as const, userId: null } }
+      const retried = await createRetry(scene.relay.db, testConfig()).retryDocument(request)
+      if (!(typeof retried === 'object' && 'messages' in retried)) throw new Error('nothing was retried')
+      for (const message of retried.messages) await send(message)
+      expect(await launcher.sweep()).toBe(1)
+      await until(scene.env, 'the round is complete', async () => scene.requestCount('a') === before + 2, 1_000)
+      await scene.env.sleep(hour)
+      expect(scene.requestCount('a')).toBe(before + 2)
+    })
+  })
+
+  test.each<[string, unknown[]]>([
+    ['nothing', []],
+    ['an empty object', [{}]],
+    ['unexpected arguments', ['again', 5]],
+    ['an invalid policy', [{ policy: { maxRetries: 'many' } }]],
+  ])('may be a signal with %s: the retry budget of the document applies, and the API shows the retry', async (_, args) => {
+    let answer = () => {}
+    scene.answer({ a: () => ({ status: 503 }) })
+    await scene.relay.run(async ({ createRoutes }) => {
+      const { receive } = await createRoutes(scene.destinations('a'), retrySettings({ max_retries: 1 }))
+      const document = await receive()
+      await scene.untilStatus(document, 'failed')
+      await until(scene.env, 'the delivery workflow is failed', async () => (await document.workflowStatus('a')) === 'failed', 1_000)
+      // The target does not answer until the test has read the status.
+      scene.target.answerWith((_arrival, response) => {
+        answer = () => response.writeHead(503).end()
+      })
+      await document.handle('a').signal('retry', ...args)
+      await until(scene.env, 'the target received the next attempt', async () => scene.requestCount('a') === 3, 10)
+      expect(await document.status()).toBe('retrying')
+      expect(await document.workflowStatus('a')).toBe('retrying')
+      scene.target.answerWith((_arrival, response) => response.writeHead(503).end())
+      answer()
+      await scene.untilStatus(document, 'failed')
+      expect(scene.requestCount('a')).toBe(4)
+    })
+  })
+})
+
+describe('a delivery whose workflow an operator ends', () => {
+  test('is cancelled in the API if the workflow was cancelled, and the other deliveries continue', async () => {
+    scene.answer({ b: answer503 })
+    await scene.relay.run(async ({ createRoutes }) => {
+      const { receive } = await createRoutes(scene.destinations('a', 'b'), retrySettings())
+      const document = await receive()
+      await scene.untilStatus(document, 'retrying')
+      await document.handle('b').cancel()
+      await scene.untilStatus(document, 'delivered')
+      expect(await document.deliveries()).toMatchObject({ a: { status: 'delivered' }, b: { status: 'cancelled' } })
+      expect(await document.status()).toBe('delivered')
+    })
+  })
+
+  test('can be retried if the run that a retry had started was terminated', async () => {
+    scene.answer({ a: answer503 })
+    await scene.relay.run(async ({ createRoutes }) => {
+      const { receive } = await createRoutes(scene.destinations('a'), retrySettings({ max_retries: 0 }))
+      const document = await receive()
+      await scene.untilClosed(document)
+      await document.call('PATCH', '/settings', { max_retries: 5 })
+      await document.retry()
+      await until(scene.env, 'the delivery has 2 attempts', async () => (await document.deliveries())['a']!.attempts === 2, 10)
+      expect(await document.retry('a')).toMatchObject({ status: 409 })
+      await document.handle('a').terminate()
+      expect(await document.status()).toBe('retrying')
+      scene.answer({ a: () => ({ status: 200 }) })
+      expect(await document.retry('a')).toMatchObject({ status: 200 })
+      await scene.untilStatus(document, 'delivered')
+      expect(await document.status()).toBe('delivered')
+    })
+  })
+})

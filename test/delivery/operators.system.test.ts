@@ -1,0 +1,282 @@
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { ListObjectsV2Command } from '@aws-sdk/client-s3'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { bulkRetryWorkflowId } from '../../workflows/ids.ts'
+import { searchAttributes } from '../../workflows/options.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startS3Server, type S3Server } from '../support/s3-server.ts'
+import { startSshd, type Sshd } from '../support/sshd.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+import { startRelay, type RelayedDocument, type StartedRelay } from '../support/relay.ts'
+
+// Compares what operators see in the UI of a real Temporal server with what the API reports, step by step.
+
+const run = promisify(execFile)
+
+let env: TestWorkflowEnvironment
+let relay: StartedRelay
+let web: HttpTarget
+let files: Sshd
+let bucket: S3Server
+
+beforeAll(async () => {
+  env = await startTemporalDevServer()
+  relay = await startRelay(env)
+  ;[web, files, bucket] = await Promise.all([startHttpTarget(), startSshd(), startS3Server()])
+})
+afterAll(async () => {
+  await Promise.all([web.stop(), files.stop(), bucket.stop()])
+  await relay.stop()
+  await env.teardown()
+})
+beforeEach(() => {
+  web.arrivals.length = 0
+  answerWith(200)
+})
+
+const answerWith = (status: number) => web.answerWith((_, response) => response.writeHead(status).end())
+
+/** Makes the target wait with its answer 403 to a request. @returns a function that sends the answer */
+const holdAnswer = () => {
+  let release = () => {}
+  web.answerWith((_, response) => {
+    release = () => response.writeHead(403).end()
+  })
+  return () => release()
+}
+
+const targets = () => [
+  { name: 'web', config: { url: web.origin } },
+  {
+    name: 'files',
+    connector: 'sftp' as const,
+    config: { host: '127.0.0.1', port: files.port, host_key_sha256: files.hostKeyFingerprint },
+    credentials: { username: files.username, private_key: files.privateKey },
+  },
+  {
+    name: 'bucket',
+    connector: 'objstore' as const,
+    config: { bucket: bucket.bucket, region: 'us-east-1', endpoint: bucket.endpoint, path_style: true },
+    credentials: { access_key_id: bucket.accessKeyId, secret_access_key: bucket.secretAccessKey },
+  },
+]
+
+const untilEqual = <T>(description: string, expected: T, read: () => Promise<T> | T) =>
+  until(`${description} is ${String(expected)}`, read, (value) => value === expected)
+
+const statusInUi = async (document: RelayedDocument, name?: string) =>
+  (await document.handle(name).describe()).typedSearchAttributes.get(searchAttributes.status)
+
+/** Waits until the API, the workflow of the delivery and the workflow of the document report this status. */
+const untilAllReport = async (document: RelayedDocument, name: string, status: string) => {
+  await untilEqual('status in the API', status, document.status)
+  await untilEqual('status of the delivery in the UI', status, () => statusInUi(document, name))
+  await untilEqual('status of the document in the UI', status, () => statusInUi(document))
+  expect(await document.status()).toBe(status)
+}
+
+const readDeliveredFiles = async () => {
+  const entries = await readdir(files.directory, { recursive: true, withFileTypes: true })
+  const found = entries.filter((entry) => entry.isFile())
+  return Promise.all(found.map((entry) => readFile(join(entry.parentPath, entry.name), 'utf8')))
+}
+
+test('API and UI agree at every step of a document that fails, is retried, fails again and is retried from the command line', async () => {
+  answerWith(403)
+  await relay.run(async ({ createRoutes }) => {
+    const { receive } = await createRoutes(targets())
+    const document = await receive('to three targets')
+    await untilAllReport(document, 'web', 'failed')
+    for (const name of ['files', 'bucket']) {
+      await untilEqual(`status of ${name}`, 'delivered', async () => (await document.deliveries())[name]!.status)
+    }
+    expect(await document.deliveries()).toMatchObject({
+      web: { status: 'failed', attempts: 1 },
+      files: { status: 'delivered', attempts: 1 },
+      bucket: { status: 'delivered', attempts: 1 },
+    })
+    const failedDeliveries = `WorkflowType = 'delivery' and ExecutionStatus = 'Running' and RelayStatus = 'failed'`
+    const listed: string[] = []
+    for await (const execution of env.client.workflow.list({ query: failedDeliveries })) listed.push(execution.workflowId)
+    expect(listed).toEqual([document.handle('web').workflowId])
+
+    const answerRetry = holdAnswer()
+    expect((await document.retry()).status).toBe(200)
+    await untilEqual('number of requests', 2, () => web.arrivals.length)
+    await untilAllReport(document, 'web', 'retrying')
+    answerRetry()
+    await untilAllReport(document, 'web', 'failed')
+
+    const answerSignal = holdAnswer()
+    const signal = ['workflow', 'signal', '--address', env.address, '--workflow-id', listed[0]!, '--name', 'retry']
+    await run(process.env.TEST_TEMPORAL_BIN!, signal)
+    await untilEqual('number of requests', 3, () => web.arrivals.length)
+    await untilAllReport(document, 'web', 'retrying')
+    answerWith(200)
+    answerSignal()
+    await untilAllReport(document, 'web', 'failed')
+
+    await run(process.env.TEST_TEMPORAL_BIN!, [...signal, '--input', '{}'])
+    await document.handle().result()
+    await untilAllReport(document, 'web', 'delivered')
+    expect(await document.deliveries()).toMatchObject({ web: { attempts: 4 }, files: { attempts: 1 }, bucket: { attempts: 1 } })
+    expect(await readDeliveredFiles()).toEqual(['to three targets'])
+    expect((await bucket.client.send(new ListObjectsV2Command({ Bucket: bucket.bucket }))).KeyCount).toBe(1)
+  })
+})
+
+test('a failed delivery shows its document, its error and a remedy in the UI, and the documented filters find it', async () => {
+  answerWith(403)
+  await relay.run(async ({ createRoutes }) => {
+    const { receive, workspaceSlug, destinations } = await createRoutes([{ name: 'web', config: { url: web.origin } }])
+    const document = await receive('hello', 'DOC1')
+    await untilAllReport(document, 'web', 'failed')
+    const [parent, delivery] = await Promise.all([document.handle().describe(), document.handle('web').describe()])
+    expect([parent.workflowId, delivery.workflowId]).toEqual([
+      `document/acme/${workspaceSlug}/Z1/DOC1/data/${document.id}`,
+      `document/acme/${workspaceSlug}/Z1/DOC1/data/${document.id}/${destinations['web']}`,
+    ])
+    expect(await parent.staticSummary()).toBe('Z1/DOC1/data to web')
+    expect(await delivery.staticSummary()).toBe('Z1/DOC1/data to web (webhook)')
+
+    const workspace = `acme/${workspaceSlug}`
+    const common = {
+      RelayWorkspace: workspace,
+      RelayRepository: 'Z1',
+      RelayDocId: 'DOC1',
+      RelayDocument: document.id,
+      RelayStatus: 'failed',
+    }
+    const attributesOf = ({ typedSearchAttributes }: typeof parent) =>
+      Object.fromEntries(
+        Object.values(searchAttributes).flatMap((key) => {
+          const value = typedSearchAttributes.get(key)
+          return value === undefined ? [] : [[key.name, value]]
+        }),
+      )
+    expect(attributesOf(parent)).toEqual(common)
+    expect(attributesOf(delivery)).toEqual({
+      ...common,
+      RelayDestination: destinations['web'],
+      RelayDestinationName: 'web',
+      RelayErrorCode: 'http_403',
+    })
+
+    const detailsOf = async (name?: string) =>
+      (await document.handle(name).query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
+    expect(await detailsOf('web')).toMatch(
+      /^\*\*failed\*\*: .*403.*\. Give the account of destination web the missing permissions, then retry the document\.$/,
+    )
+    expect(await detailsOf()).toMatch(/^- web: \*\*failed\*\*: .*403/)
+
+    const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+    const filters = Object.fromEntries([...page.matchAll(/^\| (.+) \| ``(.+)`` \|$/gm)].map(([, purpose, filter]) => [purpose!, filter!]))
+    const found: Record<string, string[]> = {}
+    for (const [purpose, filter] of Object.entries(filters)) {
+      const query = filter
+        .replace(/(?<=RelayWorkspace = ')[^']*/, workspace)
+        .replace(/(?<=RelayDestinationName = ')[^']*/, 'web')
+        .replace(/(?<=RelayDocId = ')[^']*/, 'DOC1')
+        .replace(/(?<=RelayDocument = ')[^']*/, document.id)
+        .replace(/(?<=RelayErrorCode = ')[^']*/, 'http_403')
+      const ids: string[] = []
+      for await (const { workflowId } of env.client.workflow.list({ query })) ids.push(workflowId)
+      found[purpose] = ids.filter((id) => id.startsWith(parent.workflowId)).toSorted()
+    }
+    const both = [parent.workflowId, delivery.workflowId]
+    expect(found).toEqual({
+      'failed deliveries that wait for a retry by an operator': [delivery.workflowId],
+      'deliveries that are being retried': [],
+      'open deliveries whose last error has one code': [delivery.workflowId],
+      'documents, deliveries and bulk retries of one workspace': both,
+      'all deliveries to one destination': [delivery.workflowId],
+      'all workflows of one docId': both,
+      'all workflows of one document': both,
+      'all workflows of one business object': [],
+      'all workflows except maintenance jobs': both,
+      'releases and cancellations in progress': [],
+      'documents with a failed delivery': [parent.workflowId],
+      'deliveries that nobody retried in time': [],
+      'bulk retries in progress': [],
+    })
+  })
+})
+
+// On the real server, because the server that skips time does not notify a parent when its child is terminated.
+test('a terminated delivery is failed in API and UI, and a retry delivers it', async () => {
+  await relay.run(async ({ createRoutes }) => {
+    const { receive } = await createRoutes([{ name: 'web', config: { url: web.origin } }])
+    answerWith(503)
+    const document = await receive()
+    await untilAllReport(document, 'web', 'retrying')
+    await document.handle('web').terminate('not wanted any more')
+    await untilEqual('status in the API', 'failed', document.status)
+    await untilEqual('status of the document in the UI', 'failed', () => statusInUi(document))
+    expect(await relay.db('deliveries').where({ document_id: document.id }).first('last_error')).toEqual({
+      last_error: 'the delivery workflow was terminated',
+    })
+    answerWith(200)
+    expect((await document.retry()).status).toBe(200)
+    await untilEqual('status in the API', 'delivered', document.status)
+    await untilEqual('status of the delivery in the UI', 'delivered', () => statusInUi(document, 'web'))
+  })
+})
+
+test('a delivery to a deleted destination is cancelled in API and UI', async () => {
+  answerWith(403)
+  await relay.run(async ({ createRoutes }) => {
+    const { receive, call, destinations } = await createRoutes([{ name: 'web', config: { url: web.origin } }])
+    const document = await receive()
+    await untilAllReport(document, 'web', 'failed')
+    expect((await call('DELETE', `/destinations/${destinations['web']}`)).status).toBe(204)
+    await untilEqual('status of the delivery in the API', 'cancelled', async () => (await document.deliveries())['web']!.status)
+    await untilEqual('status of the delivery in the UI', 'cancelled', () => statusInUi(document, 'web'))
+    await untilEqual('status of the document workflow', 'FAILED', async () => (await document.handle().describe()).status.name)
+    expect([await document.status(), await statusInUi(document)]).toEqual(['failed', 'failed'])
+  })
+})
+
+test('one command retries all failed deliveries to a destination', async () => {
+  answerWith(403)
+  await relay.run(async ({ createRoutes }) => {
+    const { receive, destinations } = await createRoutes([{ name: 'web', config: { url: web.origin } }])
+    const documents = [await receive('one'), await receive('two')]
+    for (const document of documents) await untilAllReport(document, 'web', 'failed')
+    answerWith(200)
+    const query = `WorkflowType = 'delivery' and ExecutionStatus = 'Running' and RelayStatus = 'failed' and RelayDestination = '${destinations['web']}'`
+    const signal = ['workflow', 'signal', '--address', env.address, '--name', 'retry', '--reason', 'the target is back', '--yes']
+    await run(process.env.TEST_TEMPORAL_BIN!, [...signal, '--query', query])
+    for (const document of documents) await untilAllReport(document, 'web', 'delivered')
+    expect(web.arrivals).toHaveLength(4)
+  })
+})
+
+test('a bulk retry retries every failed delivery and reports its progress', async () => {
+  answerWith(403)
+  await relay.run(async ({ createRoutes, launcher }) => {
+    const { receive, call, workspaceSlug } = await createRoutes([{ name: 'web', config: { url: web.origin } }])
+    const documents: RelayedDocument[] = []
+    for (let index = 0; index < 12; index += 1) documents.push(await receive(`number ${index}`))
+    for (const document of documents) await untilEqual('status in the API', 'failed', document.status)
+    answerWith(200)
+
+    const { json, status } = await call('POST', '/documents/retry', {})
+    expect(status).toBe(202)
+    const { id } = json.data
+    const readBulkRetry = async () => (await call('GET', `/bulk-retries/${id}`)).json.data.attributes
+    await untilEqual('status of the bulk retry', 'completed', async () => (await readBulkRetry()).status)
+    expect(await readBulkRetry()).toMatchObject({ matched_documents: 12, retried_documents: 12, retried_deliveries: 12 })
+    const workflow = env.client.workflow.getHandle(bulkRetryWorkflowId({ workspace: `acme/${workspaceSlug}`, bulkRetryId: id }))
+    expect(await workflow.result()).toMatchObject({ status: 'completed', retriedDocuments: 12 })
+    expect((await workflow.fetchHistory()).events!.length).toBeLessThan(20)
+
+    await launcher.sweep()
+    for (const document of documents) await untilEqual('status in the API', 'delivered', document.status)
+    expect(web.arrivals).toHaveLength(24)
+    expect((await call('POST', '/documents/retry', { dry_run: true })).json.data.attributes.matched_documents).toBe(0)
+  })
+})

@@ -1,0 +1,131 @@
+import { createReceive } from '../../src/archive/receive.ts'
+import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
+import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
+import { transition } from '../../src/delivery/transition.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+/** Receives a document for these destinations. @returns functions that record attempts and read what was recorded */
+const receiveDocument = async (...names: string[]) => {
+  const { db } = database
+  const routes = await createRoutes(
+    db,
+    names.map((name) => ({ name })),
+  )
+  const received = await createReceive(db, testConfig())(await receivedDocument(routes, { data: 'hello' }))
+  if (!received.created) throw new Error('not created')
+  const { documentId } = received.messages[0]!.input
+  const refOf = (name: string) => ({ documentId, destinationId: routes.destinations[name]! })
+  const record = async (
+    name: string,
+    operation: AttemptEnd['operation'],
+    more: Partial<AttemptEnd> = {},
+    loaded: Partial<DeliveryJob> = {},
+  ) => {
+    const job = (await createLoadJob(db)(refOf(name)))!
+    const isDelivered = operation === 'attemptDelivered'
+    return createRecordAttempt(db)(
+      refOf(name),
+      { ...job, ...loaded },
+      {
+        operation,
+        outcome: isDelivered ? 'delivered' : 'retryable',
+        startedAt: new Date(),
+        durationMs: 5,
+        bytesSent: 5,
+        ...(!isDelivered && { error: { code: 'http_503', message: 'HTTP 503' } }),
+        ...more,
+      },
+    )
+  }
+  const documentStatus = async () => (await db('documents').where({ id: documentId }).first('status'))?.status as string
+  return { db, routes, documentId, record, documentStatus, refOf }
+}
+
+test('the status of a document is correct if all its deliveries end at the same time', async () => {
+  const names = Array.from({ length: 8 }, (_, index) => `d${index}`)
+  for (let round = 0; round < 10; round += 1) {
+    const { record, documentStatus } = await receiveDocument(...names)
+    await Promise.all(names.map((name) => record(name, 'attemptDelivered')))
+    expect(await documentStatus()).toBe('delivered')
+  }
+})
+
+describe('recording an attempt', () => {
+  test('counts the attempt, stores the answer of the target and sets the status of the delivery', async () => {
+    const { db, record, documentId, documentStatus } = await receiveDocument('a')
+    expect(
+      await record('a', 'attemptRetryable', {
+        error: { code: 'http_503', message: 'HTTP 503', answer: { status: 503, body: 'busy' } },
+      }),
+    ).toMatchObject({
+      status: 'retrying',
+    })
+    expect(await documentStatus()).toBe('retrying')
+    expect(await record('a', 'attemptDelivered', { result: { path: '/inbox/x', bytesSent: 5 } })).toMatchObject({
+      status: 'delivered',
+    })
+    expect(await documentStatus()).toBe('delivered')
+    expect(await db('deliveries').where({ document_id: documentId })).toMatchObject([
+      { status: 'delivered', attempts: 2, location: '/inbox/x', last_error: null, delivered_at: expect.any(Date) },
+    ])
+    expect(await db('delivery_attempts').where({ document_id: documentId }).orderBy('number')).toMatchObject([
+      { number: 1, outcome: 'retryable', error_code: 'http_503', answer: { status: 503, body: 'busy' } },
+      { number: 2, outcome: 'delivered', error_code: null, bytes_sent: 5 },
+    ])
+  })
+
+  test('requires another attempt if the document was appended to during the attempt', async () => {
+    const { db, record, documentId } = await receiveDocument('a')
+    const { content_id: id } = await db('documents').where({ id: documentId }).first('content_id')
+    expect(await record('a', 'attemptDelivered', {}, { content: { id, store: 'postgres', sizeBytes: 4, appends: 0 } })).toMatchObject({
+      status: 'retrying',
+    })
+    expect(await db('deliveries').where({ document_id: documentId })).toMatchObject([
+      { status: 'retrying', attempts: 1, delivered_at: null },
+    ])
+    expect(await record('a', 'attemptDelivered')).toMatchObject({ status: 'delivered' })
+  })
+
+  test('changes nothing once the document is delivered', async () => {
+    const { db, record, documentId } = await receiveDocument('a')
+    await record('a', 'attemptDelivered')
+    expect(await record('a', 'attemptFailed')).toMatchObject({ status: 'delivered' })
+    expect(await db('deliveries').where({ document_id: documentId })).toMatchObject([{ status: 'delivered', attempts: 1 }])
+  })
+
+  test('leaves a cancelled delivery cancelled, unless the attempt delivered the document', async () => {
+    const { db, record, refOf } = await receiveDocument('a')
+    await transition(db, 'cancel', refOf('a'))
+    expect(await record('a', 'attemptRetryable')).toMatchObject({ status: 'cancelled' })
+    expect(await record('a', 'attemptDelivered')).toMatchObject({ status: 'delivered' })
+  })
+
+  test('sets the destination to failing after a failed delivery and to connected after a success', async () => {
+    const { db, record, routes } = await receiveDocument('a')
+    const destination = () => db('destinations').where({ id: routes.destinations['a'] }).first('status', 'last_error', 'last_delivered_at')
+    const updatedAt = async () => {
+      const { updated_at } = await db('destinations').where({ id: routes.destinations['a'] }).first('updated_at')
+      await db('destinations')
+        .where({ id: routes.destinations['a'] })
+        .update({ updated_at: new Date(0) })
+      return (updated_at as Date).getTime()
+    }
+    await updatedAt()
+    await record('a', 'attemptRetryable')
+    expect(await destination()).toEqual({ status: 'connected', last_error: null, last_delivered_at: null })
+    expect(await updatedAt()).toBe(0)
+    await record('a', 'attemptFailed')
+    expect(await updatedAt()).toBeGreaterThan(0)
+    expect(await destination()).toEqual({ status: 'failing', last_error: 'HTTP 503', last_delivered_at: null })
+    await record('a', 'attemptDelivered')
+    expect(await destination()).toEqual({ status: 'connected', last_error: null, last_delivered_at: expect.any(Date) })
+  })
+})

@@ -1,0 +1,65 @@
+import { createConnections } from '../../src/routing/connections.ts'
+import { createRelease } from '../../src/delivery/release.ts'
+import { createReceive } from '../../src/archive/receive.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+/** Receives documents on an inactive connection. @returns what a test needs to release them */
+const holdDocuments = async (count: number) => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }], { inactive: ['archive'] })
+  for (let index = 0; index < count; index += 1) {
+    await createReceive(db, testConfig())(await receivedDocument(routes, { data: 'hello' }))
+  }
+  const connectionId = routes.connections['archive']!
+  const setActive = (value: boolean) =>
+    createConnections(db).update(routes.workspaceId, connectionId, { isActive: value }, { type: 'system', userId: null }, 10)
+  return { db, routes, connectionId, setActive, release: createRelease(db, testConfig()) }
+}
+
+describe('a batch of releases', () => {
+  test('uses the current retry settings, not those at the time of receipt', async () => {
+    const { db, routes, connectionId, setActive, release } = await holdDocuments(3)
+    await setActive(true)
+    await db('workspaces')
+      .where({ id: routes.workspaceId })
+      .update({ settings: JSON.stringify({ max_retries: 3 }) })
+    const { count, messages } = await release.releaseBatch(connectionId, 2)
+    expect(count).toBe(2)
+    expect(messages.map(({ input }) => input.policy.maxRetries)).toEqual([3, 3])
+  })
+
+  test('releases each delivery once, even if batches run concurrently', async () => {
+    const { connectionId, setActive, release } = await holdDocuments(12)
+    await setActive(true)
+    const batches = await Promise.all(Array.from({ length: 8 }, () => release.releaseBatch(connectionId, 4)))
+    const rest = await release.releaseBatch(connectionId, 100)
+    const released = [...batches, rest].flatMap(({ messages }) => messages.map(({ input }) => input.documentId))
+    expect(new Set(released).size).toBe(12)
+    expect(released).toHaveLength(12)
+  })
+})
+
+describe('a change of a connection', () => {
+  test('requests one release if held deliveries may now be forwarded, and none if the connection skips them', async () => {
+    const { db, routes, connectionId, setActive } = await holdDocuments(1)
+    const change = async (attributes: object) => {
+      const result = await createConnections(db).update(routes.workspaceId, connectionId, attributes, { type: 'system', userId: null }, 10)
+      return result && 'messages' in result ? result.messages.length : undefined
+    }
+    expect(await change({ settings: { on_resume: 'skip' } })).toBe(0)
+    expect(await change({ isActive: true })).toBe(0)
+    expect(await change({ settings: { on_resume: 'forward' } })).toBe(1)
+    expect(await change({ name: 'another' })).toBe(0)
+    expect(await change({ isActive: true })).toBe(0)
+    await setActive(false)
+    expect(await change({ isActive: true })).toBe(1)
+  })
+})

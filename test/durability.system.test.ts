@@ -1,0 +1,163 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { deliveryWorkflowId, documentWorkflowId } from '../workflows/ids.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { documentKeyOf } from './support/factories.ts'
+import { relayVariables, startRelayProcess, routeToWebhook, type RelayProcess } from './support/relay-process.ts'
+import { startTemporalDevServer } from './support/temporal.ts'
+import { until } from './support/until.ts'
+
+// Kills processes of the relay at critical moments. Every acknowledged document must be delivered, once.
+
+const heartbeatTimeoutMs = 5_000
+
+interface ReceivedRequest {
+  deliveryId: string
+  sha256: string
+}
+
+let env: TestWorkflowEnvironment
+let database: TestDatabase
+let target: Server
+let requests: ReceivedRequest[] = []
+/** Called after the first bytes of a body. The target reads the rest when the returned promise resolves. */
+let onFirstBytes: () => Promise<void> = async () => {}
+const processes: RelayProcess[] = []
+
+const handleRequest = async (request: IncomingMessage, response: ServerResponse) => {
+  const hash = createHash('sha256')
+  let first = true
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      if (first) await onFirstBytes()
+      first = false
+      hash.update(chunk)
+    }
+  } catch {
+    return
+  }
+  requests.push({ deliveryId: String(request.headers['webhook-id']), sha256: hash.digest('hex') })
+  response.end()
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  env = await startTemporalDevServer()
+  target = createServer((request, response) => void handleRequest(request, response)).listen(0, '127.0.0.1')
+  await once(target, 'listening')
+})
+
+afterAll(async () => {
+  target.closeAllConnections()
+  target.close()
+  await env.teardown()
+  await database.drop()
+})
+
+beforeEach(() => {
+  requests = []
+  onFirstBytes = async () => {}
+})
+
+afterEach(async () => {
+  for (const running of processes.splice(0)) await running.kill().catch(() => undefined)
+})
+
+const start = async (verb: 'api' | 'worker', temporalAddress = env.address) => {
+  const running = await startRelayProcess(verb, {
+    ...relayVariables(database, temporalAddress),
+    OUTBOX_SWEEP_AGE_MS: '0',
+    OUTBOX_SWEEP_INTERVAL_MS: '1000',
+    DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
+  })
+  processes.push(running)
+  return running
+}
+
+const createRouteToTarget = () => routeToWebhook(database, `http://127.0.0.1:${(target.address() as AddressInfo).port}/`)
+
+const create = async (api: RelayProcess, workspaceSlug: string, docId: string, body: Buffer) => {
+  const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/octet-stream' },
+    body: new Uint8Array(body),
+  })
+  return response.status
+}
+
+const untilDelivered = async (workspaceId: string, count: number) => {
+  const documents = () =>
+    database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status')
+  const areDelivered = (rows: { status: string }[]) => rows.length === count && rows.every(({ status }) => status === 'delivered')
+  return (await until('all documents are delivered', documents, areDelivered)).map(({ id }) => id)
+}
+
+const untilCompleted = async (documentIds: string[]) =>
+  Promise.all(
+    documentIds.map(async (id) => env.client.workflow.getHandle(documentWorkflowId(await documentKeyOf(database.db, id))).result()),
+  )
+
+describe('an acknowledged document', () => {
+  test('is delivered once if the api is killed between its answer and the start of the workflow', async () => {
+    const { workspaceId, workspaceSlug } = await createRouteToTarget()
+    // No server listens at this address, so the workflow cannot be started after the answer.
+    const api = await start('api', '127.0.0.1:1')
+    const bodies = Array.from({ length: 5 }, () => randomBytes(300_000))
+    for (const [index, body] of bodies.entries()) expect(await create(api, workspaceSlug, `DOC${index}`, body)).toBe(201)
+    await api.kill()
+    expect(await database.db('outbox').select('key')).toHaveLength(bodies.length)
+
+    await start('api')
+    await start('worker')
+    await untilCompleted(await untilDelivered(workspaceId, bodies.length))
+    const sent = bodies.map((body) => createHash('sha256').update(body).digest('hex')).toSorted()
+    expect(requests.map(({ sha256 }) => sha256).toSorted()).toEqual(sent)
+    expect(await database.db('outbox').select('key')).toEqual([])
+  })
+
+  test('is delivered once if the worker is killed during a delivery, and the interrupted attempt is recorded', async () => {
+    const { workspaceId, workspaceSlug, destinationId } = await createRouteToTarget()
+    const api = await start('api')
+    const first = await start('worker')
+    let isHalfSent = false
+    onFirstBytes = async () => {
+      onFirstBytes = async () => {}
+      isHalfSent = true
+      await new Promise(() => {})
+    }
+    const body = randomBytes(8 * 1024 * 1024)
+    expect(await create(api, workspaceSlug, 'HALF', body)).toBe(201)
+    await until('the target received the first bytes', () => isHalfSent)
+    const { id } = await database.db('documents').where({ workspace_id: workspaceId }).first('id')
+    const delivery = env.client.workflow.getHandle(deliveryWorkflowId(await documentKeyOf(database.db, id), destinationId))
+    await until('a heartbeat reported the attempt', async () =>
+      (await delivery.describe()).raw.pendingActivities?.some(({ heartbeatDetails }) => heartbeatDetails?.payloads?.length),
+    )
+    await first.kill()
+    expect(requests).toEqual([])
+
+    await start('worker')
+    const [documentId] = await untilDelivered(workspaceId, 1)
+    await untilCompleted([documentId!])
+    expect(requests).toEqual([
+      { deliveryId: expect.stringContaining(documentId!), sha256: createHash('sha256').update(body).digest('hex') },
+    ])
+    expect(await database.db('delivery_attempts').where({ document_id: documentId }).orderBy('number').select('outcome')).toEqual([
+      { outcome: 'interrupted' },
+      { outcome: 'delivered' },
+    ])
+  })
+
+  test('lets api and worker exit with status 0 on SIGTERM once it is delivered', async () => {
+    const { workspaceId, workspaceSlug } = await createRouteToTarget()
+    const api = await start('api')
+    const worker = await start('worker')
+    expect(await create(api, workspaceSlug, 'LAST', Buffer.from('bye'))).toBe(201)
+    await untilDelivered(workspaceId, 1)
+    expect(await api.stop()).toBe(0)
+    expect(await worker.stop()).toBe(0)
+  })
+})

@@ -1,0 +1,173 @@
+import { objstore, startScene, wire } from './api.ts'
+import { insertDocument } from './insert-document.ts'
+
+const { database, api, acme, other, stop } = await startScene()
+afterAll(stop)
+
+const repository = async (repoId: string, tenant = acme) =>
+  (await tenant.call('POST', '/repositories', { repo_id: repoId, name: `Name of ${repoId}` })).json.data.id as string
+const destination = async (name: string, tenant = acme) =>
+  (await tenant.call('POST', '/destinations', objstore(name))).json.data.id as string
+
+const refusal = async (method: string, path: string, body: unknown) => {
+  const { status, json } = await acme.call(method, path, body)
+  return { status, code: json.error.code, paths: json.error.details?.map(({ path: at }: { path: string }) => at) }
+}
+
+test('a connection is flat, active by default, and keeps the order of its repositories and destinations', async () => {
+  const [a, b] = [await repository('A1'), await repository('A2')]
+  const [x, y] = [await destination('X'), await destination('Y')]
+  const body = { name: 'Fan', repository_ids: [b, a, b], destination_ids: [y, x], settings: { on_resume: 'skip' } }
+  const { status, json } = await acme.call('POST', '/connections', body)
+  expect({ status, json }).toEqual({
+    status: 201,
+    json: {
+      data: {
+        id: expect.any(String),
+        name: 'Fan',
+        is_active: true,
+        repositories: [
+          { id: b, repo_id: 'A2', description: 'Name of A2' },
+          { id: a, repo_id: 'A1', description: 'Name of A1' },
+        ],
+        destinations: [
+          { id: y, type: 'objstore', name: 'Y' },
+          { id: x, type: 'objstore', name: 'X' },
+        ],
+        settings: { on_resume: 'skip' },
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
+      },
+    },
+  })
+  expect((await acme.call('GET', `/connections/${json.data.id}`)).json).toEqual(json)
+})
+
+test('all connections are listed, or one page with meta if the query has page or per_page', async () => {
+  const tenant = await api.tenant('acme/paged')
+  const names = ['P1', 'P2', 'P3']
+  for (const name of names) await wire(tenant, name, name !== 'P2')
+  const list = async (query: string) => {
+    const { status, json, headers } = await tenant.call('GET', `/connections${query}`)
+    return { status, names: json.data?.map(({ name }: { name: string }) => name), meta: json.meta, link: headers.get('link') }
+  }
+  const all = names.map((name) => `From ${name}`)
+  expect(await list('')).toEqual({ status: 200, names: all, meta: undefined, link: null })
+  expect(await list('?is_active=true')).toMatchObject({ names: [all[0], all[2]], meta: undefined })
+  expect(await list('?per_page=2')).toMatchObject({ names: all.slice(0, 2), meta: { current_page: 1, per_page: 2, total: 3 } })
+  const second = await list('?per_page=2&page=2')
+  expect(second).toMatchObject({ names: all.slice(2), meta: { current_page: 2, per_page: 2, total: 3 } })
+  expect(second.link).toContain('per_page=2&page=1>; rel="prev"')
+  expect(await list('?page=1')).toMatchObject({ names: all, meta: { current_page: 1, per_page: 25, total: 3 } })
+  expect(await list('?page=2&per_page=1&is_active=true')).toMatchObject({ names: [all[2]], meta: { total: 2 } })
+  expect(await list('?page=0')).toMatchObject({ status: 400 })
+  expect(await list('?per_page=101')).toMatchObject({ status: 400 })
+})
+
+test('missing fields are 400; unknown, foreign and deleted ids are 422, with a detail for each', async () => {
+  const own = await repository('B1')
+  const [foreign, target] = [await repository('B1', other), await destination('T')]
+  const deleted = await destination('Deleted')
+  await acme.call('DELETE', `/destinations/${deleted}`)
+  expect(await refusal('POST', '/connections', { name: 'A' })).toEqual({
+    status: 400,
+    code: 'invalid_request',
+    paths: ['repository_ids', 'destination_ids'],
+  })
+  const body = { name: 'A', repository_ids: [own, foreign], destination_ids: [deleted, target, 'nonsense'] }
+  expect(await refusal('POST', '/connections', body)).toEqual({
+    status: 422,
+    code: 'validation_failed',
+    paths: ['repository_ids.1', 'destination_ids.0', 'destination_ids.2'],
+  })
+  expect(await refusal('POST', '/connections', { ...body, repository_ids: [] })).toMatchObject({ status: 422, paths: ['repository_ids'] })
+  expect((await acme.call('GET', '/connections')).json.data.some(({ name }: { name: string }) => name === 'A')).toBe(false)
+})
+
+test('unknown and invalid settings are 422', async () => {
+  const ends = { name: 'A', repository_ids: [await repository('C1')], destination_ids: [await destination('T')] }
+  const refusalOf = async (settings: unknown) => refusal('POST', '/connections', { ...ends, settings })
+  expect(await refusalOf({ colour: 'red' })).toMatchObject({ status: 422, paths: ['settings.colour'] })
+  expect(await refusalOf({ path_template: '{doc_id}/{comp_id}/{user}' })).toMatchObject({ status: 422, paths: ['settings.path_template'] })
+  expect(await refusalOf({ filter: { min_bytes: 'x' } })).toMatchObject({ status: 422, paths: ['settings.filter.min_bytes'] })
+  expect(await refusalOf('text')).toMatchObject({ status: 400, paths: ['settings'] })
+})
+
+test('a PATCH of is_active alone switches the connection, and the list filters by it', async () => {
+  const { connectionId } = await wire(acme, 'D1')
+  const before = (await acme.call('GET', `/connections/${connectionId}`)).json.data
+  const off = await acme.call('PATCH', `/connections/${connectionId}`, { is_active: false })
+  expect(off.json.data).toEqual({ ...before, is_active: false, updated_at: expect.any(String) })
+  const idsOf = async (query: string) => (await acme.call('GET', `/connections${query}`)).json.data.map(({ id }: { id: string }) => id)
+  expect(await idsOf('?is_active=false')).toEqual([connectionId])
+  expect(await idsOf('?is_active=true')).not.toContain(connectionId)
+  expect(await idsOf('')).toContain(connectionId)
+  expect((await acme.call('GET', '/connections?is_active=maybe')).status).toBe(400)
+})
+
+test('PATCH replaces a whole set of ids, and changes nothing if an id is unknown', async () => {
+  const { connectionId, repositoryId } = await wire(acme, 'E1')
+  const [second, third] = [await repository('E2'), await repository('E3')]
+  const path = `/connections/${connectionId}`
+  const replaced = await acme.call('PATCH', path, { repository_ids: [third, second] })
+  expect(replaced.json.data.repositories.map(({ id }: { id: string }) => id)).toEqual([third, second])
+  expect(replaced.json.data.destinations).toHaveLength(1)
+
+  const refused = await refusal('PATCH', path, { name: 'New', repository_ids: [repositoryId], destination_ids: ['nonsense'] })
+  expect(refused).toMatchObject({ status: 422, paths: ['destination_ids.0'] })
+  expect((await acme.call('GET', path)).json).toEqual(replaced.json)
+  expect((await acme.call('PATCH', path, {})).json).toEqual(replaced.json)
+})
+
+test('concurrent replacements of a set leave one of the sets complete', async () => {
+  const { connectionId, repositoryId } = await wire(acme, 'F1')
+  const [b, c] = [await repository('F2'), await repository('F3')]
+  const sets = [[repositoryId], [b, c], [c], [repositoryId, b, c]]
+  const answers = await Promise.all(sets.map((ids) => acme.call('PATCH', `/connections/${connectionId}`, { repository_ids: ids })))
+  for (const { status } of answers) expect(status).toBe(200)
+  const left = (await acme.call('GET', `/connections/${connectionId}`)).json.data.repositories.map(({ id }: { id: string }) => id)
+  expect(sets).toContainEqual(left)
+})
+
+test('removing a destination cancels what the connection held for it, and the answer says how many', async () => {
+  const { connectionId, repositoryId, destinationId } = await wire(acme, 'R1', false)
+  const [kept, added] = [await destination('Kept'), await destination('Added')]
+  await acme.call('PATCH', `/connections/${connectionId}`, { destination_ids: [destinationId, kept] })
+  const row = { workspaceId: acme.id, repositoryId, repoId: 'R1' }
+  const insert = (status: 'held' | 'retrying') =>
+    insertDocument(database.db, {
+      ...row,
+      deliveries: [destinationId, kept].map((id) => ({ destinationId: id, connectionId, status })),
+    })
+  const held = [await insert('held'), await insert('held')]
+  const retrying = await insert('retrying')
+  const { status, json } = await acme.call('PATCH', `/connections/${connectionId}`, { destination_ids: [kept, added], is_active: true })
+  expect({ status, meta: json.meta }).toEqual({ status: 200, meta: { cancelled_deliveries: 2 } })
+  const statusesOf = async (id: string) =>
+    (await acme.call('GET', `/documents/${id}`)).json.data.attributes.deliveries.map(({ status: each }: { status: string }) => each)
+  for (const id of held) expect(await statusesOf(id)).toEqual(['cancelled', 'held'])
+  // What was forwarded before continues.
+  expect(await statusesOf(retrying)).toEqual(['retrying', 'retrying'])
+  expect((await acme.call('PATCH', `/connections/${connectionId}`, { name: 'B' })).json.meta).toBeUndefined()
+})
+
+test('deleting a connection returns a message, cancels held deliveries and leaves started ones alone', async () => {
+  const { connectionId, repositoryId, destinationId } = await wire(acme, 'G1')
+  const row = { workspaceId: acme.id, repositoryId, repoId: 'G1' }
+  const held = await insertDocument(database.db, { ...row, deliveries: [{ destinationId, connectionId, status: 'held' }] })
+  const open = await insertDocument(database.db, { ...row, deliveries: [{ destinationId, connectionId, status: 'pending' }] })
+  const { status, json } = await acme.call('DELETE', `/connections/${connectionId}`)
+  expect({ status, json }).toEqual({ status: 200, json: { message: expect.any(String) } })
+  expect((await acme.call('DELETE', `/connections/${connectionId}`)).status).toBe(404)
+  const statusOf = async (id: string) => (await acme.call('GET', `/documents/${id}`)).json.data.attributes.deliveries[0].status
+  expect(await statusOf(held)).toBe('cancelled')
+  expect(await statusOf(open)).toBe('pending')
+})
+
+test('a connection of another workspace is not found', async () => {
+  const { connectionId } = await wire(acme, 'H1')
+  for (const [method, body] of [['GET'], ['PATCH', { is_active: false }], ['DELETE']] as const) {
+    expect((await other.call(method, `/connections/${connectionId}`, body)).status).toBe(404)
+  }
+  expect((await acme.call('GET', `/connections/${connectionId}`)).json.data.is_active).toBe(true)
+})

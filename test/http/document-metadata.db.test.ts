@@ -1,0 +1,48 @@
+import { startScene, wire } from './api.ts'
+import { insertDocument } from './insert-document.ts'
+
+const { database, acme, other, stop } = await startScene()
+const { repositoryId } = await wire(acme, 'A1')
+afterAll(stop)
+
+const insert = (docId: string, compId = 'data') =>
+  insertDocument(database.db, { workspaceId: acme.id, repositoryId, repoId: 'A1', docId, compId })
+const path = (docId: string, repoId = 'A1') => `/documents/by-doc-id/${repoId}/${encodeURIComponent(docId)}/metadata`
+const metadataOf = async (id: string) => (await acme.call('GET', `/documents/${id}`)).json.data.attributes.metadata
+
+test('metadata of a docId is set on all of its documents, including superseded ones', async () => {
+  const [first, second, stranger] = [await insert('D 1/ä'), await insert('D 1/ä', 'note'), await insert('D2')]
+  await database.db('documents').where({ id: first }).update({ superseded_at: new Date() })
+  const body = { erp_object_type: 'BKPF', erp_object_id: '1000-4711' }
+  const metadata = { ...body, ar_object: 'ZINVOICE' }
+  for (const key of [acme.keys.member, acme.keys.admin]) {
+    const { status, json } = await acme.call('PUT', path('D 1/ä'), body, { key })
+    expect({ status, json }).toEqual({ status: 200, json: { data: { repo_id: 'A1', doc_id: 'D 1/ä', documents: 2, metadata } } })
+  }
+  expect([await metadataOf(first), await metadataOf(second)]).toEqual([metadata, metadata])
+  expect(await metadataOf(stranger)).toEqual({ erp_object_type: null, erp_object_id: null, ar_object: 'ZINVOICE' })
+
+  await acme.call('PUT', path('D 1/ä'), { ar_object: null })
+  expect(await metadataOf(first)).toEqual({ ...body, ar_object: null })
+})
+
+test.each([
+  [{}, 400],
+  [{ colour: 'red' }, 400],
+  [{ ar_object: 5 }, 400],
+  [{ ar_object: '' }, 422],
+  [{ ar_object: 'x'.repeat(256) }, 422],
+])('PUT %j is answered with %d', async (body, status) => {
+  await insert('D3')
+  expect((await acme.call('PUT', path('D3'), body)).status).toBe(status)
+})
+
+test('an unknown docId, repository or workspace is 404, and a viewer is refused', async () => {
+  await insert('D4')
+  const body = { ar_object: 'A' }
+  expect((await acme.call('PUT', path('D5'), body)).status).toBe(404)
+  expect((await acme.call('PUT', path('D4', 'B1'), body)).status).toBe(404)
+  expect((await acme.call('PUT', path('D4\0'), body)).status).toBe(404)
+  expect((await other.call('PUT', path('D4'), body)).status).toBe(404)
+  expect((await acme.call('PUT', path('D4'), body, { key: acme.keys.viewer })).status).toBe(403)
+})

@@ -1,0 +1,94 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { request } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { startWebhookSink } from '../src/demo/webhook-sink.ts'
+import { fullOr } from './support/full-run.ts'
+import { createTestDatabase } from './support/database.ts'
+import { relayVariables, startRelayProcess, routeToWebhook } from './support/relay-process.ts'
+import { startTemporalDevServer } from './support/temporal.ts'
+import { until } from './support/until.ts'
+
+const MiB = 1024 * 1024
+// Either size is several times the permitted growth.
+const sizeBytes = fullOr(1024, 256) * MiB
+const growthMaxBytes = 96 * MiB
+
+describe(`a document of ${sizeBytes / MiB} MiB`, () => {
+  test('is delivered unchanged, read and searched while api and worker grow by less than 96 MiB each', async () => {
+    const database = await createTestDatabase()
+    const env = await startTemporalDevServer()
+    const sink = await startWebhookSink()
+    const api = await startRelayProcess('api', relayVariables(database, env.address))
+    const worker = await startRelayProcess('worker', relayVariables(database, env.address))
+    try {
+      const { workspaceId, workspaceSlug } = await routeToWebhook(database, sink.url)
+      const send = async (docId: string, bytes: number): Promise<string> => {
+        const hash = createHash('sha256')
+        const block = randomBytes(MiB)
+        const url = `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
+        const sending = request(url, { method: 'PUT', headers: { 'content-type': 'application/pdf', 'content-length': bytes } })
+        const answered = new Promise<number>((resolve, reject) => {
+          sending.once('response', (response) => resolve(response.resume().statusCode!)).once('error', reject)
+        })
+        const body = function* () {
+          for (let sent = 0; sent < bytes; sent += block.length) {
+            // Makes every block different.
+            block.writeUInt32BE(sent / block.length)
+            const chunk = Buffer.from(block)
+            hash.update(chunk)
+            yield chunk
+          }
+        }
+        await pipeline(Readable.from(body(), { objectMode: false, highWaterMark: MiB }), sending)
+        expect(await answered).toBe(201)
+        return hash.digest('hex')
+      }
+      const read = async (command: string, more = ''): Promise<{ sizeBytes: number; end: string }> => {
+        const query = `${command}&pVersion=0045&contRep=Z1&docId=LARGE${more}`
+        const answer = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?${query}`)
+        expect(answer.status).toBe(200)
+        let received = 0
+        let last: Uint8Array = new Uint8Array()
+        for await (const chunk of answer.body!) {
+          received += chunk.length
+          last = chunk
+        }
+        return { sizeBytes: received, end: Buffer.from(last).toString('latin1') }
+      }
+      const untilDelivered = (count: number) =>
+        until(
+          `${count} documents are delivered`,
+          () => sink.calls.length,
+          (calls) => calls >= count,
+          180_000,
+        )
+
+      // The first document loads code, fills caches and grows the heap. Only the growth after it is measured.
+      await send('SMALL', 64 * MiB)
+      await untilDelivered(1)
+      const before = { api: (await api.memory()).peak, worker: (await worker.memory()).peak }
+
+      const sha256 = await send('LARGE', sizeBytes)
+      await untilDelivered(2)
+      expect(sink.calls[1]).toMatchObject({ sizeBytes, sha256 })
+      const growth = { api: (await api.memory()).peak - before.api, worker: (await worker.memory()).peak - before.worker }
+      expect(growth.api).toBeLessThan(growthMaxBytes)
+      expect(growth.worker).toBeLessThan(growthMaxBytes)
+      expect(await database.db('documents').where({ workspace_id: workspaceId, size_bytes: sizeBytes })).toHaveLength(1)
+
+      const peakBefore = (await api.memory()).peak
+      expect((await read('docGet')).sizeBytes).toBeGreaterThan(sizeBytes)
+      // Random bytes do not contain this pattern, so the search reads all of them.
+      const missing = '&compId=data&caseSensitive=y&pattern=none%20of%20these%20bytes'
+      expect((await read('search', missing)).end).toBe('0;')
+      expect((await read('search', `${missing}&fromOffset=${sizeBytes}&toOffset=0`)).end).toBe('0;')
+      expect((await api.memory()).peak - peakBefore).toBeLessThan(growthMaxBytes)
+    } finally {
+      await Promise.all([api.kill(), worker.kill()])
+      await sink.stop()
+      await env.teardown()
+      await database.drop()
+    }
+  }, 600_000)
+})

@@ -1,0 +1,2 @@
+/** Returns the first value in a full test run (`RELAY_TEST_FULL=1`), the second one otherwise. */
+export const fullOr = (full: number, usual: number) => (process.env.RELAY_TEST_FULL === '1' ? full : usual)

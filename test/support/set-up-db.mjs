@@ -1,0 +1,1 @@
+export { setUpDb as default } from './set-up.ts'

@@ -1,0 +1,1 @@
+export { setUpSystem as default } from './set-up.ts'

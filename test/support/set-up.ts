@@ -1,0 +1,116 @@
+// Starts or finds the servers that tests run against, and publishes their addresses and paths in TEST_* variables. A variable that is
+// already set is kept.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker'
+import { readConfig } from '../../src/config.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrations.ts'
+import { startPostgres } from '../../src/embedded/postgres-server.ts'
+import { findTemporal } from '../../src/embedded/find-temporal.ts'
+import { messageOf, UserError } from '../../src/errors.ts'
+import { newId } from '../../src/ids.ts'
+import { createLog } from '../../src/log.ts'
+import { databaseConfig } from './database.ts'
+import cleanUp, { registerCleanup } from './tear-down.ts'
+import { findApiTools, findAzurite, findSshd, findTimeSkippingServer, findVersitygw } from './tools.ts'
+
+const say = (line: string) => void process.stderr.write(`${line}\n`)
+
+/** Prepares a tier. jest does not run the teardown if the set-up fails. */
+const setUp = (prepare: (workDir: string) => Promise<void>) => async (): Promise<void> => {
+  const workDir = await mkdtemp(join(tmpdir(), 'relay-test-'))
+  registerCleanup(() => rm(workDir, { recursive: true, force: true }))
+  try {
+    await prepare(workDir)
+  } catch (thrown) {
+    await cleanUp()
+    throw thrown
+  }
+}
+
+const startDatabase = async (workDir: string): Promise<void> => {
+  await provide('TEST_DATABASE_URL', async () => {
+    const config = readConfig()
+    const postgres = await startPostgres({ dataDir: join(workDir, 'data'), config, log: createLog('warn'), say: () => {}, fast: true })
+    registerCleanup(() => postgres.stop())
+    await allowDatabases(postgres.adminUrl)
+    return postgres.url
+  })
+  await provide('TEST_DATABASE_TEMPLATE', () => createTemplate(process.env.TEST_DATABASE_URL!))
+}
+
+// Each test file creates a database of its own, and one changes a setting that only PostgreSQL 15 and newer can allow to a role. Apart from
+// that, the role has the rights of the relay's role in production.
+const allowDatabases = async (adminUrl: string): Promise<void> => {
+  const admin = openDatabase(databaseConfig(adminUrl), 'test setup')
+  await admin.raw('alter role relay createdb')
+  // `drop database with (force)` may meet an autovacuum process, which this role does not own.
+  await admin.raw('grant pg_signal_backend to relay')
+  const { rows } = await admin.raw<{ rows: { isNew: boolean }[] }>(
+    `select current_setting('server_version_num')::integer >= 150000 as "isNew"`,
+  )
+  await admin.raw(rows[0]!.isNew ? 'grant set on parameter deadlock_timeout to relay' : 'alter role relay superuser')
+  await admin.destroy()
+}
+
+export const setUpDb = setUp(startDatabase)
+
+/** Without PostgreSQL the set-up fails. If another program is missing, only the tests that need it fail. */
+export const setUpSystem = setUp(async (workDir) => {
+  const tools = { config: readConfig(), say }
+  await startDatabase(workDir)
+  await Promise.all([
+    provide('TEST_WORKFLOW_BUNDLE', () => bundleInto(workDir)),
+    orWarn(provide('TEST_TEMPORAL_BIN', () => findTemporal(tools))),
+    orWarn(provide('TEST_TIME_SKIPPING_BIN', () => findTimeSkippingServer(tools))),
+    orWarn(provide('TEST_VERSITYGW_BIN', () => findVersitygw(tools))),
+    orWarn(provide('TEST_AZURITE_BIN', () => findAzurite(tools))),
+    orWarn(provide('TEST_SSHD_BIN', () => findSshd(tools))),
+    orWarn(provide('TEST_API_TOOLS', () => findApiTools(tools))),
+  ])
+})
+
+const provide = async (variable: string, make: () => Promise<string>): Promise<void> => {
+  process.env[variable] ||= await make()
+}
+
+const orWarn = async (providing: Promise<void>): Promise<void> => {
+  try {
+    await providing
+  } catch (thrown) {
+    if (!(thrown instanceof UserError)) throw thrown
+    say(`Tests will fail: ${messageOf(thrown)}`)
+  }
+}
+
+/** Creates the database that every test database of the run is a copy of. @returns its name */
+const createTemplate = async (serverUrl: string): Promise<string> => {
+  const name = `template_${newId().toLowerCase()}`
+  const admin = openDatabase(databaseConfig(serverUrl), 'test setup')
+  registerCleanup(async () => {
+    await admin.raw('drop database ?? with (force)', [name])
+    await admin.destroy()
+  })
+  await admin.raw('create database ??', [name])
+
+  const templateUrl = new URL(serverUrl)
+  templateUrl.pathname = `/${name}`
+  const template = openDatabase(databaseConfig(templateUrl.href), 'test template')
+  await migrate(template)
+  await template.destroy()
+  return name
+}
+
+// Bundling takes 5 to 12 s, so one bundle serves the workers of all test files.
+const bundleInto = async (workDir: string): Promise<string> => {
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', import.meta.url)),
+    logger: new DefaultLogger('WARN'),
+  })
+  const path = join(workDir, 'workflow-bundle.js')
+  await writeFile(path, code)
+  return path
+}

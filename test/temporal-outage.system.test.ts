@@ -1,0 +1,71 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startTemporalDevServer, type TemporalDevServer } from '../src/embedded/temporal-dev-server.ts'
+import { configOf } from './embedded/support.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
+import { relayVariables, startRelayProcess, routeToWebhook, type RelayProcess } from './support/relay-process.ts'
+import { until } from './support/until.ts'
+
+// Runs real processes with the default intervals.
+
+let database: TestDatabase
+let target: HttpTarget
+let dataDir: string
+let temporal: TemporalDevServer | undefined
+const processes: RelayProcess[] = []
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  target = await startHttpTarget()
+  dataDir = await mkdtemp(join(tmpdir(), 'relay-outage-'))
+  temporal = await startTemporal()
+})
+afterAll(async () => {
+  for (const running of processes) await running.kill()
+  await temporal?.stop()
+  await target.stop()
+  await database.drop()
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+// Uses the same port and the same database file at every start.
+const startTemporal = () => startTemporalDevServer({ dataDir, config: configOf(), say: () => {} })
+
+const startRelay = async (verb: 'api' | 'worker') => {
+  const running = await startRelayProcess(verb, relayVariables(database, temporal!.address))
+  processes.push(running)
+  return running
+}
+
+describe('documents received while Temporal is unavailable', () => {
+  test('are acknowledged, and delivered within 30 seconds after Temporal is available again', async () => {
+    const { workspaceSlug } = await routeToWebhook(database, target.origin)
+    const api = await startRelay('api')
+    await startRelay('worker')
+    const create = async (docId: string) => {
+      const url = `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
+      return (await fetch(url, { method: 'PUT', body: docId })).status
+    }
+    expect(await create('BEFORE')).toBe(201)
+    await until('the first document is delivered', () => target.arrivals.length > 0)
+
+    await temporal!.stop()
+    for (const docId of ['D1', 'D2', 'D3']) expect(await create(docId)).toBe(201)
+    await delay(20_000)
+    temporal = await startTemporal()
+    const returnedAt = Date.now()
+    await until(
+      'all 4 documents are delivered',
+      () => target.arrivals.length,
+      (count) => count >= 4,
+      60_000,
+    )
+    const tookMs = Date.now() - returnedAt
+
+    expect(target.arrivals.map(({ body }) => body.toString()).toSorted()).toEqual(['BEFORE', 'D1', 'D2', 'D3'])
+    expect(tookMs).toBeLessThan(30_000)
+  }, 240_000)
+})

@@ -1,0 +1,110 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createOutbox } from '../../src/db/outbox.ts'
+import type { StartDocument } from '../../src/db/outbox.ts'
+import { createReceive } from '../../src/archive/receive.ts'
+import { createLog } from '../../src/log.ts'
+import { createTemporal } from '../../src/temporal/client.ts'
+import { createLauncher } from '../../src/temporal/launcher.ts'
+import { documentWorkflowId } from '../../workflows/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createTimeSkippingTemporal } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+
+let database: TestDatabase
+let env: TestWorkflowEnvironment
+const config = testConfig({
+  OUTBOX_SWEEP_AGE_MS: '0',
+  TEMPORAL_MAX_CONCURRENT_STARTS: '3',
+  TEMPORAL_MAX_WAITING_STARTS: '1',
+  // A busy machine can answer the first call late.
+  TEMPORAL_START_TIMEOUT_MS: '60000',
+})
+const log = createLog('silent')
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  env = await createTimeSkippingTemporal()
+})
+afterAll(async () => {
+  await env.teardown()
+  await database.drop()
+})
+beforeEach(() => database.db('outbox').delete())
+
+const receive = async (count: number): Promise<StartDocument[]> => {
+  const routes = await createRoutes(database.db, [{ name: 'archive' }])
+  const messages: StartDocument[] = []
+  for (let index = 0; index < count; index += 1) {
+    const received = await createReceive(database.db, config)(await receivedDocument(routes, { data: 'hello' }))
+    if (received.created) messages.push(...received.messages)
+  }
+  return messages
+}
+
+const temporal = () => createTemporal(env.client, env.connection, config)
+const outbox = () => createOutbox(database.db)
+const countOutbox = async () => (await database.db('outbox').select('key')).length
+const isStarted = async ({ input }: StartDocument) =>
+  (await env.client.workflow.getHandle(documentWorkflowId(input)).describe()).status.name === 'RUNNING'
+
+describe('the launcher', () => {
+  test('starts the workflow of a committed document and empties the outbox', async () => {
+    const messages = await receive(1)
+    const launcher = createLauncher(temporal(), outbox(), config, log)
+    launcher.launch(messages)
+    await launcher.close()
+    expect(await isStarted(messages[0]!)).toBe(true)
+    expect(await countOutbox()).toBe(0)
+  })
+
+  test('starts in its sweep the workflows that a crash left unstarted', async () => {
+    const messages = await receive(10)
+    expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(10)
+    expect(await Promise.all(messages.map(isStarted))).not.toContain(false)
+    expect(await countOutbox()).toBe(0)
+  })
+
+  test('can start a workflow twice, as after a crash between the start and the deletion of its message', async () => {
+    const [message] = await receive(1)
+    await temporal().send(message!)
+    expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(1)
+    expect(await countOutbox()).toBe(0)
+  })
+
+  test('leaves messages to the sweep if too many starts are in flight and in the queue', async () => {
+    const messages = await receive(6)
+    const launcher = createLauncher(temporal(), outbox(), config, log)
+    launcher.launch(messages)
+    await until('all starts in flight and in the queue are sent', countOutbox, (count) => count <= 2)
+    await launcher.close()
+    expect(await countOutbox()).toBe(2)
+    expect(await launcher.sweep()).toBe(2)
+  })
+
+  test('keeps all messages while Temporal is unavailable', async () => {
+    const messages = await receive(6)
+    let calls = 0
+    const unavailable = {
+      send: async () => {
+        calls += 1
+        throw new Error('14 UNAVAILABLE')
+      },
+    }
+    const launcher = createLauncher(unavailable, outbox(), config, log)
+    launcher.launch(messages)
+    expect(await launcher.sweep()).toBe(0)
+    await launcher.close()
+    expect(await countOutbox()).toBe(6)
+    // The launch tries up to three starts in flight and one in the queue. The sweep stops after its first batch of three.
+    expect(calls).toBeGreaterThanOrEqual(3 + 3)
+    expect(calls).toBeLessThanOrEqual(4 + 3)
+    expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(6)
+  })
+
+  test('leaves recent messages to the process that wrote them', async () => {
+    await receive(1)
+    expect(await createLauncher(temporal(), outbox(), { ...config, OUTBOX_SWEEP_AGE_MS: 60_000 }, log).sweep()).toBe(0)
+    expect(await countOutbox()).toBe(1)
+  })
+})

@@ -1,0 +1,135 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, ListPartsCommand } from '@aws-sdk/client-s3'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { documentWorkflowId } from '../workflows/ids.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { documentKeyOf } from './support/factories.ts'
+import { relayVariables, routeTo, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
+import { startS3Server, type S3Server } from './support/s3-server.ts'
+import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
+import { startTemporalDevServer } from './support/temporal.ts'
+import { until } from './support/until.ts'
+
+// A worker is killed or stopped during a large upload. The next worker continues with the parts that are already stored.
+
+const MiB = 1024 * 1024
+const sizeBytes = 64 * MiB
+
+let env: TestWorkflowEnvironment
+let database: TestDatabase
+let store: S3Server
+const processes: RelayProcess[] = []
+const proxies: TcpProxy[] = []
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  env = await startTemporalDevServer()
+  store = await startS3Server()
+})
+afterAll(async () => {
+  await store.stop()
+  await env.teardown()
+  await database.drop()
+})
+afterEach(async () => {
+  for (const running of processes.splice(0)) await running.kill().catch(() => undefined)
+  for (const proxy of proxies.splice(0)) await proxy.stop()
+})
+
+const start = async (verb: 'api' | 'worker', heartbeatTimeoutMs = 20_000) => {
+  const running = await startRelayProcess(verb, {
+    ...relayVariables(database, env.address),
+    DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
+    RELAY_SHUTDOWN_GRACE_MS: '500',
+  })
+  processes.push(running)
+  return running
+}
+
+const configAt = (port: number) => ({
+  bucket: store.bucket,
+  region: 'us-east-1',
+  endpoint: `http://127.0.0.1:${port}`,
+  path_style: true,
+})
+
+const Bucket = 'documents'
+const uploads = async () => (await store.client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads ?? []
+const countParts = async () => {
+  const [upload] = await uploads()
+  if (!upload) return 0
+  const { Parts = [] } = await store.client.send(new ListPartsCommand({ Bucket, Key: upload.Key, UploadId: upload.UploadId }))
+  return Parts.length
+}
+
+/** Starts the upload of 64 MiB through a network that stalls after 44 MiB, waits until the upload stalls, and repairs the network. */
+const stallUpload = async (heartbeatTimeoutMs?: number) => {
+  const proxy = await startTcpProxy(store.port, { kind: 'stall', afterBytes: 44 * MiB })
+  proxies.push(proxy)
+  const credentials = { access_key_id: store.accessKeyId, secret_access_key: store.secretAccessKey }
+  const { workspaceId, workspaceSlug, destinationId } = await routeTo(database, 'objstore', configAt(proxy.port), credentials)
+  // The API pins the timeout when it receives the document.
+  const api = await start('api', heartbeatTimeoutMs)
+  const worker = await start('worker', heartbeatTimeoutMs)
+  const body = randomBytes(sizeBytes)
+  const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=LARGE&compId=data`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/octet-stream' },
+    body,
+  })
+  expect(response.status).toBe(201)
+  await until('at least 3 parts are stored', countParts, (parts) => parts >= 3)
+  // Parts in flight are stored within 1.5 s after the network has stalled, and a heartbeat is sent.
+  let [storedParts, since] = [0, Date.now()]
+  await until('the number of stored parts does not change', async () => {
+    const parts = await countParts()
+    if (parts !== storedParts || !proxy.hasFaulted()) [storedParts, since] = [parts, Date.now()]
+    return Date.now() - since > 1_500
+  })
+  expect(storedParts).toBeLessThan(8)
+  await saveTarget(database.db, { workspaceId, id: destinationId }, 'objstore', configAt(store.port), credentials)
+  return { workspaceId, worker, body, storedParts }
+}
+
+/** Waits for the delivery and checks the object and the uploads of the store. @returns the recorded attempts */
+const untilDelivered = async (workspaceId: string, body: Buffer) => {
+  const documentOf = () =>
+    database.db('documents').where({ workspace_id: workspaceId }).first<{ id: string; status: string }>('id', 'status')
+  const { id } = await until('the document is delivered', documentOf, (document) => document?.status === 'delivered')
+  await env.client.workflow.getHandle(documentWorkflowId(await documentKeyOf(database.db, id))).result()
+  const { Contents = [] } = await store.client.send(new ListObjectsV2Command({ Bucket, Prefix: 'Z1/LARGE' }))
+  expect(Contents.map(({ Size }) => Size)).toEqual([sizeBytes])
+  const { Body } = await store.client.send(new GetObjectCommand({ Bucket, Key: Contents[0]!.Key }))
+  const hash = createHash('sha256')
+  for await (const chunk of Body as Readable) hash.update(chunk as Buffer)
+  expect(hash.digest('hex')).toBe(createHash('sha256').update(body).digest('hex'))
+  expect(await uploads()).toEqual([])
+  return database
+    .db('delivery_attempts')
+    .where({ document_id: id })
+    .orderBy('number')
+    .select<{ outcome: string; bytes_sent: string }[]>('outcome', 'bytes_sent')
+}
+
+describe('an upload of 64 MiB', () => {
+  test('continues after its worker is killed, and the interrupted attempt is recorded', async () => {
+    // The loss of the worker is noticed after the timeout.
+    const { workspaceId, worker, body, storedParts } = await stallUpload(5_000)
+    await worker.kill()
+    await start('worker')
+    const attempts = await untilDelivered(workspaceId, body)
+    expect(attempts.map(({ outcome }) => outcome)).toEqual(['interrupted', 'delivered'])
+    expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - storedParts * 8 * MiB)
+  }, 300_000)
+
+  test('continues after its worker is stopped, and the interrupted attempt is recorded', async () => {
+    const { workspaceId, worker, body, storedParts } = await stallUpload()
+    expect(await worker.stop()).toBe(0)
+    expect(await countParts()).toBe(storedParts)
+    await start('worker')
+    const attempts = await untilDelivered(workspaceId, body)
+    expect(attempts.map(({ outcome }) => outcome)).toEqual(['interrupted', 'delivered'])
+    expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - storedParts * 8 * MiB)
+  }, 300_000)
+})

@@ -1,0 +1,192 @@
+import { WorkflowFailedError } from '@temporalio/client'
+import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { type DeliveryActivities, type DeliveryState, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
+import { deliveryOptions, documentOptions } from '../../workflows/options.ts'
+import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+import { documentTo, hour, scriptedActivities } from './scripted-activities.ts'
+
+let env: TestWorkflowEnvironment
+
+beforeAll(async () => {
+  env = await createTimeSkippingTemporal()
+})
+afterAll(async () => {
+  await env.teardown()
+})
+
+const start = (input: DocumentInput, taskQueue: string) =>
+  env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })
+
+const retry = (input: DocumentInput, destinationId: string, requestId: string) =>
+  env.client.workflow.getHandle(deliveryWorkflowId(input, destinationId)).signal(retrySignal, { requestId, policy: input.policy })
+
+type Handle = Awaited<ReturnType<typeof start>>
+
+const statusOf = async (handle: Handle, destinationId: string) =>
+  (await handle.query<DeliveryState[]>('status')).find((state) => state.destinationId === destinationId)!.status
+
+const untilFailed = async (handle: Handle, destinationId: string) => {
+  for (let step = 0; step < 200; step += 1) {
+    if ((await statusOf(handle, destinationId)) === 'failed') return
+    await env.sleep('30 minutes')
+  }
+  throw new Error(`timed out waiting for: the delivery to ${destinationId} is failed`)
+}
+
+const eventsOf = async (workflowId: string) => (await env.client.workflow.getHandle(workflowId).fetchHistory()).events ?? []
+
+describe('the document workflow', () => {
+  test('delivers with one attempt and at most 14 events, and 11 events in the delivery workflow', async () => {
+    const input = documentTo('archive')
+    const { activities, attempts } = scriptedActivities(() => 'delivered')
+    await withWorker(env, activities, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      expect(await handle.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+      expect((await eventsOf(handle.workflowId)).length).toBeLessThanOrEqual(14)
+      expect((await eventsOf(deliveryWorkflowId(input, 'archive'))).length).toBeLessThanOrEqual(11)
+    })
+    expect(attempts).toHaveLength(1)
+  })
+
+  test('delivers after three failures with waits of 1, 2 and 4 hours', async () => {
+    const input = documentTo('archive')
+    const { activities, attempts } = scriptedActivities((_, attempt) => (attempt <= 3 ? 'down' : 'delivered'))
+    await withWorker(env, activities, async (taskQueue) => {
+      const startedAt = performance.now()
+      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+      expect(performance.now() - startedAt).toBeLessThan((7 * hour) / 100)
+    })
+    const waits = attempts.slice(1).map((attempt, index) => Math.round((attempt.atMs - attempts[index]!.atMs) / hour))
+    expect(waits).toEqual([1, 2, 4])
+  })
+
+  test('delivers to each destination independently: a failing destination does not delay the others', async () => {
+    const input = documentTo('good', 'bad', 'better')
+    const { activities, attemptsTo } = scriptedActivities((destination, attempt) =>
+      destination === 'bad' && attempt <= 11 ? 'down' : 'delivered',
+    )
+    await withWorker(env, activities, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      await untilFailed(handle, 'bad')
+      expect(await handle.query('status')).toEqual([
+        { destinationId: 'good', status: 'delivered' },
+        { destinationId: 'bad', status: 'failed', error: 'HTTP 503' },
+        { destinationId: 'better', status: 'delivered' },
+      ])
+      await retry(input, 'bad', 'first')
+      await retry(input, 'bad', 'first')
+      expect(await handle.result()).toContainEqual({ destinationId: 'bad', status: 'delivered' })
+    })
+    expect(attemptsTo('good')).toHaveLength(1)
+    expect(attemptsTo('better')).toHaveLength(1)
+    expect(attemptsTo('bad')).toHaveLength(12)
+  })
+
+  test('delivers an appended document again in a workflow of its own', async () => {
+    const input = documentTo('archive')
+    const { activities, attempts } = scriptedActivities(() => 'delivered')
+    await withWorker(env, activities, async (taskQueue) => {
+      await (await start(input, taskQueue)).result()
+      const again = await start({ ...input, revision: 2 }, taskQueue)
+      expect(again.workflowId).toBe(`document/acme/invoices/Z1/${input.docId}/data/${input.documentId}@2`)
+      expect(await again.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    })
+    expect(attempts).toHaveLength(2)
+  })
+
+  test('fails after the first attempt and maxRetries retries', async () => {
+    const input = { ...documentTo('archive'), retryWindowMs: hour }
+    input.policy = { ...input.policy, maxRetries: 2 }
+    const { activities, attempts } = scriptedActivities(() => 'down')
+    await withWorker(env, activities, async (taskQueue) => {
+      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
+    })
+    expect(attempts).toHaveLength(3)
+  })
+
+  test('fails if the time to live ends before the retries are used up', async () => {
+    const input = { ...documentTo('archive'), retryWindowMs: hour }
+    input.policy = { ...input.policy, maxRetries: 100, ttlMs: 12 * hour }
+    const { activities, attempts } = scriptedActivities(() => 'down')
+    await withWorker(env, activities, async (taskQueue) => {
+      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
+    })
+    // Attempts at 0, 1, 3, 7 and 11 hours. The next attempt would be at 15 hours.
+    expect(attempts).toHaveLength(5)
+  })
+
+  test('fails at once after a permanent error, and a retry starts the closed delivery workflow again', async () => {
+    const input = { ...documentTo('archive'), retryWindowMs: hour }
+    const { activities, attempts } = scriptedActivities((_, attempt) => (attempt === 1 ? 'refused' : 'delivered'))
+    await withWorker(env, activities, async (taskQueue) => {
+      const failed = await (await start(input, taskQueue)).result().catch((thrown: unknown) => thrown)
+      expect(failed).toBeInstanceOf(WorkflowFailedError)
+      expect((failed as WorkflowFailedError).cause?.message).toBe('not delivered to archive (failed: credentials refused)')
+      const closed = env.client.workflow.getHandle(deliveryWorkflowId(input, 'archive'))
+      await expect(closed.result()).rejects.toMatchObject({
+        cause: {
+          message: 'credentials refused. Save valid credentials, then retry the document.',
+        },
+      })
+      expect(attempts).toHaveLength(1)
+
+      const { destinations, ...shared } = input
+      const again = await env.client.workflow.signalWithStart('delivery', {
+        ...deliveryOptions({ ...shared, destination: destinations[0]! }, { registered: true }),
+        taskQueue,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+        signal: retrySignal,
+        signalArgs: [{ requestId: 'second', policy: input.policy }],
+      })
+      expect(await again.result()).toMatchObject({ status: 'delivered' })
+    })
+    expect(attempts).toHaveLength(2)
+  })
+
+  test('repeats an activity that fails because of the relay itself, without use of the retry budget', async () => {
+    const input = documentTo('archive')
+    input.policy = { ...input.policy, maxRetries: 0 }
+    const { activities, attempts } = scriptedActivities(() => 'delivered')
+    let outages = 3
+    const attemptDelivery: DeliveryActivities['attemptDelivery'] = async (attempt) => {
+      if (outages-- > 0) throw ApplicationFailure.retryable('the database is unavailable')
+      return activities.attemptDelivery(attempt)
+    }
+    await withWorker(env, { ...activities, attemptDelivery }, async (taskQueue) => {
+      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    })
+    expect(attempts).toHaveLength(1)
+  })
+
+  test('waits for a busy destination without use of its retries, and its time to live starts with the first attempt', async () => {
+    const input = documentTo('archive')
+    input.policy = { ...input.policy, maxRetries: 1, ttlMs: 3 * hour }
+    const answers = [...Array.from({ length: 30 }, () => 'busy' as const), 'down', 'busy', 'delivered'] as const
+    const { activities, attempts } = scriptedActivities((_, attempt) => answers[attempt - 1]!)
+    await withWorker(env, activities, async (taskQueue) => {
+      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+    })
+    expect(attempts.map((attempt) => attempt.input.failures)).toEqual([...Array.from({ length: 31 }, () => 0), 1, 1])
+    expect(attempts.map((attempt) => attempt.input.waits ?? 0).slice(28)).toEqual([28, 29, 30, 0, 1])
+    expect(attempts.slice(0, 31).every((attempt) => attempt.input.remainingMs === 3 * hour)).toBe(true)
+    expect(Math.round(attempts[31]!.input.remainingMs / hour)).toBe(2)
+  })
+
+  test('records the cancellation of one delivery and does not affect the others', async () => {
+    const input = documentTo('good', 'stuck')
+    const { activities, cancelled, attemptsTo } = scriptedActivities((destination) => (destination === 'stuck' ? 'down' : 'delivered'))
+    await withWorker(env, activities, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      await until('the failing destination was attempted', () => attemptsTo('stuck').length > 0)
+      await env.client.workflow.getHandle(deliveryWorkflowId(input, 'stuck')).cancel()
+      await expect(handle.result()).resolves.toEqual([
+        { destinationId: 'good', status: 'delivered' },
+        { destinationId: 'stuck', status: 'cancelled' },
+      ])
+    })
+    expect(cancelled).toEqual(['stuck'])
+  })
+})

@@ -1,0 +1,130 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createBatchActivities } from '../../activities/batches.ts'
+import type { Database } from '../../src/db/database.ts'
+import { createRelease, releaseMessage } from '../../src/delivery/release.ts'
+import { createOutbox, outboxKey, type OutboxMessage } from '../../src/db/outbox.ts'
+import { createLog } from '../../src/log.ts'
+import { createTemporal } from '../../src/temporal/client.ts'
+import { createLauncher } from '../../src/temporal/launcher.ts'
+import { checkAgainSignal } from '../../workflows/messages.ts'
+import { batchOptions } from '../../workflows/options.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, testConfig } from '../support/factories.ts'
+import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+
+// The release runs on the real database and the dev server. It starts deliveries on a task queue without a worker.
+
+const MiB = 1024 * 1024
+const config = testConfig({ DELIVERY_BATCH_SIZE: '50', TEMPORAL_TASK_QUEUE: 'nobody' })
+
+let database: TestDatabase
+let env: TestWorkflowEnvironment
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  env = await startTemporalDevServer()
+})
+afterAll(async () => {
+  await env.teardown()
+  await database.drop()
+})
+
+/** Creates an active connection with this many held deliveries. */
+const createHeldDeliveries = async (db: Database, count: number) => {
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const row = {
+    workspaceId: routes.workspaceId,
+    repositoryId: routes.repositoryId,
+    connectionId: routes.connections['archive']!,
+    destinationId: routes.destinations['archive']!,
+    prefix: routes.workspaceId.slice(0, 18),
+    count,
+  }
+  await db.raw(
+    `
+    with document as (
+      insert into documents (
+        id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+      select
+        :prefix || lpad(number::text, 8, '0'), :workspaceId, :repositoryId, 'Z1', 'DOC' || number, 'data', 'text/plain', 5, 'pending', now(),
+        now()
+      from generate_series(1, :count::integer) as number
+      returning id
+    )
+    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
+    select id, :destinationId, :workspaceId, :connectionId, 'held', 'Z1/' || id
+    from document
+    `,
+    row,
+  )
+  return row
+}
+
+describe('the release of 10,000 held documents', () => {
+  test('starts each delivery once, with bounded memory and bounded history', async () => {
+    const { db } = database
+    const { connectionId } = await createHeldDeliveries(db, 10_000)
+    const started = new Set<string>()
+    let sent = 0
+    // Counts the messages instead of sending them, because 10,000 real starts would take minutes.
+    const temporal = {
+      send: async (message: OutboxMessage) => {
+        sent += 1
+        started.add(outboxKey(message))
+      },
+    }
+    const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
+    const { processBatch } = createBatchActivities({ db, release: createRelease(db, config), sendAll: launcher.sendAll, config })
+    // Measured after each batch. The first value includes the memory of the worker itself.
+    const memoryBytes: number[] = []
+    const measured: typeof processBatch = async (subject) => {
+      const outcome = await processBatch(subject)
+      memoryBytes.push(process.memoryUsage().rss)
+      return outcome
+    }
+
+    const events = await withWorker(env, { processBatch: measured }, async (taskQueue) => {
+      const { subject } = releaseMessage({ workspace: 'acme/invoices', id: connectionId, name: 'archive' })
+      const handle = await env.client.workflow.signalWithStart('releaseDeliveries', {
+        ...batchOptions(subject),
+        taskQueue,
+        signal: checkAgainSignal,
+        signalArgs: [],
+      })
+      expect(await handle.result()).toBe('released 10000 deliveries')
+      const query = `WorkflowId = '${handle.workflowId}'`
+      // The list of workflows lags behind their starts.
+      await until('all runs are listed', async () => (await env.client.workflow.count(query)).count >= 3)
+      const eventCounts: number[] = []
+      for await (const { runId } of env.client.workflow.list({ query })) {
+        eventCounts.push((await env.client.workflow.getHandle(handle.workflowId, runId).fetchHistory()).events!.length)
+      }
+      return eventCounts
+    })
+
+    expect(sent).toBe(10_000)
+    expect(started.size).toBe(10_000)
+    expect(await db('deliveries').where({ connection_id: connectionId }).groupBy('status').select('status').count({ total: '*' })).toEqual([
+      { status: 'pending', total: 10_000 },
+    ])
+    expect(await createOutbox(db).count()).toBe(0)
+    // 200 full batches and an empty one: two runs that continue as new, and a last one.
+    expect(events).toHaveLength(3)
+    expect(Math.max(...events)).toBeLessThan(1_000)
+    expect(Math.max(...memoryBytes) - memoryBytes[0]!).toBeLessThan(100 * MiB)
+  }, 180_000)
+
+  test('is completed by the sweep if the worker dies between a batch and the start of its deliveries', async () => {
+    const { db } = database
+    const { connectionId, destinationId } = await createHeldDeliveries(db, 10)
+    await createRelease(db, config).releaseBatch(connectionId, 50)
+    const temporal = createTemporal(env.client, env.connection, config)
+    const launcher = createLauncher(temporal, createOutbox(db), { ...config, OUTBOX_SWEEP_AGE_MS: 0 }, createLog('silent'))
+    expect(await launcher.sweep()).toBe(10)
+    const query = `WorkflowType = 'delivery' and RelayDestination = '${destinationId}'`
+    // The list of workflows lags behind their starts.
+    await until('all deliveries are listed', async () => (await env.client.workflow.count(query)).count === 10)
+    expect(await createOutbox(db).count()).toBe(0)
+  })
+})

@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import { activityInfo } from '@temporalio/activity'
+import { decideRetry } from '../../src/domain/retry.ts'
+import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
+import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
+
+export const hour = 3_600_000
+
+/** Creates delivery activities whose outcomes the test sets for the nth attempt at each destination. The retry rules are the real ones. */
+export const scriptedActivities = (answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused' | 'busy') => {
+  const attempts: { destinationId: string; atMs: number; input: AttemptInput }[] = []
+  const cancelled: string[] = []
+  const terminated: string[] = []
+  const activities: DeliveryActivities = {
+    attemptDelivery: async (input: AttemptInput): Promise<AttemptOutcome> => {
+      attempts.push({ destinationId: input.destinationId, atMs: activityInfo().scheduledTimestampMs, input })
+      const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
+      const result = answer(input.destinationId, count)
+      if (result === 'delivered') return { status: 'delivered' }
+      if (result === 'refused')
+        return { status: 'failed', error: 'credentials refused', remedy: 'Save valid credentials, then retry the document.' }
+      if (result === 'busy') return { status: 'waiting', delayMs: hour }
+      const failures = input.failures + 1
+      const decision = decideRetry(input.policy, { failures, remainingMs: input.remainingMs }, 0)
+      return decision.retry
+        ? { status: 'retrying', delayMs: decision.delayMs, failures, error: 'HTTP 503' }
+        : { status: 'failed', error: 'HTTP 503' }
+    },
+    recordCancellation: async ({ destinationId }) => {
+      cancelled.push(destinationId)
+    },
+    recordTermination: async ({ destinationId }) => {
+      terminated.push(destinationId)
+    },
+  }
+  return {
+    activities,
+    attempts,
+    cancelled,
+    terminated,
+    attemptsTo: (id: string) => attempts.filter((attempt) => attempt.destinationId === id),
+  }
+}
+
+export const documentTo = (...names: string[]): DocumentInput => ({
+  documentId: randomUUID(),
+  workspace: 'acme/invoices',
+  repoId: 'Z1',
+  docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
+  compId: 'data',
+  destinations: names.map((name) => ({ id: name, name, connector: 'webhook' })),
+  policy: { maxRetries: 10, ttlMs: 24 * hour, initialIntervalMs: hour, maxIntervalMs: 4 * hour },
+  retryWindowMs: 7 * 24 * hour,
+  attemptTimeoutMs: hour,
+  heartbeatTimeoutMs: 30_000,
+})

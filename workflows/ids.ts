@@ -1,0 +1,39 @@
+// Workflow ids are business keys: a second start of the same work is refused, and operators recognise a workflow by its id.
+
+/** The names by which people know a document, and its id. */
+export interface DocumentKey {
+  documentId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  repoId: string
+  docId: string
+  compId: string
+}
+
+// Temporal accepts ids of at most 1,000 bytes. A component name has at most 255 bytes, but 765 once each character is encoded. With an
+// encoded name cut to this length, an id has at most 768 bytes. Cutting is safe, because the id of the document makes the whole unique.
+const compIdMaxCharacters = 200
+
+/** Encodes a name as one segment of an id. */
+const segment = (name: string): string => name.replaceAll(/[%/\p{Cc}\p{Cf}]/gu, (character) => encodeURIComponent(character))
+
+const documentPath = ({ workspace, repoId, docId, compId, documentId }: DocumentKey) =>
+  `document/${workspace}/${segment(repoId)}/${docId}/${segment(compId).slice(0, compIdMaxCharacters).toWellFormed()}/${documentId}`
+
+/**
+ * `document/acme/invoices/Z1/4711/data/<document id>`
+ * @param revision above 1 if the document is delivered again; every revision has a workflow of its own
+ */
+export const documentWorkflowId = (document: DocumentKey, revision = 1): string =>
+  revision === 1 ? documentPath(document) : `${documentPath(document)}@${revision}`
+
+/** `document/acme/invoices/Z1/4711/data/<document id>/<destination id>`, for every revision of the document. */
+export const deliveryWorkflowId = (document: DocumentKey, destinationId: string): string => `${documentPath(document)}/${destinationId}`
+
+/** `release-deliveries/acme/invoices/<connection id>`, `cancel-deliveries/acme/invoices/<destination or connection id>` */
+export const batchWorkflowId = ({ action, workspace, id }: { action: 'release' | 'cancel'; workspace: string; id: string }): string =>
+  `${action}-deliveries/${workspace}/${id}`
+
+/** `bulk-retry/acme/invoices/<bulk retry id>` */
+export const bulkRetryWorkflowId = ({ workspace, bulkRetryId }: { workspace: string; bulkRetryId: string }): string =>
+  `bulk-retry/${workspace}/${bulkRetryId}`

@@ -1,0 +1,87 @@
+// Start options of the workflows. The client and the parent workflow use the same options, so all runs look alike to operators.
+import { defineSearchAttributeKey, SearchAttributeType, type SearchAttributePair } from '@temporalio/common'
+import { batchWorkflowId, bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, type DocumentKey } from './ids.ts'
+import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput } from './messages.ts'
+
+const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)
+
+/** Search attributes of the relay. A SQL visibility store holds at most ten of type Keyword per namespace. */
+export const searchAttributes = {
+  workspace: keyword('RelayWorkspace'),
+  repository: keyword('RelayRepository'),
+  docId: keyword('RelayDocId'),
+  /** `{type}/{id}`. Set at the start if the business object is known by then, else when the delivery first fails. */
+  businessObject: keyword('RelayBusinessObject'),
+  document: keyword('RelayDocument'),
+  destination: keyword('RelayDestination'),
+  destinationName: keyword('RelayDestinationName'),
+  /** Set when a delivery leaves the straight path: `retrying` or `failed`, later `delivered` or `cancelled`. */
+  status: keyword('RelayStatus'),
+  /** Code of the last error, while a delivery is `retrying` or `failed`. */
+  errorCode: keyword('RelayErrorCode'),
+}
+
+type Terms = Omit<DocumentInput, 'destinations'>
+
+/** Returns `{repoId}/{docId}/{compId}`. */
+export const documentName = ({ repoId, docId, compId }: DocumentKey): string => `${repoId}/${docId}/${compId}`
+
+const documentAttributes = (terms: Terms): SearchAttributePair[] => [
+  { key: searchAttributes.workspace, value: terms.workspace },
+  { key: searchAttributes.repository, value: terms.repoId },
+  { key: searchAttributes.docId, value: terms.docId },
+  { key: searchAttributes.document, value: terms.documentId },
+  ...(terms.businessObject === undefined ? [] : [{ key: searchAttributes.businessObject, value: terms.businessObject }]),
+]
+
+const deliveryAttributes = (input: DeliveryInput): SearchAttributePair[] => [
+  ...documentAttributes(input),
+  { key: searchAttributes.destination, value: input.destination.id },
+  { key: searchAttributes.destinationName, value: input.destination.name },
+]
+
+/** Search attributes to start with, unless they are not registered: the server would refuse the workflow. */
+interface Registration {
+  registered: boolean
+}
+
+const withAttributes = (attributes: SearchAttributePair[], { registered }: Registration) =>
+  registered ? { typedSearchAttributes: attributes } : {}
+
+// With fairness enabled, the server hands out the tasks of workspaces in turn, so a workspace with thousands of documents in line
+// does not delay the others. Child workflows and activities inherit the key. The server accepts 64 bytes.
+const fairness = ({ workspace }: Terms) => ({ priority: { fairnessKey: workspace.slice(0, 64) } })
+
+export const documentOptions = (input: DocumentInput, registration: Registration) => ({
+  workflowId: documentWorkflowId(input, input.revision),
+  args: [input] as [DocumentInput],
+  staticSummary: `${documentName(input)} to ${input.destinations.map((destination) => destination.name).join(', ')}`,
+  ...fairness(input),
+  ...withAttributes(documentAttributes(input), registration),
+})
+
+export const deliveryOptions = (input: DeliveryInput, registration: Registration) => ({
+  workflowId: deliveryWorkflowId(input, input.destination.id),
+  args: [input] as [DeliveryInput],
+  staticSummary: `${documentName(input)} to ${input.destination.name} (${input.destination.connector})`,
+  ...fairness(input),
+  ...withAttributes(deliveryAttributes(input), registration),
+})
+
+const batchSummary = ({ action, by, name }: BatchSubject) => {
+  if (action === 'release') return `Release deliveries held by connection ${name}`
+  return by === 'connection' ? `Cancel deliveries held by connection ${name}` : `Cancel deliveries to deleted destination ${name}`
+}
+
+export const batchOptions = (subject: BatchSubject) => ({
+  workflowId: batchWorkflowId(subject),
+  args: [{ subject, processed: 0 }] as [BatchInput],
+  staticSummary: batchSummary(subject),
+})
+
+export const bulkRetryOptions = (input: BulkRetryInput, registration: Registration) => ({
+  workflowId: bulkRetryWorkflowId(input),
+  args: [input] as [BulkRetryInput],
+  staticSummary: `Retry failed deliveries of ${input.workspace}`,
+  ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
+})
