@@ -1,6 +1,6 @@
 import { createHash, X509Certificate, type KeyObject } from 'node:crypto'
-import { fromBER } from 'asn1js'
-import { bytesOf, childrenOf, isTagged, oidOf, signedDataFields, signerIdOf } from './asn1.ts'
+import type { AsnType } from 'asn1js'
+import { bytesOf, childrenOf, isTagged, oidOf, parseBer, signedDataFields, signerIdOf } from './asn1.ts'
 
 /** Properties of a certificate that operators see and that identify it. */
 export interface CertificateFacts {
@@ -47,6 +47,7 @@ export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
     const keyAlgorithm = publicKey.asymmetricKeyType ?? ''
     const [validFrom, validTo] = [new Date(certificate.validFrom), new Date(certificate.validTo)]
     if (!keyAlgorithms.has(keyAlgorithm) || Number.isNaN(validFrom.getTime()) || Number.isNaN(validTo.getTime())) return undefined
+    const structure = parseBer(der)
     return {
       der,
       subject: inOneLine(certificate.subject),
@@ -56,10 +57,10 @@ export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
       validTo,
       keyAlgorithm,
       keyBits: bitsOf(publicKey),
-      signatureAlgorithm: signatureAlgorithmIn(der),
+      signatureAlgorithm: signatureAlgorithmOf(structure),
       fingerprintSha1: createHash('sha1').update(der).digest('hex'),
       fingerprintSha256: createHash('sha256').update(der).digest('hex'),
-      signerId: signerIdIn(der),
+      signerId: signerIdIn(structure),
     }
   } catch {
     // The parsers throw many kinds of errors if the bytes are not a certificate.
@@ -80,11 +81,11 @@ const certificatesTag = 0
 
 /** Returns the first certificate of a PKCS#7, or else the first element without the bytes that follow it. */
 const certificateIn = (der: Buffer): Buffer | undefined => {
-  const { offset, result } = fromBER(der)
-  if (offset < 0) return undefined
-  const set = signedDataFields(der).find((field) => isTagged(field, certificatesTag))
+  const element = parseBer(der)
+  if (!element) return undefined
+  const set = signedDataFields(element).find((field) => isTagged(field, certificatesTag))
   const [first] = childrenOf(set)
-  return bytesOf(first ?? result)
+  return bytesOf(first ?? element)
 }
 
 const inOneLine = (name: string | undefined) => (name ?? '').replaceAll('\n', ', ')
@@ -93,10 +94,10 @@ const inOneLine = (name: string | undefined) => (name ?? '').replaceAll('\n', ',
 const bitsOf = ({ asymmetricKeyDetails: details }: KeyObject): number | null =>
   details?.modulusLength ?? (Number(/\d{3}/.exec(details?.namedCurve ?? '')?.[0]) || null)
 
-const signatureAlgorithmIn = (der: Buffer): string => oidOf(childrenOf(childrenOf(fromBER(der).result)[1])[0])
+const signatureAlgorithmOf = (certificate: AsnType | undefined): string => oidOf(childrenOf(childrenOf(certificate)[1])[0])
 
-const signerIdIn = (der: Buffer): string => {
-  const fields = childrenOf(childrenOf(fromBER(der).result)[0])
+const signerIdIn = (certificate: AsnType | undefined): string => {
+  const fields = childrenOf(childrenOf(certificate)[0])
   // The version field comes first. X.509 version 1 certificates do not have it.
   const [serialNumber, , issuer] = isTagged(fields[0], 0) ? fields.slice(1) : fields
   return signerIdOf(issuer, serialNumber)

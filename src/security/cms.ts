@@ -1,6 +1,6 @@
 import { constants, createHash, verify, type KeyObject } from 'node:crypto'
 import { Sequence, type AsnType } from 'asn1js'
-import { bytesOf, childrenOf, isTagged, octetsOf, oidOf, signedDataFields, signerIdOf } from './asn1.ts'
+import { bytesOf, childrenOf, isTagged, octetsOf, oidOf, parseBer, signedDataFields, signerIdOf } from './asn1.ts'
 
 // CMS SignedData (RFC 5652) with one signer. asn1js reads the structure and node:crypto verifies the signature. The
 // caller decides which keys to trust. The fields are read by position because parsing with an asn1js schema took six
@@ -37,7 +37,7 @@ const setTag = 0x31
 /** Reads a signature in DER or BER. @returns `undefined` if the bytes are not a SignedData with exactly one signer */
 export const readSignature = (encoded: Buffer): CmsSignature | undefined => {
   try {
-    const [, , encapsulated, ...rest] = signedDataFields(encoded)
+    const [, , encapsulated, ...rest] = signedDataFields(parseBer(encoded))
     const [signer, ...others] = childrenOf(rest.at(-1))
     if (!signer || others.length > 0) return undefined
     return signatureOf(signer, encapsulated)

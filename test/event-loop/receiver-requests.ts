@@ -102,7 +102,7 @@ export const receiverRequests = (path: string): HostileRequest[] => {
     request('putCert', name, 'authId=a', { method: 'PUT', body }),
   )
   const signature = `accessMode=r&authId=CN%3DTST&expiration=${expirationIn(3_600)}`
-  const secKeys = Object.entries(hostileAsn1(40_000)).map(([name, bytes]) =>
+  const secKeys = Object.entries(hostileAsn1(14_900)).map(([name, bytes]) =>
     request('get', `secKey of ${name}`, `docId=D1&${signature}&secKey=${encodeURIComponent(bytes.toString('base64'))}`, {}, 'Z2'),
   )
   return [...writes, ...searches, ...reads, ...certificates, ...secKeys]
