@@ -263,6 +263,11 @@ create table deliveries (
   ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds')),
   -- When the delivery got its status.
   status_since timestamptz not null default now(),
+  -- The attempt that is under way, as delivery_attempts.id will name it. If the next attempt still finds it, its worker
+  -- was lost.
+  attempt_id text collate "C",
+  -- Consecutive lost attempts that the workflow does not know of, because the same activity goes on with the upload.
+  lost_attempts integer not null default 0,
   primary key (document_id, destination_id)
 );
 -- Serves the release and the cancellation of held deliveries.

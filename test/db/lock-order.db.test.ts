@@ -7,6 +7,7 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
 import { transition } from '../../src/delivery/transition.ts'
+import { newId } from '../../src/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
@@ -37,7 +38,7 @@ const receiveDocuments = async () => {
   return { db, routes, ids, workspaceId: routes.workspaceId, a: routes.destinations['a']!, b: routes.destinations['b']! }
 }
 
-const attempt = { operation: 'attemptFailed', outcome: 'permanent', startedAt: new Date(), durationMs: 1, bytesSent: 0 } as const
+const attempt = { operation: 'attemptFailed', outcome: 'permanent', durationMs: 1, bytesSent: 0 } as const
 
 test('concurrent retries, releases, recorded attempts, cancellations and the deletion of a destination do not deadlock', async () => {
   for (let round = 0; round < rounds; round += 1) {
@@ -53,7 +54,7 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
     const job = (await createLoadJob(db)({ documentId: ids[0]!, destinationId: a }))!
     const toEach = (documentId: string) => [
       retry.retryDelivery({ workspaceId, documentId, destinationId: b, actor }, () => Promise.resolve(true)),
-      recordAttempt({ documentId, destinationId: a }, job, { error, ...attempt }),
+      recordAttempt({ documentId, destinationId: a }, job, { id: newId(), error, ...attempt }),
       retry.retryDocument({ workspaceId, documentId, actor }),
       transition(db, 'cancel', { documentId, destinationId: b }),
       transition(db, 'resume', { documentId, destinationId: a }),

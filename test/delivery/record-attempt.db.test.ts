@@ -2,6 +2,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
+import { newId } from '../../src/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
@@ -37,7 +38,7 @@ const receiveDocument = async (...names: string[]) => {
       {
         operation,
         outcome: isDelivered ? 'delivered' : 'retryable',
-        startedAt: new Date(),
+        id: newId(),
         durationMs: 5,
         bytesSent: 5,
         ...(!isDelivered && { error: { code: 'http_503', message: 'HTTP 503' } }),
