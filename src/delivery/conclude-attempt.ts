@@ -67,7 +67,7 @@ export const recordFailure = async (
   job: DeliveryJob,
   sent: Sent,
   failure: DeliveryError,
-  more: Pick<AttemptEnd, 'nextId' | 'lostAttempts'> = {},
+  more: Pick<AttemptEnd, 'lostAttempts' | 'keepsSlot'> = {},
 ): Promise<AttemptOutcome> => {
   const state = { failures, remainingMs: expiresAt - Date.now(), retryAfterMs: failure.retryAfterMs }
   const decision = decideRetry(input.policy, state, Math.random())
@@ -103,19 +103,18 @@ const reasonOf = (exhausted: keyof typeof limits, { policy, failures }: Pick<Att
 
 /**
  * Records an attempt whose worker was lost. It counts as failed, and its retry waits like any other: a document that kills its workers
- * must not do so in quick succession. Only an attempt whose connector has saved an upload goes on at once, in the same activity, which
- * alone knows the upload.
- * @param next the attempt that goes on
+ * must not do so in quick succession.
+ * @param goesOn the connector has saved an upload, which this activity alone knows: a retry follows at once, in the same slot
  */
 export const recordLoss = (
   deps: ConcludeDeps,
   input: TimedInput,
   job: DeliveryJob,
   lost: Sent,
-  next: string | undefined,
+  goesOn: boolean,
 ): Promise<AttemptOutcome> => {
   const lostAttempts = job.lostAttempts + 1
-  const more = next === undefined ? {} : { nextId: next, lostAttempts }
+  const more = goesOn ? { lostAttempts, keepsSlot: true } : {}
   const loss = new DeliveryError('interrupted', 'the worker was lost during the attempt')
   return recordFailure(deps, { ...input, failures: input.failures + lostAttempts }, job, lost, loss, more)
 }
@@ -139,6 +138,7 @@ export const recordInterruption = async (
     ...endOf(progress),
     error: { code: 'interrupted', message },
     lostAttempts: job.lostAttempts,
+    keepsSlot: progress.savedUpload !== undefined,
   })
 }
 

@@ -3,13 +3,12 @@ import type { Config } from '../config.ts'
 import { outboundFor } from '../connectors/bound-config.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
 import { parseTarget } from '../connectors/index.ts'
-import { limitsOf } from '../connectors/limits.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Installation } from '../db/installation.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import { messageOf } from '../errors.ts'
-import { newId } from '../ids.ts'
+import { newId, timeOfId } from '../ids.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
 import type { KeyRing } from '../security/seal.ts'
@@ -24,10 +23,10 @@ import {
   type ConcludeDeps,
   type TimedInput,
 } from './conclude-attempt.ts'
-import { withdrawAttempt, type DeliveryJob, type LoadJob, type PinnedDestination } from './delivery-job.ts'
+import { leaseMs, renewLease, withdrawAttempt, type DeliveryJob, type LoadJob, type PinnedDestination } from './delivery-job.ts'
 import { hold, isPaused } from './pause.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
-import type { DestinationLimits, Slots } from './slots.ts'
+import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'
 
 export interface DeliverDeps extends ConcludeDeps {
@@ -44,12 +43,7 @@ export interface DeliverDeps extends ConcludeDeps {
   outbound: OutboundGuard
   config: Pick<
     Config,
-    | 'DELIVERY_CONNECT_TIMEOUT_MS'
-    | 'DELIVERY_IDLE_TIMEOUT_MS'
-    | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'
-    | 'DELIVERY_ANSWER_MAX_BYTES'
-    | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'
-    | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
+    'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'
   >
 }
 
@@ -79,8 +73,9 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
     : deps.slots.acquire(input.destinationId, { hasWaited: input.waits > 0, resumes: run.lastHeartbeat !== undefined })
   if (slot && 'waitMs' in slot) return { status: 'waiting', delayMs: slot.waitMs }
   try {
-    const attemptId = slot && newId()
-    const job = await deps.loadJob(input, attemptId)
+    const saved = run.lastHeartbeat?.savedUpload === undefined ? undefined : run.lastHeartbeat
+    const start = slot && { attemptId: newId(), reserved: slot.reserved, continues: saved?.attemptId }
+    let job = await deps.loadJob(input, start)
     if (!job || job.status === 'cancelled') return { status: 'cancelled' }
     if (job.status === 'delivered') {
       // A previous run may have recorded the delivery and stopped before this step.
@@ -92,35 +87,32 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
       return { status: 'cancelled' }
     }
     if (job.status === 'held') return { status: 'held' }
-    let { lostAttempts } = job
-    if (job.attemptId !== null && job.attemptId !== attemptId) {
-      const goesOn = attemptId !== undefined && run.lastHeartbeat?.savedUpload !== undefined
+    if (job.attemptId !== null && job.attemptId !== start?.attemptId) {
       const bytesSent = run.lastHeartbeat?.attemptId === job.attemptId ? (run.lastHeartbeat.bytesSent ?? 0) : 0
-      const outcome = await recordLoss(deps, timed, job, { attemptId: job.attemptId, bytesSent }, goesOn ? attemptId : undefined)
-      if (!goesOn || outcome.status !== 'retrying') return outcome
-      lostAttempts += 1
+      const outcome = await recordLoss(deps, timed, job, { attemptId: job.attemptId, bytesSent }, saved !== undefined)
+      if (saved === undefined || outcome.status !== 'retrying') return outcome
+      job = await deps.loadJob(input, start)
+      if (!job) return { status: 'cancelled' }
     }
     // An operator has signalled the workflow without the API.
     if (job.status === 'failed') await transition(deps.db, 'resume', input)
-    if (isPaused(job) && (await hold(deps.db, input))) return { status: 'held' }
-    if (!slot || attemptId === undefined) return await failExpired(deps, input, job)
-    if (job.attemptId === null) throw new Error('another run of this activity has started an attempt meanwhile')
-    const waitMs = slot.confirm(limitsFor(deps, job))
-    if (waitMs !== undefined) {
-      await withdrawAttempt(deps.db, input, attemptId)
-      return { status: 'waiting', delayMs: waitMs }
+    if (isPaused(job) && (await hold(deps.db, input))) {
+      if (start) await withdrawAttempt(deps.db, input, start.attemptId)
+      return { status: 'held' }
     }
-    return await attempt(deps, { ...timed, failures: input.failures + lostAttempts }, job, run, attemptId)
+    if (!slot || !start) return await failExpired(deps, input, job)
+    if (!job.hasSlot) {
+      const oldestStart = job.oldestAttemptId === null ? undefined : timeOfId(job.oldestAttemptId).getTime()
+      return { status: 'waiting', delayMs: slot.refuse(job.limits, oldestStart) }
+    }
+    if (job.attemptId !== start.attemptId) {
+      await withdrawAttempt(deps.db, input, start.attemptId)
+      throw new Error('another run of this activity has started an attempt meanwhile')
+    }
+    slot.confirm(job.limits)
+    return await attempt(deps, { ...timed, failures: input.failures + job.lostAttempts }, job, run, start.attemptId)
   } finally {
     slot?.release()
-  }
-}
-
-const limitsFor = ({ config }: DeliverDeps, { destination }: DeliveryJob): DestinationLimits => {
-  const limits = limitsOf(destination.config)
-  return {
-    maxConcurrent: limits.max_concurrent_deliveries ?? config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
-    maxPerMinute: limits.max_deliveries_per_minute ?? config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
   }
 }
 
@@ -141,6 +133,8 @@ const attempt = async (
   const heartbeats = sendHeartbeats(progress, {
     heartbeat: run.heartbeat,
     intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout,
+    // A lease that cannot be renewed runs out, and the attempt goes on.
+    renew: () => void renewLease(deps.db, input.destinationId, attemptId, leaseMs(deps.config)).catch(() => {}),
   })
   const pinned: Record<string, string> = {}
   let result: DeliveryResult | DeliveryError

@@ -17,16 +17,21 @@ const firstHeartbeatMs = 1_000
 interface HeartbeatOptions {
   heartbeat(details: unknown): void
   intervalMs: number
+  /** Called with each heartbeat but the first. */
+  renew(): void
 }
 
-/** Sends heartbeats with the progress until `stop` is called. */
-export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs }: HeartbeatOptions) => {
+/** Sends heartbeats with the progress, and renews the lease of the slot, until `stop` is called. */
+export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, renew }: HeartbeatOptions) => {
   const send = () => heartbeat({ ...progress })
   let interval: NodeJS.Timeout | undefined
   const first = setTimeout(
     () => {
       send()
-      interval = setInterval(send, intervalMs)
+      interval = setInterval(() => {
+        send()
+        renew()
+      }, intervalMs)
     },
     Math.min(firstHeartbeatMs, intervalMs),
   )

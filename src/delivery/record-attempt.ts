@@ -1,9 +1,10 @@
+import type { Config } from '../config.ts'
 import type { DeliveryResult, TargetAnswer } from '../connectors/connector.ts'
 import { storable, type Database } from '../db/database.ts'
 import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { timeOfId } from '../ids.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
-import type { DeliveryJob } from './delivery-job.ts'
+import { leaseMs, type DeliveryJob } from './delivery-job.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** The end of an attempt. */
@@ -19,10 +20,10 @@ export interface AttemptEnd {
   error?: { code: string; message: string; answer?: TargetAnswer | undefined }
   /** Why no retry follows, if the operation is `attemptFailed`. */
   endedBy?: DeliveryEnd
-  /** The attempt that follows within the same activity. */
-  nextId?: string
-  /** Lost attempts up to now that the workflow does not learn of. Default 0. */
+  /** Lost attempts up to now that the workflow does not learn of, because the same activity goes on. Default 0. */
   lostAttempts?: number
+  /** The next attempt of the same activity inherits the slot. */
+  keepsSlot?: boolean
 }
 
 interface Recorded {
@@ -38,15 +39,16 @@ interface Recorded {
  * as lost, because this one was frozen, stays so unless it delivered the document.
  */
 export const createRecordAttempt =
-  (db: Database) =>
+  (db: Database, config: Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>) =>
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
     const { rows } = await db
       .raw<{ rows: Recorded[] }>(statement, {
         id: attempt.id,
-        nextId: attempt.nextId ?? null,
         lostAttempts: attempt.lostAttempts ?? 0,
+        keepsSlot: attempt.keepsSlot ?? false,
+        leaseMs: leaseMs(config),
         documentId,
         destinationId,
         contentId: job.content.id,
@@ -84,11 +86,24 @@ const statement = `
     select
     from delivery_attempts
     where id = :id
+  ), slot as (
+    update destination_slots
+    set
+      holder = case when :keepsSlot then holder end,
+      leased_until = case when :keepsSlot then now() + :leaseMs::integer * interval '1 millisecond' else '-infinity' end
+    where (destination_id, number) in (
+      select destination_id, number
+      from destination_slots
+      where destination_id = :destinationId
+        and holder = :id
+      -- A slot whose lease has run out may be being taken by another attempt.
+      for update skip locked
+    )
   ), delivery as (
     update deliveries
     set
       attempts = attempts + case when exists (select from recorded) then 0 else 1 end,
-      attempt_id = :nextId,
+      attempt_id = null,
       lost_attempts = :lostAttempts::integer,
       status = case
         when status <> all (:from) then status

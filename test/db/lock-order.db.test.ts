@@ -44,14 +44,14 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
   for (let round = 0; round < rounds; round += 1) {
     const { db, routes, ids, workspaceId, a, b } = await receiveDocuments()
     await createConnections(db).update(workspaceId, routes.connections['b']!, { isActive: true }, actor, 10)
-    const [retry, recordAttempt, release] = [createRetry(db, config), createRecordAttempt(db), createRelease(db, config)]
+    const [retry, recordAttempt, release] = [createRetry(db, config), createRecordAttempt(db, config), createRelease(db, config)]
     const { bulkRetry } = await createBulkRetries(db, config).start(
       { id: workspaceId, userSlug: 'acme', workspaceSlug: routes.workspaceSlug },
       {},
       actor,
     )
     const error = { code: 'refused', message: 'refused' }
-    const job = (await createLoadJob(db)({ documentId: ids[0]!, destinationId: a }))!
+    const job = (await createLoadJob(db, config)({ documentId: ids[0]!, destinationId: a }))!
     const toEach = (documentId: string) => [
       retry.retryDelivery({ workspaceId, documentId, destinationId: b, actor }, () => Promise.resolve(true)),
       recordAttempt({ documentId, destinationId: a }, job, { id: newId(), error, ...attempt }),

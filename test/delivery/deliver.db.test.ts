@@ -593,12 +593,55 @@ describe('an attempt at a busy destination', () => {
   })
 
   test('waits if the destination has reached its own limit of deliveries per minute', async () => {
-    const { attempt, attempts } = await arrange({}, { max_deliveries_per_minute: 1 })
+    const { attempt, receive } = await arrange({}, { max_deliveries_per_minute: 1 })
     expect(await attempt()).toEqual({ status: 'delivered' })
-    // Without the limit, the outcome would be `delivered`, because the first attempt has delivered the document.
-    expect(await attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
+    const second = await receive()
+    expect(await second.attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
     expect(target.arrivals).toHaveLength(1)
-    expect(await attempts()).toHaveLength(1)
+    expect(await second.attempts()).toEqual([])
+  })
+
+  test('does not wait if it continues the upload of a lost or stopped worker, whose slot it inherits', async () => {
+    let upload = Promise.withResolvers<void>()
+    const uploading: Connector = {
+      ...findConnector('webhook')!,
+      deliver: async ({ sizeBytes }, _target, { save, signal }) => {
+        save({ parts: 1 })
+        const aborted = new Promise<never>((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        })
+        await Promise.race([upload.promise, aborted])
+        return { path: 'there', bytesSent: sizeBytes }
+      },
+    }
+    const scene = await arrange({}, { max_concurrent_deliveries: 1 }, () => uploading)
+    for (const reason of ['TIMED_OUT', 'WORKER_SHUTDOWN'] as const) {
+      upload = Promise.withResolvers<void>()
+      const { attempt, attempts } = await scene.receive()
+      const other = await scene.receive()
+      const environment = createActivityEnvironment()
+      let heartbeatDetails: unknown
+      environment.on('heartbeat', (details: unknown) => {
+        heartbeatDetails = details
+      })
+      const ended = attempt({}, environment)
+      await until('the upload is saved', () => heartbeatDetails !== undefined)
+      environment.cancel(reason)
+      await expect(ended).rejects.toThrow(CancelledFailure)
+      expect(await other.attempt()).toMatchObject({ status: 'waiting' })
+      upload.resolve()
+      expect(await attempt({}, createActivityEnvironment({ heartbeatDetails }))).toEqual({ status: 'delivered' })
+      expect(await attempts()).toMatchObject([{ outcome: 'interrupted' }, { outcome: 'delivered' }])
+      expect(await other.attempt({ waits: 1 })).toEqual({ status: 'delivered' })
+    }
+  })
+
+  test('returns its slot if it is held instead', async () => {
+    const { attempt, receive, connectionId } = await arrange({}, { max_concurrent_deliveries: 1 })
+    await database.db('connections').where({ id: connectionId }).update({ is_active: false })
+    expect(await attempt()).toEqual({ status: 'held' })
+    await database.db('connections').where({ id: connectionId }).update({ is_active: true })
+    expect(await (await receive()).attempt()).toEqual({ status: 'delivered' })
   })
 })
 

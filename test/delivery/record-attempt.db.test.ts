@@ -30,9 +30,9 @@ const receiveDocument = async (...names: string[]) => {
     more: Partial<AttemptEnd> = {},
     loaded: Partial<DeliveryJob> = {},
   ) => {
-    const job = (await createLoadJob(db)(refOf(name)))!
+    const job = (await createLoadJob(db, testConfig())(refOf(name)))!
     const isDelivered = operation === 'attemptDelivered'
-    return createRecordAttempt(db)(
+    return createRecordAttempt(db, testConfig())(
       refOf(name),
       { ...job, ...loaded },
       {

@@ -33,10 +33,10 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 const attempt = async (operation: AttemptEnd['operation'], replacedContent = false) => {
-  const job = (await createLoadJob(database.db)(document.delivery))!
+  const job = (await createLoadJob(database.db, config)(document.delivery))!
   const content = replacedContent ? { ...job.content, id: 'replaced' } : job.content
   const end: AttemptEnd = { operation, outcome: 'retryable', id: newId(), durationMs: 5, bytesSent: 5 }
-  await createRecordAttempt(database.db)(document.delivery, { ...job, content }, end)
+  await createRecordAttempt(database.db, config)(document.delivery, { ...job, content }, end)
 }
 
 const cancel = (by: 'destination' | 'connection', id: string) => database.db.transaction((trx) => cancelBatch(trx, { by, id }, 10))

@@ -1,6 +1,7 @@
 import type { DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { newId, timeOfId } from '../../src/ids.ts'
+import { testConfig } from '../support/factories.ts'
 import { startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 
@@ -20,7 +21,7 @@ const attempted = async (...attempts: Partial<AttemptEnd>[]) => {
   })
   for (const attempt of attempts) {
     const ref = { documentId, destinationId: wired.destinationId }
-    await createRecordAttempt(database.db)(ref, job, {
+    await createRecordAttempt(database.db, testConfig())(ref, job, {
       operation: 'attemptRetryable',
       outcome: 'retryable',
       id: newId(),

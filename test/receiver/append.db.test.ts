@@ -36,9 +36,9 @@ const recordDelivered = async (docId: string, ...names: string[]) => {
   const { id } = await documentOf(docId)
   for (const name of names) {
     const delivery = { documentId: id, destinationId: workspace.destinations[name]! }
-    const job = (await createLoadJob(scene.db)(delivery))!
+    const job = (await createLoadJob(scene.db, testConfig())(delivery))!
     const result = { operation: 'attemptDelivered', outcome: 'delivered', id: newId(), durationMs: 1, bytesSent: 1 } as const
-    await createRecordAttempt(scene.db)(delivery, job, result)
+    await createRecordAttempt(scene.db, testConfig())(delivery, job, result)
   }
 }
 
