@@ -70,6 +70,7 @@ describe('the HTTP server', () => {
     ['a signed length', 'Content-Length: +4\r\n'],
     ['a folded header', 'X-A: b\r\n c\r\n'],
     ['a bare line feed', 'X-A: b\nX-B: c\r\n'],
+    ['a bare carriage return', 'X-A: b\rX-B: c\r\n'],
   ])('answers 400 to %s, by which a proxy and the relay could disagree about the end of a request', async (_, header) => {
     const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n'
     const answers = await send(`POST / HTTP/1.1\r\nHost: x\r\n${header}\r\n0\r\n\r\n${smuggled}`)
