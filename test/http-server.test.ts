@@ -110,6 +110,17 @@ describe('the HTTP server', () => {
   })
 })
 
+test.each([
+  ['false', /127\.0\.0\.1$/],
+  ['true', /^192\.0\.2\.7$/],
+])('with RELAY_TRUST_PROXY=%s, a client that names other addresses has the address %s', async (trust, address) => {
+  const showing = await start([(ctx) => void (ctx.body = ctx.ip)], { RELAY_TRUST_PROXY: trust })
+  // The proxy adds the last one.
+  const headers = { 'x-forwarded-for': '10.1.1.1, 192.0.2.7', forwarded: 'for=10.1.1.1', 'x-real-ip': '10.1.1.1' }
+  expect(await (await fetch(`http://127.0.0.1:${showing.port}/`, { headers })).text()).toMatch(address)
+  await showing.close()
+})
+
 describe('the limit of connections', () => {
   const open = async (port: number) => {
     const socket = connect(port, '127.0.0.1').on('error', () => {})
