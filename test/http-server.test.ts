@@ -78,6 +78,21 @@ describe('the HTTP server', () => {
     expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1)
   })
 
+  test.each([
+    ['in HTTP/1.0', '1.0', '0\r\n\r\n'],
+    ['with a line feed in an extension', '1.1', '0;a=\nb\r\n\r\n'],
+    ['with a signed length', '1.1', '+0\r\n\r\n'],
+    ['whose length ends with a line feed', '1.1', '1\nx\r\n0\r\n\r\n'],
+  ])('does not take what follows chunks %s for the next request', async (_, version, chunks) => {
+    const answersTo = async (protocol: string, body: string) => {
+      const next = 'GET /next HTTP/1.1\r\nHost: x\r\n\r\n'
+      const answers = await send(`POST / HTTP/${protocol}\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body}${next}`)
+      return answers.match(/HTTP\/1\.1 \d+/g)?.filter((line) => line.endsWith(' 200')).length ?? 0
+    }
+    expect(await answersTo('1.1', '0\r\n\r\n')).toBe(2)
+    expect(await answersTo(version, chunks)).toBeLessThanOrEqual(1)
+  })
+
   test('answers 400 to a request without a host', async () => {
     expect(await send('GET / HTTP/1.1\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /)
   })

@@ -36,6 +36,15 @@ test('of two Authorization headers the first counts', async () => {
   expect(await statusLineOf(bearer(acme.keys.viewer), bearer(acme.keys.admin))).toMatch(/ 403 /)
 })
 
+test('TRACE is not answered with the headers of its request', async () => {
+  const { send, untilClosed } = await openSocket(Number(new URL(api.url).port))
+  const authorization = `Authorization: Bearer ${acme.keys.admin}`
+  await send([`TRACE ${acme.path}/documents HTTP/1.1`, 'Host: x', 'Connection: close', authorization, '', ''].join('\r\n'))
+  const answer = await untilClosed()
+  expect(answer).toMatch(/^HTTP\/1\.1 405 /)
+  expect(answer).not.toContain(acme.keys.admin)
+})
+
 test('the method of a request cannot be overridden', async () => {
   const authorization = `Bearer ${acme.keys.viewer}`
   const { json } = await acme.call('POST', '/repositories', { repo_id: 'OVERRIDE', name: 'A' })
