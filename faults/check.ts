@@ -117,6 +117,10 @@ export const check = async (
       }
     }
   }
+  const acknowledgedIds = new Set(acknowledged.map(({ docId }) => docId))
+  for (const { docId, answer, outcome } of sent) {
+    if (outcome === 'refused' && deliveries.has(docId) && !acknowledgedIds.has(docId)) find(`answered ${answer}, but stored`)
+  }
   const refusals = sent.filter(({ outcome }) => outcome !== 'acknowledged')
   for (const { answer, outcome } of refusals)
     find(outcome === 'unknown' ? `no answer to a create (${answer})` : `create refused (${answer})`)

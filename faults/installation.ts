@@ -20,7 +20,7 @@ import { createPostgres, createRelayDatabase, databaseName, roleName, standbyNam
 import { startProxy, type Proxy } from './proxy.ts'
 import { supervise, type Supervised, type Verb } from './relay-processes.ts'
 import type { Routes } from './reroute.ts'
-import { startTargets, type Kind, type Targets } from './targets.ts'
+import { kinds as allKinds, startTargets, type Kind, type Targets } from './targets.ts'
 import { startTemporal, type TemporalServer } from './temporal.ts'
 
 /** Everything that a relay in production consists of, on this machine: two API processes, two workers, and all servers they need. */
@@ -68,10 +68,24 @@ const shortenedIntervals = {
 }
 const retrySettings = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 5, max_retries: 100 }
 
-const main = fileURLToPath(new URL('../dist/src/main.js', import.meta.url))
+interface InstallationOptions {
+  say: (line: string) => void
+  /** Runs the sources instead of the built package in `dist`. Each start of a worker then takes seconds longer. */
+  fromSource?: boolean
+  /** Number of API processes, and of workers. */
+  replicas?: number
+  /** Kinds of destinations to start servers for. */
+  kinds?: readonly Kind[]
+}
 
-/** Starts an installation from the built package in `dist`. */
-export const startInstallation = async (say: (line: string) => void): Promise<Installation> => {
+export const startInstallation = async ({
+  say,
+  fromSource = false,
+  replicas = 2,
+  kinds = allKinds,
+}: InstallationOptions): Promise<Installation> => {
+  const mainUrl = new URL(fromSource ? '../src/main.ts' : '../dist/src/main.js', import.meta.url)
+  const main = fileURLToPath(mainUrl)
   const config = readConfig({ ...process.env, RELAY_SECRET_KEYS: secretKey })
   const tools = { config, say }
   process.env['TEST_VERSITYGW_BIN'] ??= await findVersitygw(tools)
@@ -100,7 +114,7 @@ export const startInstallation = async (say: (line: string) => void): Promise<In
     const [, temporal, targets, contentStore, signer] = await Promise.all([
       postgres.start(),
       startTemporal(config, join(workDir, 'temporal'), (port) => temporalProxy?.redirect(port)).then(onStop),
-      startTargets().then(onStop),
+      startTargets(kinds).then(onStop),
       startS3Server().then(onStop),
       createSigner('RSA 2048'),
     ])
@@ -114,6 +128,7 @@ export const startInstallation = async (say: (line: string) => void): Promise<In
     }
     const databaseUrl = (port: number) => `postgres://${roleName}@127.0.0.1:${port}/${databaseName}`
     const dnsOutageFile = join(workDir, 'dns-outage')
+    const microsoftModule = new URL(`./connectors/teamsite/schema.${fromSource ? 'ts' : 'js'}`, mainUrl).href
     const common = {
       TEMPORAL_ADDRESS: `127.0.0.1:${proxies.temporal.port}`,
       RELAY_SECRET_KEYS: secretKey,
@@ -121,23 +136,25 @@ export const startInstallation = async (say: (line: string) => void): Promise<In
       RELAY_LOG_LEVEL: 'info',
       RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8',
       RELAY_DIRECTORY_ROOTS: targets.directoryRoot,
-      FAULTS_ROUTES: JSON.stringify({ ...targets.routes, dnsOutageFile } satisfies Routes),
+      FAULTS_ROUTES: JSON.stringify({ ...targets.routes, dnsOutageFile, microsoftModule } satisfies Routes),
       ...shortenedIntervals,
     }
-    const ports = [await freePort(), await freePort()]
+    const ports = await Promise.all(Array.from({ length: replicas }, freePort))
     const plan: { verb: Verb; variables: Record<string, string> }[] = [
       ...ports.map((port) => ({
         verb: 'api' as const,
         variables: { ...common, RELAY_PORT: String(port), DATABASE_URL: databaseUrl(proxies.apiDatabase.port) },
       })),
-      ...[1, 2].map(() => ({ verb: 'worker' as const, variables: { ...common, DATABASE_URL: databaseUrl(proxies.workerDatabase.port) } })),
+      ...ports.map(() => ({ verb: 'worker' as const, variables: { ...common, DATABASE_URL: databaseUrl(proxies.workerDatabase.port) } })),
     ]
     await runProgram(process.execPath, [main, 'migrate'], {
       env: { ...config.childEnvironment, ...common, DATABASE_URL: databaseUrl(postgres.port) },
       timeoutMs: 120_000,
     })
     let configured: Record<string, string> = {}
-    const processes = plan.map(({ verb, variables }, index) => onStop(supervise(verb, `${verb}-${index % 2}`, logFolder, variables)))
+    const processes = plan.map(({ verb, variables }, index) =>
+      onStop(supervise(main, verb, `${verb}-${index % replicas}`, logFolder, variables)),
+    )
     const variablesOf: Installation['variablesOf'] = (one, changes = {}) => ({
       ...plan[processes.indexOf(one)]!.variables,
       ...configured,
@@ -254,8 +271,8 @@ export const untilStreaming = async (server: PostgresServer, sync = false): Prom
 /** Keeps the logs of the relay for a person who looks into a failed row. @returns the folder */
 export const keepLogs = async (installation: Installation, folder: string): Promise<string> => {
   await mkdir(folder, { recursive: true })
-  for (const [index, one] of installation.processes.entries()) {
-    await writeFile(join(folder, `${one.verb}-${index % 2}.log`), await one.log())
+  for (const one of installation.processes) {
+    await writeFile(join(folder, `${one.name}.log`), await one.log())
   }
   return folder
 }

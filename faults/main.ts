@@ -54,7 +54,7 @@ const runAll = async (chosen: Row[]): Promise<Outcome[]> => {
       const startedAt = Date.now()
       let outcome: Outcome
       try {
-        installation ??= await startInstallation(say)
+        installation ??= await startInstallation({ say })
         outcome = await runRow(installation, row, { seed: options.seed, isShort: options.short })
       } catch (thrown) {
         outcome = { row, findings: [], shortfalls: [`the row broke off: ${messageOf(thrown)}`] }

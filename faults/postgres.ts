@@ -130,7 +130,7 @@ export const createPostgres = async (config: Config, folder: string, settings: s
       if (child) await stopServer(child, 20_000)
     },
     startStandby: async (standbyFolder) => {
-      const program = await findBaseBackup(programs.postgres, config)
+      const program = await findBaseBackup(config)
       if (!program) throw new Error('pg_basebackup was not found')
       await createFolder(standbyFolder)
       const source = ['-h', '127.0.0.1', '-p', String(port), '-U', admin]
@@ -147,8 +147,10 @@ export const createPostgres = async (config: Config, folder: string, settings: s
 }
 
 /** Returns pg_basebackup of the same installation. The npm package of the embedded stack lacks it. */
-const findBaseBackup = async (postgres: string, config: Config) =>
-  findProgram('pg_basebackup', `${dirname(await realpath(postgres))}:${config.childEnvironment.PATH ?? ''}`)
+export const findBaseBackup = async (config: Config) => {
+  const { postgres } = await findPostgres({ config, log: createLog('silent'), account })
+  return findProgram('pg_basebackup', `${dirname(await realpath(postgres))}:${config.childEnvironment.PATH ?? ''}`)
+}
 
 /** Creates the relay's role and its database. */
 export const createRelayDatabase = async (server: PostgresServer): Promise<void> => {

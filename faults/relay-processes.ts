@@ -4,7 +4,6 @@ import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { until } from '../test/support/until.ts'
 
 export type Verb = 'api' | 'worker'
@@ -12,6 +11,7 @@ export type Verb = 'api' | 'worker'
 /** A process of the relay under a supervisor that starts it again one second after it ends, as systemd or Kubernetes would. */
 export interface Supervised {
   verb: Verb
+  name: string
   /** Process id of the current run. */
   pid(): number | undefined
   /** Sends SIGKILL. The supervisor starts the process again. */
@@ -27,11 +27,11 @@ export interface Supervised {
   stop(): Promise<void>
 }
 
-const main = fileURLToPath(new URL('../dist/src/main.js', import.meta.url))
 const preload = new URL('./reroute.ts', import.meta.url).href
 const restartDelayMs = 1_000
 
-export const supervise = (verb: Verb, name: string, logFolder: string, initial: Record<string, string>): Supervised => {
+/** @param main path of the program */
+export const supervise = (main: string, verb: Verb, name: string, logFolder: string, initial: Record<string, string>): Supervised => {
   const logFile = join(logFolder, `${name}.log`)
   let variables = initial
   let child: ChildProcess | undefined
@@ -73,6 +73,7 @@ export const supervise = (verb: Verb, name: string, logFolder: string, initial: 
   launch()
   return {
     verb,
+    name,
     pid: () => child?.pid,
     kill: () => {
       if (child?.kill('SIGKILL')) kills += 1

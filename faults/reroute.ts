@@ -9,13 +9,15 @@ export interface Routes {
   hosts: Record<string, number>
   /** Root of the doubles of Microsoft's services, which have an address of their own per cloud. */
   microsoft?: { root: string; scope: string }
+  /** The module of the relay that holds the addresses of Microsoft's services, as a URL. */
+  microsoftModule: string
   /** While this file exists, names that end with `.test` cannot be resolved. Otherwise they resolve to 127.0.0.1. */
   dnsOutageFile: string
 }
 
 const text = process.env['FAULTS_ROUTES']
 if (text !== undefined) {
-  const { hosts, microsoft, dnsOutageFile } = JSON.parse(text) as Routes
+  const { hosts, microsoft, dnsOutageFile, microsoftModule } = JSON.parse(text) as Routes
 
   const realLookup = dns.lookup as (...lookup: unknown[]) => void
   const lookup = (host: string, options: dns.LookupOptions, done: (error: Error | null, found?: unknown, family?: number) => void) => {
@@ -39,8 +41,7 @@ if (text !== undefined) {
   Object.assign(net, { connect })
 
   if (microsoft) {
-    const built = new URL('../dist/src/connectors/teamsite/schema.js', import.meta.url).href
-    const { microsoftClouds } = (await import(built)) as { microsoftClouds: Record<string, object> }
+    const { microsoftClouds } = (await import(microsoftModule)) as { microsoftClouds: Record<string, object> }
     microsoftClouds['global'] = { authorityHost: microsoft.root, graphRoot: microsoft.root, scope: microsoft.scope }
   }
 }

@@ -243,23 +243,26 @@ export interface Targets {
   stop(): Promise<void>
 }
 
-/** Starts a server for every kind of destination. */
-export const startTargets = async (): Promise<Targets> => {
-  const [objstore, blob, { targets: doubles, routes }, sftp, email, webhook, directory] = await Promise.all([
-    startObjstore(),
-    startBlob(),
-    startDoubles(),
-    startSftp(),
-    startEmail(),
+/** Starts a server for each of these kinds of destinations. The web server and the folder are always started. */
+export const startTargets = async (wanted: readonly Kind[]): Promise<Targets> => {
+  const ifWanted = async <T>(start: () => Promise<T>, ...startedKinds: Kind[]): Promise<T | undefined> =>
+    startedKinds.some((kind) => wanted.includes(kind)) ? start() : undefined
+  const [objstore, blob, doubles, sftp, email, webhook, directory] = await Promise.all([
+    ifWanted(startObjstore, 'objstore'),
+    ifWanted(startBlob, 'blob'),
+    ifWanted(startDoubles, 'teamsite', 'drive'),
+    ifWanted(startSftp, 'sftp'),
+    ifWanted(startEmail, 'email'),
     startWebhook(),
     startDirectory(),
   ])
-  const list = [objstore, blob, ...doubles, sftp, email, webhook, directory]
+  const started = [objstore, blob, ...(doubles?.targets ?? []), sftp, email, webhook, directory]
+  const list = started.filter((target) => target !== undefined)
   return {
     all: Object.fromEntries(list.map((target) => [target.kind, target])) as Record<Kind, Target>,
     web: webhook.server,
     directoryRoot: directory.root,
-    routes,
+    routes: doubles?.routes ?? { hosts: {} },
     stop: async () => {
       for (const target of list) await target.stop()
     },

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
 import { untilStreaming, type Installation } from '../installation.ts'
-import { databaseName, maxConnections, roleName } from '../postgres.ts'
+import { databaseName, findBaseBackup, maxConnections, roleName } from '../postgres.ts'
 import type { Row } from '../run-row.ts'
 
 const run = promisify(execFile)
@@ -20,6 +20,10 @@ const newFolder = ({ workDir }: Installation): string => {
   return join(workDir, `postgres-${folders}`)
 }
 const answerLost = 'a delivery whose record was lost with the database is made again'
+
+const needsStandby = async ({ config }: Installation) => ((await findBaseBackup(config)) ? undefined : 'pg_basebackup was not found')
+const needsMount = async (installation: Installation) =>
+  isRoot ? needsStandby(installation) : 'it mounts a file system, which only root may do, on Linux'
 
 const crashed: Row = {
   name: 'postgres-crashed',
@@ -82,6 +86,7 @@ const outOfConnections: Row = {
 const failedOverSync: Row = {
   name: 'postgres-failed-over',
   fault: 'The server is killed, and its synchronous standby (synchronous_standby_names) is promoted; the address leads to it 2 s later',
+  cannotRun: needsStandby,
   mayDuplicate: answerLost,
   run: async ({ installation, returned, hold }) => {
     const primary = installation.postgres()
@@ -106,6 +111,7 @@ const failedOverAsync: Row = {
   name: 'postgres-failed-over-async',
   fault:
     'The server is killed 2 s after its asynchronous standby stopped receiving, and the standby is promoted: commits of these 2 s are lost',
+  cannotRun: needsStandby,
   mayDuplicate: answerLost,
   known:
     'asynchronous replication acknowledges commits that the standby does not have. A 2xx outlives a failover only with a synchronous standby',
@@ -145,13 +151,11 @@ const moveBack = async (installation: Installation): Promise<void> => {
   await run('umount', [mounted])
 }
 
-const needsRoot = async () => (isRoot ? undefined : 'it mounts a file system, which only root may do, on Linux')
-
 const diskFull: Row = {
   name: 'postgres-disk-full',
   fault: 'The file system of PostgreSQL, write-ahead log included, becomes full for 8 s (a tmpfs of a limited size), and grows again',
   mayDuplicate: answerLost,
-  cannotRun: needsRoot,
+  cannotRun: needsMount,
   run: async ({ installation, returned, hold }) => {
     const folder = await moveTo(installation, (path) => run('mount', ['-t', 'tmpfs', '-o', 'size=8g,mode=0755', 'tmpfs', path]))
     const postgres = installation.postgres()
@@ -177,7 +181,8 @@ const powerLost = (name: string, more: Partial<Row>, settings: string[] = []): R
     'The file system of PostgreSQL (ext4 on a loop device) stops and drops every write that was not synced; PostgreSQL is killed, the file system ' +
     'mounted again, and PostgreSQL started',
   mayDuplicate: answerLost,
-  cannotRun: async () => (await needsRoot()) ?? (existsSync('/dev/loop-control') ? undefined : 'there are no loop devices'),
+  cannotRun: async (installation) =>
+    (await needsMount(installation)) ?? (existsSync('/dev/loop-control') ? undefined : 'there are no loop devices'),
   run: async ({ installation, returned, hold }) => {
     const image = `${newFolder(installation)}.img`
     const mount = (folder: string) => run('mount', ['-o', 'loop', image, folder])

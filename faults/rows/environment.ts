@@ -62,7 +62,7 @@ const manySlowSockets: Row = {
   run: async ({ installation, workspace, load, returned, hold, note }) => {
     const sockets: Socket[] = []
     for (let index = 0; index < slowSockets; index += 1) {
-      const { port } = new URL(installation.baseUrls[index % 2]!)
+      const { port } = new URL(installation.baseUrls[index % installation.baseUrls.length]!)
       const socket = connect({ host: '127.0.0.1', port: Number(port), localAddress: '127.0.0.2' })
       socket.on('error', () => {})
       socket.write(`PUT ${workspace.path}?create&pVersion=0045&contRep=Z1&docId=SLOW${index}&compId=data HTTP/1.1\r\n`)

@@ -59,7 +59,7 @@ const apiKilledInBody: Row = {
     const sockets = await Promise.all(
       docIds.map((docId, index) =>
         sendHalf(
-          installation.baseUrls[index % 2]!,
+          installation.baseUrls[index % installation.baseUrls.length]!,
           `${workspace.path}?create&pVersion=0045&contRep=${workspace.repositories.open}&docId=${docId}&compId=data`,
           body,
         ),
@@ -237,7 +237,7 @@ const poison: Row = {
       )
       return rows[0]?.status
     }
-    const limit = AbortSignal.timeout(60_000)
+    const limit = AbortSignal.timeout(150_000)
     while (!limit.aborted && (await readStatus()) !== 'failed') await hold(500, 500)
     note(`${deaths} workers killed by the document, which was then ${await readStatus()}`)
     await untilReady(installation, 'worker')
