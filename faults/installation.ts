@@ -215,7 +215,7 @@ export const startInstallation = async ({
         await standby.promote()
         usePostgres(standby)
       },
-      createWorkspace: async (slug, kinds, { configs, settings }) => {
+      createWorkspace: async (slug, targetKinds, { configs, settings }) => {
         const name = `faults/${slug}`
         const db = openDatabase({ ...config, DATABASE_URL: databaseUrl(postgres.port) }, 'faults')
         try {
@@ -240,7 +240,7 @@ export const startInstallation = async ({
             status: 'active',
           })
           const destinationIds: string[] = []
-          for (const kind of kinds) {
+          for (const kind of targetKinds) {
             const { config: usual, credentials } = targets.all[kind]
             const target = { config: { ...usual, ...configs[kind] }, credentials }
             destinationIds.push(await send('POST', '/destinations', { name: kind, connector_type: kind, ...target }))

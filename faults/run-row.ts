@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../test/support/until.ts'
 import { areSettled, check, type Counts } from './check.ts'
 import type { Installation } from './installation.ts'
 import { createLoad, type Load, type Workspace } from './load.ts'
@@ -67,6 +68,7 @@ export interface Outcome {
 export const recoveryGoalSeconds = 30
 const defaultKinds: Kind[] = ['objstore', 'sftp', 'webhook']
 const warmUpMs = 2_000
+const warmUpDocuments = 5
 
 export const runRow = async (
   installation: Installation,
@@ -102,6 +104,8 @@ export const runRow = async (
   try {
     load.start()
     await pause(warmUpMs)
+    const acknowledgedCount = () => load.sent.filter(({ outcome }) => outcome === 'acknowledged').length
+    await until('the first documents are acknowledged', () => acknowledgedCount() >= warmUpDocuments)
     await row.run({
       installation,
       load,
