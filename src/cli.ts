@@ -67,7 +67,7 @@ const addServiceVerbs = (program: Command, config: ReadConfig) => {
       const { startWorker } = await import('./compose.ts')
       const stopSignal = createStopSignal()
       const worker = await startWorker(settings, log)
-      log.info({ version }, 'the worker is ready')
+      log.info({ probes_url: worker.probesUrl, version }, 'the worker is ready')
       await runUntilStopped(stopSignal, [worker], log, worker.ended)
     })
 }

@@ -25,7 +25,7 @@ const serve: Middleware = (ctx) => {
 
 const start = (middlewares: Middleware[], variables: Record<string, string> = {}, log = createLog('silent')) => {
   const config = testConfig({ RELAY_SHUTDOWN_GRACE_MS: '100', ...variables })
-  return startHttpServer(middlewares, config, log, createConnectionLimit(config))
+  return startHttpServer(middlewares, 'RELAY_PORT', config, log, createConnectionLimit(config))
 }
 
 const send = async (head: string, { port } = server): Promise<string> => {
