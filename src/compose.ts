@@ -27,6 +27,7 @@ import { createApi } from './http/app.ts'
 import { openAuthenticator } from './http/authenticator.ts'
 import { createDownloads } from './http/download.ts'
 import { refuseUnknown } from './http/errors.ts'
+import { createRequestLog } from './http/request-log.ts'
 import { createReference } from './http/open-api/reference.ts'
 import { startHttpServer, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
@@ -153,20 +154,34 @@ export const startApi = (config: Config, log: Log, probes: Probes = createProbes
     const { isDeliveryRunning } = temporal
 
     const connections = createConnectionLimit(config)
+    const requestLog = createRequestLog(log)
     probes.add(dependenciesOf(runtime), [
       ...createOutboxMetrics(outbox),
       ...captures.metrics,
       ...connections.metrics,
       ...receiver.metrics,
+      ...requestLog.metrics,
       ...createStorageMetrics(db, config),
       ...createRepositoryMetrics(db),
     ])
-    const bridge = createBridge({ ...useCases, db, config, log, keyRing, outbound, authenticator, captures, runOnThread: threads.run })
-    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log })
+    const bridge = createBridge({
+      ...useCases,
+      db,
+      config,
+      log,
+      requestLog,
+      keyRing,
+      outbound,
+      authenticator,
+      captures,
+      runOnThread: threads.run,
+    })
+    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log, requestLog })
     const api = createApi({
       ...useCases,
       config,
       log,
+      requestLog,
       keyRing,
       outbound,
       authenticator,
@@ -177,7 +192,15 @@ export const startApi = (config: Config, log: Log, probes: Probes = createProbes
       isDeliveryRunning,
       replay,
     })
-    const middlewares = [probes.middleware, receiver.middleware, bridge, createReference(config), downloads, api, refuseUnknown(log)]
+    const middlewares = [
+      probes.middleware,
+      receiver.middleware,
+      bridge,
+      createReference(config),
+      downloads,
+      api,
+      refuseUnknown({ log, requestLog }),
+    ]
     const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
     onClose(listening.close)
     const warned = warnAboutOpenReceivers(db, log)
@@ -254,7 +277,7 @@ const requireRunning = (worker: Worker): void => {
 /** Serves the probes of a worker that has a process of its own. */
 const startWorkerProbes = (probes: Probes, config: Config, log: Log): Promise<HttpServer> =>
   startHttpServer(
-    [probes.middleware, refuseUnknown(log)],
+    [probes.middleware, refuseUnknown({ log, requestLog: createRequestLog(log) })],
     'RELAY_WORKER_PORT',
     { ...config, RELAY_BASE_URL: undefined },
     log,

@@ -11,11 +11,11 @@ import { createDocuments } from '../../src/db/documents.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createDownloads } from '../../src/http/download.ts'
 import { newId } from '../../src/ids.ts'
-import { createLog } from '../../src/log.ts'
 import { createDownloadLinks, createDownloadUrl, type LinkedDownload } from '../../src/security/download-link.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRevokeDownloadLinks } from '../../src/routing/revoke-download-links.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { logsTo } from '../support/logs.ts'
 
 let database: TestDatabase
 let server: Server
@@ -52,7 +52,7 @@ beforeAll(async () => {
   }
   const contents = { postgres: { ...postgres, read }, s3: undefined }
   const app = new Koa()
-  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, log: createLog('silent') }))
+  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo() }))
   app.use((context) => {
     context.body = 'another middleware'
   })
