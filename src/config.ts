@@ -88,6 +88,10 @@ export const environment = z.object({
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe('Lowest level that is logged'),
+  RELAY_LOG_FORMAT: z
+    .enum(['json', 'pretty'])
+    .optional()
+    .describe('Format of the log: json for programs, pretty for people. Default: json; pretty in script/server and script/demo'),
   RELAY_SECRET_KEYS: list('Keys that seal credentials, as comma-separated entries id:base64(32 bytes). The first key seals, all keys open'),
   RELAY_ALLOWED_PRIVATE_CIDRS: list('Comma-separated private or loopback address ranges that destinations may use'),
   RELAY_DIRECTORY_ROOTS: list(
