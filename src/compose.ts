@@ -234,8 +234,8 @@ export const startWorker = (config: Config, log: Log, sharedProbes?: Probes): Pr
     const { worker, close } = await createWorker(config, {
       ...createDeliveryActivities({
         db,
-        loadJob: createLoadJob(db),
-        recordAttempt: createRecordAttempt(db),
+        loadJob: createLoadJob(db, config),
+        recordAttempt: createRecordAttempt(db, config),
         redeliverNewer: createRedeliverNewer(db, config),
         slots,
         contents: stores,
