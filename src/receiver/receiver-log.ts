@@ -50,11 +50,22 @@ export const createReceiverLog = (log: Log) => {
       replay_of: request.replayOf ?? undefined,
     }
   }
+  const unconnected = new Set<string>()
+  /** Logs that documents of a repository reach nobody: once, until a connection has led from it to a destination again. */
+  const warnIfUnconnected = (exchange: Exchange, { id, routes }: ReceivingRepository) => {
+    if (routes.length > 0) unconnected.delete(id)
+    else if (!unconnected.has(id)) {
+      unconnected.add(id)
+      const message = 'a document was acknowledged and is not delivered: no connection leads from its repository to a destination'
+      log.warn(factsOf(exchange), message)
+    }
+  }
   const millisecondsSince = (time: Date) => Date.now() - time.getTime()
 
   return {
     /** Documents have been committed. */
-    documentsReceived: (exchange: Exchange, { workspace }: ReceivingRepository, docId: string, documents: InsertedDocument[]): void => {
+    documentsReceived: (exchange: Exchange, repository: ReceivingRepository, docId: string, documents: InsertedDocument[]): void => {
+      const { workspace } = repository
       for (const { documentId, repoId, compId, contentType, sizeBytes, status, destinations, startsWorkflow } of documents) {
         const outcome = status === 'discarded' ? 'discarded' : 'accepted'
         received.inc({ outcome })
@@ -78,6 +89,7 @@ export const createReceiverLog = (log: Log) => {
           'document received',
         )
       }
+      if (documents.length > 0) warnIfUnconnected(exchange, repository)
     },
 
     /** A request is refused. */

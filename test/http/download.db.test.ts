@@ -23,6 +23,7 @@ let origin: string
 let routes: Awaited<ReturnType<typeof createRoutes>>
 let link: LinkedDownload
 let opened = 0
+const logged: string[] = []
 
 const config = testConfig()
 const actor = { type: 'system', userId: null } as const
@@ -52,7 +53,7 @@ beforeAll(async () => {
   }
   const contents = { postgres: { ...postgres, read }, s3: undefined }
   const app = new Koa()
-  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo() }))
+  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo(logged) }))
   app.use((context) => {
     context.body = 'another middleware'
   })
@@ -87,6 +88,18 @@ test('a link returns the bytes without an API key, as an attachment', async () =
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
   })
+})
+
+test('a download is logged with the document and without the link', async () => {
+  const path = pathOf()
+  logged.length = 0
+  await fetchLink(path)
+  const { workspaceId, documentId } = link
+  const lines = logged.map((line) => JSON.parse(line) as { event?: string })
+  expect(lines.filter(({ event }) => event === undefined)).toMatchObject([
+    { msg: 'document downloaded through a link', workspaceId, documentId, method: 'GET' },
+  ])
+  expect(JSON.stringify(logged)).not.toContain(new URL(origin + path).searchParams.get('signature'))
 })
 
 test('a link returns a range of the bytes', async () => {
