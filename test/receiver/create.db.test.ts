@@ -169,7 +169,7 @@ describe('a repository without a route', () => {
     await links.clone().delete()
     const documents = [partOf('D5', 'data', 'x'), partOf('D6', 'data', 'x')]
     const second = await source.mCreate('D5', documents)
-    expect(logged().slice(before + 1)).toMatchObject([{ requestId: second.headers['x-relay-request-id'] }])
+    expect(logged().slice(before + 1)).toMatchObject([{ request_id: second.headers['x-relay-request-id'] }])
   })
 
   test('answers 403 for a docId that was stored while it had a route, for short and long bodies', async () => {
