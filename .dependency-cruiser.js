@@ -4,7 +4,7 @@ import { builtinModules } from 'node:module'
 const floors = [
   ['demo'],
   ['commands', 'embedded'],
-  ['http', 'receiver', 'bridge', 'temporal'],
+  ['http', 'receiver', 'bridge', 'temporal', 'monitoring'],
   ['routing'],
   ['delivery'],
   ['archive'],

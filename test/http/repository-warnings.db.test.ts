@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { openDatabase } from '../../src/db/database.ts'
 import { diagnose } from '../../src/doctor.ts'
-import { createRepositoryMetrics } from '../../src/repository-metrics.ts'
+import { createRepositoryMetrics } from '../../src/monitoring/repository-metrics.ts'
 import { warnAboutOpenReceivers } from '../../src/open-receivers.ts'
 import { testConfig } from '../support/factories.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
