@@ -263,6 +263,11 @@ create table deliveries (
   ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds')),
   -- When the delivery got its status.
   status_since timestamptz not null default now(),
+  -- The attempt that is under way, as delivery_attempts.id will name it. If the next attempt still finds it, its worker
+  -- was lost.
+  attempt_id text collate "C",
+  -- Consecutive lost attempts that the workflow does not know of, because the same activity goes on with the upload.
+  lost_attempts integer not null default 0,
   primary key (document_id, destination_id)
 );
 -- Serves the release and the cancellation of held deliveries.
@@ -490,6 +495,26 @@ create table idempotency_keys (
 );
 -- Serves the removal of expired keys.
 create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
+
+-- Permission for one attempt at a destination. Rows are added up to its limit of concurrent deliveries when an attempt
+-- finds too few.
+create table destination_slots (
+  destination_id text collate "C" not null references destinations (id) on delete cascade,
+  number integer not null,
+  -- The attempt that runs in the slot, as deliveries.attempt_id.
+  holder text collate "C",
+  -- A running attempt renews its lease. The slot of a lost worker becomes free when the lease has run out.
+  leased_until timestamptz not null default '-infinity'::timestamptz,
+  -- Serves the search for a free slot of a destination.
+  primary key (destination_id, number)
+);
+
+-- When the next attempt at a destination may start. Apart from destinations, because it changes with attempts.
+create table destination_gates (
+  destination_id text collate "C" primary key references destinations (id) on delete cascade,
+  -- When its deliveries per minute would allow the next attempt, if attempts were spread evenly.
+  next_start_at timestamptz not null default '-infinity'::timestamptz
+);
 
 -- Keeps workspace_storage equal to the sum of contents.size_bytes. The row that it locks is the last lock of a
 -- transaction, which cannot deadlock: it runs at the commit, and the shard follows from the transaction.

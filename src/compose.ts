@@ -200,8 +200,8 @@ export const startWorker = (config: Config, log: Log): Promise<Running & { ended
     const { worker, close } = await createWorker(config, {
       ...createDeliveryActivities({
         db,
-        loadJob: createLoadJob(db),
-        recordAttempt: createRecordAttempt(db),
+        loadJob: createLoadJob(db, config),
+        recordAttempt: createRecordAttempt(db, config),
         redeliverNewer: createRedeliverNewer(db, config),
         slots,
         contents: stores,

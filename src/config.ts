@@ -277,14 +277,14 @@ export const environment = z.object({
   DELIVERY_MAX_CONCURRENT_PER_DESTINATION: integer(
     16,
     1,
-    'Maximum number of concurrent attempts per destination in one worker process. ' +
-      'At least as many slots stay free for other destinations. ' +
+    'Maximum number of concurrent attempts per destination, in the whole installation. ' +
+      'No destination takes more slots of a worker than it leaves free for others. ' +
       'Overridden by max_concurrent_deliveries of a destination',
   ),
   DELIVERY_MAX_PER_MINUTE_PER_DESTINATION: integer(
     0,
     0,
-    'Maximum number of attempts per minute and destination in one worker process. 0 means no limit. ' +
+    'Maximum number of attempts per minute and destination, in the whole installation. 0 means no limit. ' +
       'Overridden by max_deliveries_per_minute of a destination',
   ),
   DELIVERY_BUSY_MAX_WAIT_MS: integer(

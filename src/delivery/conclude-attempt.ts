@@ -6,6 +6,7 @@ import { businessObjectOf } from '../domain/business-object.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import { decideRetry } from '../domain/retry.ts'
 import { messageOf } from '../errors.ts'
+import { timeOfId } from '../ids.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import { expire } from './expire.ts'
 import type { Progress } from './progress.ts'
@@ -25,11 +26,14 @@ export interface ConcludeDeps {
 export const replacesByPath = ({ findConnector }: ConcludeDeps, { destination }: DeliveryJob) =>
   !findConnector(destination.connector)?.isMessage
 
-type Sent = Pick<Progress, 'startedAt' | 'bytesSent'>
+/** Input of an attempt, with the time at which its time to live ends. */
+export type TimedInput = AttemptInput & { expiresAt: number }
 
-export const endOf = ({ startedAt, bytesSent }: Sent): Pick<AttemptEnd, 'startedAt' | 'durationMs' | 'bytesSent'> => ({
-  startedAt: new Date(startedAt),
-  durationMs: Date.now() - startedAt,
+type Sent = Pick<Progress, 'attemptId' | 'bytesSent'>
+
+export const endOf = ({ attemptId, bytesSent }: Sent): Pick<AttemptEnd, 'id' | 'durationMs' | 'bytesSent'> => ({
+  id: attemptId,
+  durationMs: Math.max(0, Date.now() - timeOfId(attemptId).getTime()),
   bytesSent,
 })
 
@@ -56,28 +60,30 @@ export const recordDelivery = async (
   return { status, delayMs: repeatDelayMs, failures: input.failures, error }
 }
 
+/** Records a failed attempt. @param more what the record says if a retry follows */
 export const recordFailure = async (
   deps: ConcludeDeps,
-  { failures, ...input }: AttemptInput,
+  { failures, expiresAt, ...input }: TimedInput,
   job: DeliveryJob,
   sent: Sent,
   failure: DeliveryError,
+  more: Pick<AttemptEnd, 'lostAttempts' | 'keepsSlot'> = {},
 ): Promise<AttemptOutcome> => {
-  const end = endOf(sent)
-  const remainingMs = input.remainingMs - end.durationMs
-  const decision = decideRetry(input.policy, { failures, remainingMs, retryAfterMs: failure.retryAfterMs }, Math.random())
+  const state = { failures, remainingMs: expiresAt - Date.now(), retryAfterMs: failure.retryAfterMs }
+  const decision = decideRetry(input.policy, state, Math.random())
   const isRetried = decision.retry && !failure.permanent
   const message = clip(failure.message)
   const { status } = await deps.recordAttempt(input, job, {
     operation: isRetried ? 'attemptRetryable' : 'attemptFailed',
     outcome: failure.code === 'interrupted' ? 'interrupted' : failure.permanent ? 'permanent' : 'retryable',
-    ...end,
+    ...endOf(sent),
     error: { code: failure.code, message, answer: failure.answer },
+    ...(isRetried && more),
     ...(!isRetried && { endedBy: failure.permanent || decision.retry ? 'permanent_error' : limits[decision.exhausted] }),
   })
   if (status === 'cancelled' || status === 'delivered') return { status }
   const facts = { errorCode: failure.code, ...businessObjectOf(job) }
-  if (isRetried && status === 'retrying') return { status: 'retrying', delayMs: decision.delayMs, failures, error: message, ...facts }
+  if (isRetried && status !== 'failed') return { status: 'retrying', delayMs: decision.delayMs, failures, error: message, ...facts }
   return {
     status: 'failed',
     error: decision.retry || failure.permanent ? message : `${message} (${reasonOf(decision.exhausted, { ...input, failures })})`,
@@ -93,6 +99,24 @@ const limits = { count: 'max_retries', time: 'retry_ttl_seconds' } as const
 const reasonOf = (exhausted: keyof typeof limits, { policy, failures }: Pick<AttemptInput, 'policy' | 'failures'>): string => {
   const limit = exhausted === 'count' ? policy.maxRetries : policy.ttlMs / 1_000
   return `gave up after ${failures} ${failures === 1 ? 'attempt' : 'attempts'}: ${limits[exhausted]} is ${limit}`
+}
+
+/**
+ * Records an attempt whose worker was lost. It counts as failed, and its retry waits like any other: a document that kills its workers
+ * must not do so in quick succession.
+ * @param goesOn the connector has saved an upload, which this activity alone knows: a retry follows at once, in the same slot
+ */
+export const recordLoss = (
+  deps: ConcludeDeps,
+  input: TimedInput,
+  job: DeliveryJob,
+  lost: Sent,
+  goesOn: boolean,
+): Promise<AttemptOutcome> => {
+  const lostAttempts = job.lostAttempts + 1
+  const more = goesOn ? { lostAttempts, keepsSlot: true } : {}
+  const loss = new DeliveryError('interrupted', 'the worker was lost during the attempt')
+  return recordFailure(deps, { ...input, failures: input.failures + lostAttempts }, job, lost, loss, more)
 }
 
 /**
@@ -113,6 +137,8 @@ export const recordInterruption = async (
     outcome: 'interrupted',
     ...endOf(progress),
     error: { code: 'interrupted', message },
+    lostAttempts: job.lostAttempts,
+    keepsSlot: progress.savedUpload !== undefined,
   })
 }
 

@@ -3,12 +3,12 @@ import type { Config } from '../config.ts'
 import { outboundFor } from '../connectors/bound-config.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
 import { parseTarget } from '../connectors/index.ts'
-import { limitsOf } from '../connectors/limits.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Installation } from '../db/installation.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import { messageOf } from '../errors.ts'
+import { newId, timeOfId } from '../ids.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
 import type { KeyRing } from '../security/seal.ts'
@@ -18,13 +18,15 @@ import {
   recordDelivery,
   recordFailure,
   recordInterruption,
+  recordLoss,
   replacesByPath,
   type ConcludeDeps,
+  type TimedInput,
 } from './conclude-attempt.ts'
-import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
+import { leaseMs, renewLease, withdrawAttempt, type DeliveryJob, type LoadJob, type PinnedDestination } from './delivery-job.ts'
 import { hold, isPaused } from './pause.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
-import type { DestinationLimits, Slots } from './slots.ts'
+import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'
 
 export interface DeliverDeps extends ConcludeDeps {
@@ -41,12 +43,7 @@ export interface DeliverDeps extends ConcludeDeps {
   outbound: OutboundGuard
   config: Pick<
     Config,
-    | 'DELIVERY_CONNECT_TIMEOUT_MS'
-    | 'DELIVERY_IDLE_TIMEOUT_MS'
-    | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'
-    | 'DELIVERY_ANSWER_MAX_BYTES'
-    | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'
-    | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
+    'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'
   >
 }
 
@@ -67,16 +64,18 @@ export interface AttemptRun {
  * @throws the reason of `run.signal` if the attempt was cancelled, and failures of the relay itself
  */
 export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: AttemptRun): Promise<AttemptOutcome> => {
-  const remainingMs = input.remainingMs - run.waitedMs
-  // The first attempt is made however long it has waited. A lost attempt is recorded before its retry is judged.
-  const isExpired = input.failures > 0 && remainingMs <= 0 && run.lastHeartbeat?.startedAt === undefined
+  const timed: TimedInput = { ...input, expiresAt: Date.now() - run.waitedMs + input.remainingMs }
+  // The first attempt is made however long it has waited.
+  const isExpired = input.failures > 0 && timed.expiresAt <= Date.now()
   // A retry that will not be made needs no slot.
   const slot = isExpired
     ? undefined
     : deps.slots.acquire(input.destinationId, { hasWaited: input.waits > 0, resumes: run.lastHeartbeat !== undefined })
   if (slot && 'waitMs' in slot) return { status: 'waiting', delayMs: slot.waitMs }
   try {
-    const job = await deps.loadJob(input)
+    const saved = run.lastHeartbeat?.savedUpload === undefined ? undefined : run.lastHeartbeat
+    const start = slot && { attemptId: newId(), reserved: slot.reserved, continues: saved?.attemptId }
+    let job = await deps.loadJob(input, start)
     if (!job || job.status === 'cancelled') return { status: 'cancelled' }
     if (job.status === 'delivered') {
       // A previous run may have recorded the delivery and stopped before this step.
@@ -88,49 +87,54 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
       return { status: 'cancelled' }
     }
     if (job.status === 'held') return { status: 'held' }
+    if (job.attemptId !== null && job.attemptId !== start?.attemptId) {
+      const bytesSent = run.lastHeartbeat?.attemptId === job.attemptId ? (run.lastHeartbeat.bytesSent ?? 0) : 0
+      const outcome = await recordLoss(deps, timed, job, { attemptId: job.attemptId, bytesSent }, saved !== undefined)
+      if (saved === undefined || outcome.status !== 'retrying') return outcome
+      job = await deps.loadJob(input, start)
+      if (!job) return { status: 'cancelled' }
+    }
     // An operator has signalled the workflow without the API.
     if (job.status === 'failed') await transition(deps.db, 'resume', input)
-    if (isPaused(job) && (await hold(deps.db, input))) return { status: 'held' }
-    if (!slot) return await failExpired(deps, input, job)
-    const waitMs = slot.confirm(limitsFor(deps, job))
-    if (waitMs !== undefined) return { status: 'waiting', delayMs: waitMs }
-    return await attempt(deps, { ...input, remainingMs }, job, run)
+    if (isPaused(job) && (await hold(deps.db, input))) {
+      if (start) await withdrawAttempt(deps.db, input, start.attemptId)
+      return { status: 'held' }
+    }
+    if (!slot || !start) return await failExpired(deps, input, job)
+    if (!job.hasSlot) {
+      const oldestStart = job.oldestAttemptId === null ? undefined : timeOfId(job.oldestAttemptId).getTime()
+      return { status: 'waiting', delayMs: slot.refuse(job.limits, oldestStart) }
+    }
+    if (job.attemptId !== start.attemptId) {
+      await withdrawAttempt(deps.db, input, start.attemptId)
+      throw new Error('another run of this activity has started an attempt meanwhile')
+    }
+    slot.confirm(job.limits)
+    return await attempt(deps, { ...timed, failures: input.failures + job.lostAttempts }, job, run, start.attemptId)
   } finally {
     slot?.release()
   }
 }
 
-const limitsFor = ({ config }: DeliverDeps, { destination }: DeliveryJob): DestinationLimits => {
-  const limits = limitsOf(destination.config)
-  return {
-    maxConcurrent: limits.max_concurrent_deliveries ?? config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
-    maxPerMinute: limits.max_deliveries_per_minute ?? config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
-  }
-}
-
 const heartbeatsPerTimeout = 3
 
-const attempt = async (deps: DeliverDeps, input: AttemptInput, job: DeliveryJob, run: AttemptRun): Promise<AttemptOutcome> => {
-  const { lastHeartbeat } = run
-  const progress: Progress = { startedAt: Date.now(), bytesSent: 0, savedUpload: lastHeartbeat?.savedUpload }
-  let { failures } = input
-  const wasInterrupted = lastHeartbeat?.startedAt !== undefined
-  if (wasInterrupted) {
-    failures += 1
-    const { startedAt = progress.startedAt, bytesSent = 0 } = lastHeartbeat
-    const interrupted = new DeliveryError('interrupted', 'the worker was lost during the attempt')
-    const outcome = await recordFailure(deps, { ...input, failures }, job, { startedAt, bytesSent }, interrupted)
-    if (outcome.status !== 'retrying') return outcome
-  }
+const attempt = async (
+  deps: DeliverDeps,
+  input: TimedInput,
+  job: DeliveryJob,
+  run: AttemptRun,
+  attemptId: string,
+): Promise<AttemptOutcome> => {
+  const progress: Progress = { attemptId, bytesSent: 0, savedUpload: run.lastHeartbeat?.savedUpload }
   if (job.overtaken && replacesByPath(deps, job)) {
-    await deps.recordAttempt(input, job, { operation: 'attemptDelivered', outcome: 'superseded', ...endOf(progress), bytesSent: 0 })
+    await deps.recordAttempt(input, job, { operation: 'attemptDelivered', outcome: 'superseded', ...endOf(progress) })
     return { status: 'delivered' }
   }
   const heartbeats = sendHeartbeats(progress, {
     heartbeat: run.heartbeat,
     intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout,
-    // Replaces the heartbeat of the lost run, which would be counted again.
-    immediately: wasInterrupted,
+    // A lease that cannot be renewed runs out, and the attempt goes on.
+    renew: () => void renewLease(deps.db, input.destinationId, attemptId, leaseMs(deps.config)).catch(() => {}),
   })
   const pinned: Record<string, string> = {}
   let result: DeliveryResult | DeliveryError
@@ -142,8 +146,8 @@ const attempt = async (deps: DeliverDeps, input: AttemptInput, job: DeliveryJob,
   } finally {
     heartbeats.stop()
   }
-  if (result instanceof DeliveryError) return recordFailure(deps, { ...input, failures: failures + 1 }, job, progress, result)
-  const outcome = await recordDelivery(deps, { ...input, failures }, job, progress, result)
+  if (result instanceof DeliveryError) return recordFailure(deps, { ...input, failures: input.failures + 1 }, job, progress, result)
+  const outcome = await recordDelivery(deps, input, job, progress, result)
   const { workspaceId, destination, credentialsSealed } = job
   if (Object.keys(pinned).length > 0) await deps.pinConfig({ workspaceId, ...destination, credentialsSealed }, pinned)
   return outcome

@@ -1,5 +1,7 @@
+import type { Config } from '../config.ts'
 import type { Database } from '../db/database.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** A delivery, loaded for one attempt: the document, its content and the destination as they are now. */
@@ -42,6 +44,20 @@ export interface DeliveryJob {
    * repository to the destination.
    */
   activeRoutes: unknown[] | null
+  /** The attempt under way: the one that was to be started, or an earlier one whose worker was lost. Null if none was started. */
+  attemptId: string | null
+  /** True if the attempt that was to be started has a slot of the destination. */
+  hasSlot: boolean
+  limits: DestinationLimits
+  /** The attempt that has held a slot of the destination for the longest time. Null unless the attempt was refused a slot. */
+  oldestAttemptId: string | null
+  /** Lost attempts of the same activity that have been recorded. */
+  lostAttempts: number
+}
+
+interface LoadedJob extends DeliveryJob {
+  /** True if the destination has too few slots for its limits. */
+  isNew: boolean
 }
 
 /** A destination as it was loaded, for a change that must not be applied to another version of it. */
@@ -53,67 +69,246 @@ export interface PinnedDestination {
   credentialsSealed: Buffer
 }
 
-/** Loads a delivery by its key. @returns undefined if the document or its content is gone */
-export const createLoadJob =
-  (db: Database) =>
-  async ({ documentId, destinationId }: DeliveryRef): Promise<DeliveryJob | undefined> => {
+// An attempt of a delivery in one of these statuses may send something.
+const startable: readonly DeliveryStatus[] = ['pending', 'retrying', 'failed']
+
+type LeaseConfig = Pick<
+  Config,
+  'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION' | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
+>
+
+/** Returns the time for which a slot is leased. A lost attempt is noticed after half of it, so the next attempt finds the lease. */
+export const leaseMs = ({ DELIVERY_HEARTBEAT_TIMEOUT_MS }: Pick<LeaseConfig, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>) =>
+  2 * DELIVERY_HEARTBEAT_TIMEOUT_MS
+
+/** An attempt to start. */
+interface StartRequest {
+  attemptId: string
+  /** The number of slots that it must leave free. */
+  reserved: number
+  /** The attempt that it continues, and whose slot it inherits. */
+  continues: string | undefined
+}
+
+/** Returns a limit in the config of a destination, or the default if it sets none that is valid. */
+const limitOf = (key: string, fallback: string) =>
+  `case when jsonb_typeof(config -> '${key}') = 'number' then (config ->> '${key}')::numeric::integer else ${fallback}::integer end`
+
+/**
+ * Loads a delivery by its key. If an attempt is to be made and the limits of the destination allow it, leases a slot and marks the attempt
+ * as started, in the same statement. The mark stays until the attempt is recorded: one that is found here belongs to an attempt whose
+ * worker was lost, and is not replaced.
+ * @param start the attempt to start; undefined if none is to be made
+ * @returns undefined if the document or its content is gone
+ */
+export const createLoadJob = (db: Database, config: LeaseConfig) => {
+  const load = async ({ documentId, destinationId }: DeliveryRef, start?: StartRequest): Promise<LoadedJob | undefined> => {
     const { rows } = await db
-      .raw<{ rows: DeliveryJob[] }>(
+      .raw<{ rows: LoadedJob[] }>(
         `
+        with job as (
+          select
+            deliveries.status, deliveries.path, overwrites, superseded_at is not null as superseded,
+            -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
+            case when superseded_at is not null then exists (
+              select
+              from documents as newer
+              join deliveries as delivered on delivered.document_id = newer.id
+              where newer.workspace_id = documents.workspace_id
+                and newer.repo_id = documents.repo_id
+                and newer.doc_id = documents.doc_id
+                and newer.id > documents.id
+                and delivered.destination_id = deliveries.destination_id
+                and delivered.path = deliveries.path
+                and delivered.status = 'delivered'
+            ) else false end as overtaken,
+            deliveries.workspace_id as "workspaceId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
+            erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
+            content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
+            case when appends = 0 then sha256 else appended_sha256 end as sha256,
+            jsonb_build_object(
+              'id', contents.id, 'store', contents.store, 'sizeBytes', documents.size_bytes, 'appends', appends) as content,
+            jsonb_build_object(
+              'id', destinations.id, 'name', destinations.name, 'connector', connector_type, 'config', config,
+              'deleted', destinations.deleted_at is not null, 'downloadLinksVersion', download_links_version) as destination,
+            deliveries.last_error as "lastError", last_error_code as "lastErrorCode", lost_attempts as "lostAttempts",
+            attempt_id,
+            jsonb_build_object(
+              'maxConcurrent', ${limitOf('max_concurrent_deliveries', ':maxConcurrent')},
+              'maxPerMinute', ${limitOf('max_deliveries_per_minute', ':maxPerMinute')}) as limits,
+            -- A connection that was deleted, or from which the destination was removed, does not hold what it has forwarded.
+            case when exists (
+              select
+              from connections
+              join connection_destinations on connection_id = connections.id
+              where connections.id = deliveries.connection_id
+                and destination_id = deliveries.destination_id
+                and not is_active
+            ) then array(
+              select settings
+              from connection_repositories
+              join connection_destinations using (connection_id)
+              join connections on connections.id = connection_id
+              where repository_id = documents.repository_id
+                and connection_destinations.destination_id = deliveries.destination_id
+                and is_active
+            ) end as "activeRoutes"
+          from deliveries
+          join documents on documents.id = deliveries.document_id
+          join contents on contents.id = documents.content_id
+          join destinations on destinations.id = deliveries.destination_id
+          where deliveries.document_id = :documentId
+            and deliveries.destination_id = :destinationId
+        ), permitted as (
+          select (limits -> 'maxConcurrent')::integer as max_concurrent, (limits -> 'maxPerMinute')::integer as max_per_minute
+          from job
+          where :attemptId::text is not null
+            and attempt_id is null
+            and status = any (:startable)
+            and not (destination -> 'deleted')::boolean
+            -- A crash of PostgreSQL may undo the mark and the lease of an attempt, which costs less than to wait for the disk each time.
+            and set_config('synchronous_commit', 'off', true) = 'off'
+        ), gate as (
+          -- Locked, so that of two attempts at the same moment the second one sees the start of the first.
+          select
+          from destination_gates
+          join permitted on next_start_at <= clock_timestamp() + :catchUpMs::integer * interval '1 millisecond'
+          where destination_id = :destinationId
+          for update of destination_gates
+        ), slot as (
+          update destination_slots
+          set holder = :attemptId, leased_until = now() + :leaseMs::integer * interval '1 millisecond'
+          where destination_id = :destinationId
+            and number = coalesce(
+              (
+                select number
+                from destination_slots, permitted
+                where destination_id = :destinationId
+                  and holder = :continues
+              ),
+              (
+                select number
+                from destination_slots
+                join permitted on number <= greatest(1, max_concurrent - :reserved::integer)
+                where destination_id = :destinationId
+                  and leased_until < now()
+                  and (max_per_minute = 0 or exists (select from gate))
+                order by number
+                limit 1
+                for update of destination_slots skip locked
+              )
+            )
+            and (leased_until < now() or holder = :continues)
+          returning number
+        ), next_start as (
+          update destination_gates
+          set next_start_at = greatest(next_start_at, clock_timestamp()) + :intervalMinutes::float / max_per_minute * interval '1 minute'
+          from slot, permitted
+          where destination_id = :destinationId
+            and max_per_minute > 0
+        ), started as (
+          update deliveries
+          set attempt_id = :attemptId
+          from slot
+          where document_id = :documentId
+            and destination_id = :destinationId
+            and attempt_id is null
+            and status = any (:startable)
+          returning attempt_id
+        )
         select
-          deliveries.status, deliveries.path, overwrites, superseded_at is not null as superseded,
-          -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
-          case when superseded_at is not null then exists (
-            select
-            from documents as newer
-            join deliveries as delivered on delivered.document_id = newer.id
-            where newer.workspace_id = documents.workspace_id
-              and newer.repo_id = documents.repo_id
-              and newer.doc_id = documents.doc_id
-              and newer.id > documents.id
-              and delivered.destination_id = deliveries.destination_id
-              and delivered.path = deliveries.path
-              and delivered.status = 'delivered'
-          ) else false end as overtaken,
-          deliveries.workspace_id as "workspaceId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
-          erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
-          content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
-          case when appends = 0 then sha256 else appended_sha256 end as sha256,
-          jsonb_build_object(
-            'id', contents.id, 'store', contents.store, 'sizeBytes', documents.size_bytes, 'appends', appends) as content,
-          jsonb_build_object(
-            'id', destinations.id, 'name', destinations.name, 'connector', connector_type, 'config', config,
-            'deleted', destinations.deleted_at is not null, 'downloadLinksVersion', download_links_version) as destination,
-          deliveries.last_error as "lastError", last_error_code as "lastErrorCode",
-          -- A connection that was deleted, or from which the destination was removed, does not hold what it has forwarded.
-          case when exists (
-            select
-            from connections
-            join connection_destinations on connection_id = connections.id
-            where connections.id = deliveries.connection_id
-              and destination_id = deliveries.destination_id
-              and not is_active
-          ) then array(
-            select settings
-            from connection_repositories
-            join connection_destinations using (connection_id)
-            join connections on connections.id = connection_id
-            where repository_id = documents.repository_id
-              and connection_destinations.destination_id = deliveries.destination_id
-              and is_active
-          ) end as "activeRoutes"
-        from deliveries
-        join documents on documents.id = deliveries.document_id
-        join contents on contents.id = documents.content_id
-        join destinations on destinations.id = deliveries.destination_id
-        where deliveries.document_id = ?
-          and deliveries.destination_id = ?
+          job.*, coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
+          case when number is null then (
+            select min(holder)
+            from destination_slots
+            where destination_id = :destinationId
+              and leased_until >= now()
+          ) end as "oldestAttemptId",
+          max_concurrent is not null and number is null and (
+            max_concurrent > (select count(*) from destination_slots where destination_id = :destinationId)
+            or (max_per_minute > 0 and not exists (select from destination_gates where destination_id = :destinationId))
+          ) as "isNew"
+        from job
+        left join permitted on true
+        left join slot on true
+        left join started on true
         `,
-        [documentId, destinationId],
+        {
+          documentId,
+          destinationId,
+          attemptId: start?.attemptId ?? null,
+          reserved: start?.reserved ?? 0,
+          continues: start?.continues ?? null,
+          startable: [...startable],
+          maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+          maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+          catchUpMs,
+          intervalMinutes: intervalMs({ maxPerMinute: 1 }) / 60_000,
+          leaseMs: leaseMs(config),
+        },
       )
       // A named statement is parsed and planned once per connection, which is half of its cost.
       .options({ name: 'load-delivery-job' })
     return rows[0]
   }
 
+  /** Adds the rows that the leases of a destination need: before its first attempt, and after its limit was raised. */
+  const addSlots = async (destinationId: string, { maxConcurrent }: DestinationLimits): Promise<void> => {
+    await db.raw(
+      `
+      with gate as (
+        insert into destination_gates (destination_id)
+        values (:destinationId)
+        on conflict do nothing
+      )
+      insert into destination_slots (destination_id, number)
+      select :destinationId, number
+      from generate_series(1, :maxConcurrent::integer) as number
+      on conflict do nothing
+      `,
+      { destinationId, maxConcurrent },
+    )
+  }
+
+  return async (delivery: DeliveryRef, start?: StartRequest): Promise<DeliveryJob | undefined> => {
+    const job = await load(delivery, start)
+    if (!job?.isNew) return job
+    await addSlots(delivery.destinationId, job.limits)
+    return load(delivery, start)
+  }
+}
+
 export type LoadJob = ReturnType<typeof createLoadJob>
+
+/** Removes the mark of an attempt that was started and will not be made, and returns its slot. */
+export const withdrawAttempt = async (db: Database, { documentId, destinationId }: DeliveryRef, attemptId: string): Promise<void> => {
+  await db.raw(
+    `
+    with delivery as (
+      update deliveries
+      set attempt_id = null
+      where document_id = :documentId
+        and destination_id = :destinationId
+        and attempt_id = :attemptId
+    )
+    update destination_slots
+    set holder = null, leased_until = '-infinity'
+    where destination_id = :destinationId
+      and holder = :attemptId
+    `,
+    { documentId, destinationId, attemptId },
+  )
+}
+
+/** Renews the lease of a running attempt. */
+export const renewLease = async (db: Database, destinationId: string, attemptId: string, durationMs: number): Promise<void> => {
+  await db.raw(
+    `
+    update destination_slots
+    set leased_until = now() + :durationMs::integer * interval '1 millisecond'
+    where destination_id = :destinationId
+      and holder = :attemptId
+    `,
+    { destinationId, attemptId, durationMs },
+  )
+}

@@ -5,8 +5,7 @@ import type { DeliveryRef } from './transition.ts'
 
 /** Details of a heartbeat, for the next run of the same activity. */
 export interface Progress {
-  /** Missing once the attempt has ended, so that the next run does not count it as interrupted. */
-  startedAt: number
+  attemptId: string
   bytesSent: number
   /** State of the connector's upload, sealed: heartbeats are part of the workflow's history. */
   savedUpload?: string | undefined
@@ -18,23 +17,21 @@ const firstHeartbeatMs = 1_000
 interface HeartbeatOptions {
   heartbeat(details: unknown): void
   intervalMs: number
-  /** Sends the first heartbeat at once. */
-  immediately: boolean
+  /** Called with each heartbeat but the first. */
+  renew(): void
 }
 
-/** Sends heartbeats with the progress until `stop` is called. */
-export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, immediately }: HeartbeatOptions) => {
-  let isSent = false
-  const send = () => {
-    isSent = true
-    heartbeat({ ...progress })
-  }
-  if (immediately) send()
+/** Sends heartbeats with the progress, and renews the lease of the slot, until `stop` is called. */
+export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, renew }: HeartbeatOptions) => {
+  const send = () => heartbeat({ ...progress })
   let interval: NodeJS.Timeout | undefined
   const first = setTimeout(
     () => {
       send()
-      interval = setInterval(send, intervalMs)
+      interval = setInterval(() => {
+        send()
+        renew()
+      }, intervalMs)
     },
     Math.min(firstHeartbeatMs, intervalMs),
   )
@@ -43,11 +40,9 @@ export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, imme
       progress.savedUpload = sealed
       send()
     },
-    /** Ends the heartbeats. The last one tells the next run that the attempt has ended. */
     stop: () => {
       clearTimeout(first)
       clearInterval(interval)
-      if (isSent) heartbeat(progress.savedUpload === undefined ? undefined : { savedUpload: progress.savedUpload })
     },
   }
 }

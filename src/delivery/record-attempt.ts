@@ -1,16 +1,18 @@
+import type { Config } from '../config.ts'
 import type { DeliveryResult, TargetAnswer } from '../connectors/connector.ts'
 import { storable, type Database } from '../db/database.ts'
 import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
-import { newId } from '../ids.ts'
+import { timeOfId } from '../ids.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
-import type { DeliveryJob } from './delivery-job.ts'
+import { leaseMs, type DeliveryJob } from './delivery-job.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** The end of an attempt. */
 export interface AttemptEnd {
+  /** Tells when the attempt was started. */
+  id: string
   operation: 'attemptDelivered' | 'attemptRetryable' | 'attemptFailed'
   outcome: AttemptOutcomeName
-  startedAt: Date
   durationMs: number
   bytesSent: number
   /** If the document arrived. */
@@ -18,6 +20,10 @@ export interface AttemptEnd {
   error?: { code: string; message: string; answer?: TargetAnswer | undefined }
   /** Why no retry follows, if the operation is `attemptFailed`. */
   endedBy?: DeliveryEnd
+  /** Lost attempts up to now that the workflow does not learn of, because the same activity goes on. Default 0. */
+  lostAttempts?: number
+  /** The next attempt of the same activity inherits the slot. */
+  keepsSlot?: boolean
 }
 
 interface Recorded {
@@ -29,16 +35,20 @@ interface Recorded {
 
 /**
  * Records an attempt, and what follows for the delivery and the health of the destination; a trigger derives the status of the document.
- * A delivery that has been delivered already stays so, and its attempt is not recorded again.
+ * A delivery that has been delivered already stays so, and its attempt is not recorded again. An attempt that another worker has recorded
+ * as lost, because this one was frozen, stays so unless it delivered the document.
  */
 export const createRecordAttempt =
-  (db: Database) =>
+  (db: Database, config: Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>) =>
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
     const { rows } = await db
       .raw<{ rows: Recorded[] }>(statement, {
-        id: newId(),
+        id: attempt.id,
+        lostAttempts: attempt.lostAttempts ?? 0,
+        keepsSlot: attempt.keepsSlot ?? false,
+        leaseMs: leaseMs(config),
         documentId,
         destinationId,
         contentId: job.content.id,
@@ -49,7 +59,7 @@ export const createRecordAttempt =
         outdatedTo: transitions.attemptOutdated.to,
         outcome: attempt.outcome,
         location: attempt.result?.path ?? null,
-        startedAt: attempt.startedAt,
+        startedAt: timeOfId(attempt.id),
         durationMs: attempt.durationMs,
         errorCode: attempt.error?.code ?? null,
         // A target's text may hold characters that PostgreSQL refuses. An attempt that cannot be recorded would be repeated for ever.
@@ -59,7 +69,8 @@ export const createRecordAttempt =
         endedBy: attempt.endedBy ?? null,
       })
       .options({ name: 'record-attempt' })
-    return rows[0] ?? { status: 'delivered', superseded: false }
+    // The workspace was deleted meanwhile.
+    return rows[0] ?? { status: 'cancelled', superseded: false }
   }
 
 export type RecordAttempt = ReturnType<typeof createRecordAttempt>
@@ -71,10 +82,29 @@ const statement = `
     from documents
     where id = :documentId
     for no key update
+  ), recorded as (
+    select
+    from delivery_attempts
+    where id = :id
+  ), slot as (
+    update destination_slots
+    set
+      holder = case when :keepsSlot then holder end,
+      leased_until = case when :keepsSlot then now() + :leaseMs::integer * interval '1 millisecond' else '-infinity' end
+    where (destination_id, number) in (
+      select destination_id, number
+      from destination_slots
+      where destination_id = :destinationId
+        and holder = :id
+      -- A slot whose lease has run out may be being taken by another attempt.
+      for update skip locked
+    )
   ), delivery as (
     update deliveries
     set
-      attempts = attempts + 1,
+      attempts = attempts + case when exists (select from recorded) then 0 else 1 end,
+      attempt_id = null,
+      lost_attempts = :lostAttempts::integer,
       status = case
         when status <> all (:from) then status
         -- While the attempt was under way, the document was appended to, or an older document may have overwritten it at its path.
@@ -92,6 +122,7 @@ const statement = `
     where document_id = :documentId
       and destination_id = :destinationId
       and status <> 'delivered'
+      and (:to = 'delivered' or not exists (select from recorded))
     returning deliveries.workspace_id, attempts, status, superseded
   ), attempt as (
     insert into delivery_attempts (
@@ -101,6 +132,10 @@ const statement = `
       :id, workspace_id, :documentId, :destinationId, attempts, :startedAt::timestamptz, :durationMs::integer, :outcome, :errorCode,
       :errorMessage, :answer::jsonb, :bytesSent::bigint
     from delivery
+    on conflict (id) do update
+    set
+      duration_ms = excluded.duration_ms, outcome = excluded.outcome, error_code = excluded.error_code,
+      error_message = excluded.error_message, answer = excluded.answer, bytes_sent = excluded.bytes_sent
   ), destination as (
     -- All documents that go to a destination share its row, so the row is written only if it changes.
     update destinations
@@ -122,4 +157,10 @@ const statement = `
   )
   select status, superseded
   from delivery
+  union all
+  select status, false
+  from deliveries
+  where document_id = :documentId
+    and destination_id = :destinationId
+    and not exists (select from delivery)
 `

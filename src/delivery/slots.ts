@@ -1,17 +1,22 @@
 export interface DestinationLimits {
-  /** Concurrent attempts of one worker process. */
+  /** Concurrent attempts of the installation. */
   maxConcurrent: number
-  /** Attempts that one worker process starts per minute; 0 is no limit. */
+  /** Attempts that the installation starts per minute; 0 is no limit. */
   maxPerMinute: number
 }
 
-/** Permission for one attempt to run against a destination. */
+/** Permission of this worker process for one attempt to run against a destination. */
 export interface Slot {
+  /** Slots of the destination that this attempt must leave free: for attempts that have waited. */
+  reserved: 0 | 1
+  /** Notes that the attempt has a lease of the destination. */
+  confirm(limits: DestinationLimits): void
   /**
-   * Checks the slot against the limits of the destination's own config, once they are loaded.
-   * @returns how long to wait in milliseconds, if the slot had to be given back
+   * Releases the slot, because the destination has no lease for the attempt.
+   * @param oldestStart of the attempts that hold its leases, in milliseconds; undefined if there is none
+   * @returns how long to wait in milliseconds
    */
-  confirm(limits: DestinationLimits): number | undefined
+  refuse(limits: DestinationLimits, oldestStart: number | undefined): number
   /** Releases the slot. Safe to repeat. */
   release(): void
 }
@@ -20,13 +25,10 @@ interface Occupancy {
   limits: DestinationLimits
   /** Start of each running attempt, the oldest first. */
   running: Set<{ startedAt: number }>
-  confirmed: number
   /** Moving average of the duration of an attempt, in milliseconds. */
   meanMs: number
   /** Time up to which the next free slots are promised to deliveries that wait. */
   promisedUntil: number
-  /** Time at which the rate allows the next attempt, if attempts were evenly spread. */
-  nextStartAt: number
 }
 
 interface SlotOptions {
@@ -42,14 +44,17 @@ const minWaitMs = 500
 const forgetAfterMs = 60_000
 // Weight of the latest attempt in the moving average.
 const weight = 0.2
+
 // Deliveries that waited come back a little late, so a rate may catch up on five seconds. The interval is longer in return, so that no
 // minute sees more attempts than the limit.
-const catchUpMs = 5_000
-const intervalMs = ({ maxPerMinute }: DestinationLimits) => (maxPerMinute === 0 ? 0 : (60_000 + catchUpMs) / maxPerMinute)
+export const catchUpMs = 5_000
+export const intervalMs = ({ maxPerMinute }: Pick<DestinationLimits, 'maxPerMinute'>) =>
+  maxPerMinute === 0 ? 0 : (60_000 + catchUpMs) / maxPerMinute
 
 /**
- * Limits concurrent attempts and the attempt rate per destination, in one worker process. A destination that hangs fills its own slots
- * and no others. No attempt waits here: an attempt that gets no slot gets a time after which to ask again. These times follow one
+ * Divides the attempts of one worker process among the destinations, so that a destination that hangs fills its own slots and no others,
+ * and tells deliveries how long to wait. The limits of a destination itself hold across all workers, by the leases that the statement in
+ * delivery-job.ts takes. No attempt waits here: an attempt that gets no slot gets a time after which to ask again. These times follow one
  * another at the pace at which slots should become free, so a line of any length asks about as often as it is served. None exceeds
  * `maxWaitMs`, because the destination may recover at any time.
  * @param now clock, in milliseconds
@@ -63,29 +68,22 @@ export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions,
   const removeIdle = () => {
     if (now() - cleanedAt < forgetAfterMs) return
     cleanedAt = now()
-    for (const [id, { running, promisedUntil, nextStartAt }] of destinations) {
-      if (running.size === 0 && Math.max(promisedUntil, nextStartAt) + forgetAfterMs < now()) destinations.delete(id)
+    for (const [id, { running, promisedUntil }] of destinations) {
+      if (running.size === 0 && promisedUntil + forgetAfterMs < now()) destinations.delete(id)
     }
   }
 
   const occupancyOf = (id: string): Occupancy => {
-    const occupancy = destinations.get(id) ?? {
-      limits: defaults,
-      running: new Set(),
-      confirmed: 0,
-      meanMs: 0,
-      promisedUntil: 0,
-      nextStartAt: 0,
-    }
+    const occupancy = destinations.get(id) ?? { limits: defaults, running: new Set(), meanMs: 0, promisedUntil: 0 }
     destinations.set(id, occupancy)
     return occupancy
   }
 
   /** Returns how long to wait for the next free slot, and promises the slot. */
-  const promiseSlot = (occupancy: Occupancy): number => {
+  const promiseSlot = (occupancy: Occupancy, oldestStart = now()): number => {
     const [oldest] = occupancy.running
     // An attempt that hangs has no duration yet.
-    const durationMs = Math.max(occupancy.meanMs, oldest ? now() - oldest.startedAt : 0)
+    const durationMs = Math.max(occupancy.meanMs, now() - Math.min(oldestStart, oldest?.startedAt ?? now()))
     const slotMs = Math.max(durationMs / Math.max(1, occupancy.running.size), intervalMs(occupancy.limits))
     const freeAt = Math.max(occupancy.promisedUntil, now()) + slotMs
     const waitMs = minWaitMs + freeAt - now()
@@ -94,54 +92,48 @@ export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions,
     return Math.round(waitMs + minWaitMs * random())
   }
 
-  const isFull = ({ running, promisedUntil, limits }: Occupancy, hasWaited: boolean) => {
-    // One slot is left to deliveries that have waited; otherwise, new deliveries could always overtake them.
-    const reserved = !hasWaited && promisedUntil > now() && limits.maxConcurrent > 1 ? 1 : 0
-    if (running.size + reserved >= limits.maxConcurrent) return true
-    // A destination never takes more slots than it leaves free. However many destinations hang, none takes the last slot.
-    return running.size >= Math.max(1, total - taken)
-  }
-  const isTooSoon = ({ limits, nextStartAt }: Occupancy) => limits.maxPerMinute > 0 && nextStartAt - catchUpMs > now()
-
   return {
     /**
-     * Acquires a slot.
+     * Acquires a slot of this process.
      * @param options.hasWaited the delivery has waited for a slot before
-     * @param options.resumes the attempt continues one of a lost worker, whose slot it inherits
+     * @param options.resumes the attempt continues one of a lost worker
      * @returns the slot, or how long to wait in milliseconds
      */
     acquire: (id: string, { hasWaited = false, resumes = false } = {}): Slot | { waitMs: number } => {
       removeIdle()
       const occupancy = occupancyOf(id)
-      if (!resumes && (isFull(occupancy, hasWaited) || isTooSoon(occupancy))) return { waitMs: promiseSlot(occupancy) }
+      const { running, promisedUntil, limits } = occupancy
+      // One slot is left to deliveries that have waited; otherwise, new deliveries could always overtake them.
+      const reserved = !hasWaited && promisedUntil > now() && limits.maxConcurrent > 1 ? 1 : 0
+      // A destination never takes more slots than it leaves free. However many destinations hang, none takes the last slot.
+      const isFull = running.size + reserved >= limits.maxConcurrent || running.size >= Math.max(1, total - taken)
+      if (isFull && !resumes) return { waitMs: promiseSlot(occupancy) }
 
       const attempt = { startedAt: now() }
-      occupancy.running.add(attempt)
+      running.add(attempt)
       taken += 1
       let isConfirmed = false
       let isReleased = false
       const release = () => {
         if (isReleased) return
         isReleased = true
-        occupancy.running.delete(attempt)
+        running.delete(attempt)
         taken -= 1
         if (!isConfirmed) return
-        occupancy.confirmed -= 1
         const durationMs = now() - attempt.startedAt
         occupancy.meanMs = occupancy.meanMs === 0 ? durationMs : occupancy.meanMs * (1 - weight) + durationMs * weight
       }
       return {
+        reserved,
         release,
-        confirm: (limits) => {
-          occupancy.limits = limits
-          if (!resumes && (occupancy.confirmed >= limits.maxConcurrent || isTooSoon(occupancy))) {
-            release()
-            return promiseSlot(occupancy)
-          }
+        confirm: (current) => {
+          occupancy.limits = current
           isConfirmed = true
-          occupancy.confirmed += 1
-          occupancy.nextStartAt = Math.max(occupancy.nextStartAt, now()) + intervalMs(limits)
-          return undefined
+        },
+        refuse: (current, oldestStart) => {
+          occupancy.limits = current
+          release()
+          return promiseSlot(occupancy, oldestStart)
         },
       }
     },

@@ -1,12 +1,12 @@
 import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Payload } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Load } from '../support/busy-server.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 import type { Job, Report } from './deliver-in-process.ts'
 import { contextOf, failing, failure, largePayload, MiB, payloadOf, slowly, watched } from './payloads.ts'
 import { fullOr } from '../support/full-run.ts'
@@ -194,8 +194,7 @@ export const describeConnector = (rig: Rig) => {
 
       expect(cancelledAt).toBeGreaterThan(0)
       expect(Date.now() - cancelledAt).toBeLessThan(promptlyMs)
-      await pause(100)
-      expect(closed).toBe(opened)
+      await until('the source is closed', () => closed === opened)
       expect(await running.documents()).toEqual([])
       await expectNothingUnfinished()
     })

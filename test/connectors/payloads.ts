@@ -48,6 +48,20 @@ export const slowly = (payload: Payload, pauseMs: number): Payload => ({
     ),
 })
 
+/** Returns the same payload with a source that calls `act` and waits for it before the byte at `position`. */
+export const pausedAt = (payload: Payload, position: number, act: () => Promise<void>): Payload => ({
+  ...payload,
+  open: (start = 0) =>
+    Readable.from(
+      (async function* () {
+        yield* chunksOf(position, start)
+        await act()
+        yield* chunksOf(payload.sizeBytes, Math.max(start, position))
+      })(),
+      { objectMode: false },
+    ),
+})
+
 /** Returns the same payload with a source that fails after so many bytes. */
 export const failing = (payload: Payload, afterBytes: number): Payload => ({
   ...payload,

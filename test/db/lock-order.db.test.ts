@@ -7,6 +7,7 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
 import { transition } from '../../src/delivery/transition.ts'
+import { newId } from '../../src/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
@@ -37,23 +38,23 @@ const receiveDocuments = async () => {
   return { db, routes, ids, workspaceId: routes.workspaceId, a: routes.destinations['a']!, b: routes.destinations['b']! }
 }
 
-const attempt = { operation: 'attemptFailed', outcome: 'permanent', startedAt: new Date(), durationMs: 1, bytesSent: 0 } as const
+const attempt = { operation: 'attemptFailed', outcome: 'permanent', durationMs: 1, bytesSent: 0 } as const
 
 test('concurrent retries, releases, recorded attempts, cancellations and the deletion of a destination do not deadlock', async () => {
   for (let round = 0; round < rounds; round += 1) {
     const { db, routes, ids, workspaceId, a, b } = await receiveDocuments()
     await createConnections(db).update(workspaceId, routes.connections['b']!, { isActive: true }, actor, 10)
-    const [retry, recordAttempt, release] = [createRetry(db, config), createRecordAttempt(db), createRelease(db, config)]
+    const [retry, recordAttempt, release] = [createRetry(db, config), createRecordAttempt(db, config), createRelease(db, config)]
     const { bulkRetry } = await createBulkRetries(db, config).start(
       { id: workspaceId, userSlug: 'acme', workspaceSlug: routes.workspaceSlug },
       {},
       actor,
     )
     const error = { code: 'refused', message: 'refused' }
-    const job = (await createLoadJob(db)({ documentId: ids[0]!, destinationId: a }))!
+    const job = (await createLoadJob(db, config)({ documentId: ids[0]!, destinationId: a }))!
     const toEach = (documentId: string) => [
       retry.retryDelivery({ workspaceId, documentId, destinationId: b, actor }, () => Promise.resolve(true)),
-      recordAttempt({ documentId, destinationId: a }, job, { error, ...attempt }),
+      recordAttempt({ documentId, destinationId: a }, job, { id: newId(), error, ...attempt }),
       retry.retryDocument({ workspaceId, documentId, actor }),
       transition(db, 'cancel', { documentId, destinationId: b }),
       transition(db, 'resume', { documentId, destinationId: a }),

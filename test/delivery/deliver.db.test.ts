@@ -53,11 +53,6 @@ const arrange = async (credentials: object = {}, limits: object = {}, find = fin
     credentialsOwner(findConnector('webhook')!, { ...routes, id: destinationId, config: targetConfig }),
   )
   await db('destinations').where({ id: destinationId }).update({ credentials_sealed: sealed })
-  const document = await receivedDocument(routes, { data: 'hello' })
-  const received = await createReceive(db, config)(document)
-  if (!received.created) throw new Error('not created')
-  const { documentId } = received.messages[0]!.input
-
   const { attemptDelivery, recordCancellation } = deliveryActivities({
     db,
     findConnector: find,
@@ -66,21 +61,29 @@ const arrange = async (credentials: object = {}, limits: object = {}, find = fin
     outbound,
     config,
   })
-  const input: AttemptInput = {
-    documentId,
-    destinationId,
-    policy,
-    failures: 0,
-    remainingMs: policy.ttlMs,
-    attemptTimeoutMs: 5_000,
-    waits: 0,
+  /** Receives a document. @returns functions for its delivery */
+  const receive = async () => {
+    const document = await receivedDocument(routes, { data: 'hello' })
+    const received = await createReceive(db, config)(document)
+    if (!received.created) throw new Error('not created')
+    const { documentId } = received.messages[0]!.input
+    const input: AttemptInput = {
+      documentId,
+      destinationId,
+      policy,
+      failures: 0,
+      remainingMs: policy.ttlMs,
+      attemptTimeoutMs: 5_000,
+      waits: 0,
+    }
+    const attempt = (more: Partial<AttemptInput> = {}, environment = createActivityEnvironment()): Promise<AttemptOutcome> =>
+      environment.run(attemptDelivery, { ...input, ...more })
+    const delivery = () => db('deliveries').where({ document_id: documentId }).first()
+    const attempts = () => db('delivery_attempts').where({ document_id: documentId }).orderBy('number')
+    return { docId: document.docId, documentId, attempt, delivery, attempts }
   }
-  const attempt = (more: Partial<AttemptInput> = {}, environment = createActivityEnvironment()): Promise<AttemptOutcome> =>
-    environment.run(attemptDelivery, { ...input, ...more })
-  const delivery = () => db('deliveries').where({ document_id: documentId }).first()
-  const attempts = () => db('delivery_attempts').where({ document_id: documentId }).orderBy('number')
   const connectionId = routes.connections['target']!
-  return { db, routes, docId: document.docId, documentId, destinationId, connectionId, attempt, recordCancellation, delivery, attempts }
+  return { db, routes, destinationId, connectionId, recordCancellation, receive, ...(await receive()) }
 }
 
 describe('an attempt', () => {
@@ -205,24 +208,6 @@ describe('an attempt', () => {
     expect(target.arrivals).toEqual([])
   })
 
-  test('records an earlier attempt that was interrupted, and counts it', async () => {
-    const { attempt, attempts } = await arrange()
-    const environment = createActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
-    expect(await attempt({}, environment)).toEqual({ status: 'delivered' })
-    expect(await attempts()).toMatchObject([
-      { number: 1, outcome: 'interrupted' },
-      { number: 2, outcome: 'delivered' },
-    ])
-  })
-
-  test('fails the delivery without a request if the interrupted attempt was the last one', async () => {
-    const { attempt, delivery } = await arrange()
-    const environment = createActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
-    expect(await attempt({ failures: 2 }, environment)).toMatchObject({ status: 'failed' })
-    expect(target.arrivals).toEqual([])
-    expect(await delivery()).toMatchObject({ status: 'failed', attempts: 1 })
-  })
-
   test('ends with a retryable outcome when it exceeds its timeout', async () => {
     target.answerWith(() => {})
     const { attempt } = await arrange()
@@ -236,7 +221,7 @@ describe('an attempt', () => {
     const heartbeats: unknown[] = []
     environment.on('heartbeat', (details: unknown) => heartbeats.push(details))
     await attempt({}, environment)
-    expect(heartbeats).toContainEqual({ startedAt: expect.any(Number), bytesSent: 5 })
+    expect(heartbeats).toContainEqual({ attemptId: expect.any(String), bytesSent: 5 })
   })
 
   test.each([
@@ -270,17 +255,6 @@ describe('an attempt', () => {
     ])
   })
 
-  test('that a lost worker has counted before is not counted once more when it is cancelled by a timeout', async () => {
-    target.answerWith(() => {})
-    const { attempt, attempts } = await arrange()
-    const environment = createActivityEnvironment()
-    const lost = attempt({}, environment)
-    await until('the target received a request', () => target.arrivals.length > 0)
-    environment.cancel('TIMED_OUT')
-    await expect(lost).rejects.toThrow(CancelledFailure)
-    expect(await attempts()).toEqual([])
-  })
-
   test('sends nothing once its destination is deleted', async () => {
     const { db, destinationId, attempt, delivery } = await arrange()
     await db('destinations').where({ id: destinationId }).update({ deleted_at: db.fn.now() })
@@ -298,6 +272,130 @@ describe('an attempt', () => {
       .update({ credentials_sealed: foreign.seal({ bearer_token: 'canary-token' }, ['x']) })
     expect(await attempt()).toMatchObject({ status: 'retrying', error: expect.stringContaining('RELAY_SECRET_KEYS') })
     expect(JSON.stringify(await delivery())).not.toContain('canary')
+  })
+})
+
+/** Starts an attempt and breaks it off the way a lost worker does: nothing is recorded. */
+const lose = async (attempt: Awaited<ReturnType<typeof arrange>>['attempt'], more: Partial<AttemptInput> = {}) => {
+  target.answerWith(() => {})
+  const before = target.arrivals.length
+  const environment = createActivityEnvironment()
+  const lost = attempt(more, environment)
+  await until('the target received a request', () => target.arrivals.length > before)
+  environment.cancel('TIMED_OUT')
+  await expect(lost).rejects.toThrow(CancelledFailure)
+  target.answerWith((_, response) => response.end('accepted'))
+}
+
+describe('an attempt whose worker was lost', () => {
+  const lostOnce = { outcome: 'interrupted', error_code: 'interrupted', error_message: 'the worker was lost during the attempt' }
+
+  test('is recorded by the next run, which sends nothing: its retry waits like any other', async () => {
+    const { attempt, delivery, attempts } = await arrange()
+    await lose(attempt)
+    expect(await attempts()).toEqual([])
+    expect(await attempt()).toMatchObject({ status: 'retrying', failures: 1, errorCode: 'interrupted', delayMs: expect.any(Number) })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await delivery()).toMatchObject({ status: 'retrying', attempts: 1, last_error_code: 'interrupted' })
+    expect(await attempts()).toMatchObject([{ number: 1, ...lostOnce, bytes_sent: 0 }])
+    expect(await attempt({ failures: 1 })).toEqual({ status: 'delivered' })
+    expect(await attempts()).toMatchObject([lostOnce, { number: 2, outcome: 'delivered' }])
+  })
+
+  test('fails the delivery if it was the last one of the budget', async () => {
+    const { attempt, delivery } = await arrange()
+    await lose(attempt, { failures: 2 })
+    expect(await attempt({ failures: 2 })).toMatchObject({ status: 'failed', errorCode: 'interrupted' })
+    expect(target.arrivals).toHaveLength(1)
+    expect(await delivery()).toMatchObject({ status: 'failed', attempts: 1, ended_by: 'max_retries', last_error_code: 'interrupted' })
+  })
+
+  test('fails the delivery if the time to live has ended', async () => {
+    const { attempt, attempts, delivery } = await arrange()
+    await lose(attempt, { failures: 1 })
+    expect(await attempt({ failures: 1, remainingMs: 0 })).toMatchObject({ status: 'failed', errorCode: 'interrupted' })
+    expect(await delivery()).toMatchObject({ status: 'failed', ended_by: 'retry_ttl_seconds' })
+    expect(await attempts()).toMatchObject([lostOnce])
+  })
+
+  test('goes on at once if its connector has saved an upload, until the budget is used up', async () => {
+    const uploads: unknown[] = []
+    const dying: Connector = {
+      ...findConnector('webhook')!,
+      deliver: async (_payload, _target, { saved, save, signal, onProgress }) => {
+        uploads.push(saved)
+        onProgress(3)
+        save({ parts: uploads.length })
+        return new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        })
+      },
+    }
+    const { attempt, attempts, delivery } = await arrange({}, {}, () => dying)
+    let heartbeatDetails: unknown
+    /** Runs the activity once more, with the details of the last heartbeat, until its worker is lost. */
+    const runAndLose = async () => {
+      const environment = createActivityEnvironment({ heartbeatDetails })
+      environment.on('heartbeat', (details: unknown) => {
+        heartbeatDetails = details
+      })
+      const before = uploads.length
+      const lost = attempt({}, environment)
+      await until('the upload has started', () => uploads.length > before)
+      environment.cancel('TIMED_OUT')
+      await expect(lost).rejects.toThrow(CancelledFailure)
+    }
+    for (let run = 0; run < 3; run += 1) await runAndLose()
+    expect(uploads).toEqual([undefined, { parts: 1 }, { parts: 2 }])
+    expect(await attempts()).toMatchObject([
+      { number: 1, ...lostOnce, bytes_sent: 3 },
+      { number: 2, ...lostOnce },
+    ])
+    expect(await attempt({}, createActivityEnvironment({ heartbeatDetails }))).toMatchObject({ status: 'failed', errorCode: 'interrupted' })
+    expect(await delivery()).toMatchObject({ status: 'failed', attempts: 3, ended_by: 'max_retries', attempt_id: null })
+  })
+
+  test('leaves nothing behind that counts in the round of a manual retry', async () => {
+    const { db, routes, documentId, attempt, attempts } = await arrange()
+    await lose(attempt)
+    await db('deliveries').where({ document_id: documentId }).update({ status: 'cancelled' })
+    const request = { workspaceId: routes.workspaceId, documentId, actor: { type: 'system', userId: null } } as const
+    await createUseCases(db, config).retry.retryDocument(request)
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    expect(await attempts()).toMatchObject([{ number: 1, outcome: 'delivered' }])
+  })
+
+  describe('but only frozen', () => {
+    /** Starts an attempt whose answer is held back until another run has recorded it as lost. */
+    const freeze = async (status: number) => {
+      const scene = await arrange()
+      const thaw = Promise.withResolvers<void>()
+      target.answerWith((_, response) => {
+        response.statusCode = status
+        void thaw.promise.then(() => response.end())
+      })
+      const frozen = scene.attempt()
+      await until('the target received a request', () => target.arrivals.length > 0)
+      expect(await scene.attempt()).toMatchObject({ status: 'retrying', failures: 1 })
+      thaw.resolve()
+      return { ...scene, frozen }
+    }
+
+    test('is recorded as delivered if it delivered the document, and is not attempted again', async () => {
+      const { attempt, attempts, delivery, frozen } = await freeze(200)
+      expect(await frozen).toEqual({ status: 'delivered' })
+      expect(await delivery()).toMatchObject({ status: 'delivered', attempts: 1, last_error: null })
+      expect(await attempts()).toMatchObject([{ number: 1, outcome: 'delivered', error_code: null, bytes_sent: 5 }])
+      expect(await attempt({ failures: 1 })).toEqual({ status: 'delivered' })
+      expect(target.arrivals).toHaveLength(1)
+    })
+
+    test('is recorded once if it failed', async () => {
+      const { attempts, delivery, frozen } = await freeze(503)
+      await frozen
+      expect(await delivery()).toMatchObject({ status: 'retrying', attempts: 1, last_error_code: 'interrupted' })
+      expect(await attempts()).toMatchObject([lostOnce])
+    })
   })
 })
 
@@ -338,12 +436,13 @@ describe('the time to live', () => {
 
   test('needs no slot to end: a retry at a busy destination does not wait any longer', async () => {
     target.answerWith(() => {})
-    const { attempt } = await arrange({}, { max_concurrent_deliveries: 1 })
+    const { attempt, receive } = await arrange({}, { max_concurrent_deliveries: 1 })
+    const waiting = await receive()
     const environment = createActivityEnvironment()
     const running = attempt({}, environment)
     await until('the target received a request', () => target.arrivals.length > 0)
-    expect(await attempt({ failures: 1, remainingMs: 60_000 })).toMatchObject({ status: 'waiting' })
-    expect(await attempt({ failures: 1, remainingMs: 0 })).toMatchObject({ status: 'failed' })
+    expect(await waiting.attempt({ failures: 1, remainingMs: 60_000 })).toMatchObject({ status: 'waiting' })
+    expect(await waiting.attempt({ failures: 1, remainingMs: 0 })).toMatchObject({ status: 'failed' })
     environment.cancel()
     await expect(running).rejects.toThrow(CancelledFailure)
   })
@@ -473,7 +572,8 @@ describe('upload state that a connector saves', () => {
 
 describe('an attempt at a busy destination', () => {
   test('waits without a request, a record or use of the budget, and delivers once a slot is free', async () => {
-    const { attempt, delivery, attempts } = await arrange({}, { max_concurrent_deliveries: 1 })
+    const { attempt, receive } = await arrange({}, { max_concurrent_deliveries: 1 })
+    const { delivery, attempts, ...waiting } = await receive()
     let answer = () => {}
     target.answerWith((_, response) => {
       answer = () => response.end('accepted')
@@ -481,39 +581,67 @@ describe('an attempt at a busy destination', () => {
     const first = attempt()
     await until('the target received a request', () => target.arrivals.length > 0)
 
-    expect(await attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
+    expect(await waiting.attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
     expect(target.arrivals).toHaveLength(1)
-    expect(await delivery()).toMatchObject({ status: 'pending', attempts: 0 })
+    expect(await delivery()).toMatchObject({ status: 'pending', attempts: 0, attempt_id: null })
     expect(await attempts()).toEqual([])
 
     answer()
     expect(await first).toEqual({ status: 'delivered' })
-    expect(await attempt({ waits: 1 })).toEqual({ status: 'delivered' })
+    target.answerWith((_, response) => response.end('accepted'))
+    expect(await waiting.attempt({ waits: 1 })).toEqual({ status: 'delivered' })
   })
 
   test('waits if the destination has reached its own limit of deliveries per minute', async () => {
-    const { attempt, attempts } = await arrange({}, { max_deliveries_per_minute: 1 })
+    const { attempt, receive } = await arrange({}, { max_deliveries_per_minute: 1 })
     expect(await attempt()).toEqual({ status: 'delivered' })
-    // Without the limit, the outcome would be `delivered`, because the first attempt has delivered the document.
-    expect(await attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
+    const second = await receive()
+    expect(await second.attempt()).toEqual({ status: 'waiting', delayMs: expect.any(Number) })
     expect(target.arrivals).toHaveLength(1)
-    expect(await attempts()).toHaveLength(1)
+    expect(await second.attempts()).toEqual([])
   })
 
-  test('does not wait for a slot if it continues an interrupted attempt', async () => {
-    const { attempt, attempts } = await arrange({}, { max_concurrent_deliveries: 1 })
-    let answer = () => {}
-    target.answerWith((_, response) => {
-      answer = () => response.end('accepted')
-    })
-    const first = attempt()
-    await until('the target received a request', () => target.arrivals.length > 0)
-    target.answerWith((_, response) => response.end('accepted'))
-    const environment = createActivityEnvironment({ heartbeatDetails: { startedAt: Date.now() - 5_000, bytesSent: 3 } })
-    expect(await attempt({}, environment)).toEqual({ status: 'delivered' })
-    answer()
-    await first
-    expect(await attempts()).toMatchObject([{ outcome: 'interrupted' }, { outcome: 'delivered' }])
+  test('does not wait if it continues the upload of a lost or stopped worker, whose slot it inherits', async () => {
+    let upload = Promise.withResolvers<void>()
+    const uploading: Connector = {
+      ...findConnector('webhook')!,
+      deliver: async ({ sizeBytes }, _target, { save, signal }) => {
+        save({ parts: 1 })
+        const aborted = new Promise<never>((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        })
+        await Promise.race([upload.promise, aborted])
+        return { path: 'there', bytesSent: sizeBytes }
+      },
+    }
+    const scene = await arrange({}, { max_concurrent_deliveries: 1 }, () => uploading)
+    for (const reason of ['TIMED_OUT', 'WORKER_SHUTDOWN'] as const) {
+      upload = Promise.withResolvers<void>()
+      const { attempt, attempts } = await scene.receive()
+      const other = await scene.receive()
+      const environment = createActivityEnvironment()
+      let heartbeatDetails: unknown
+      environment.on('heartbeat', (details: unknown) => {
+        heartbeatDetails = details
+      })
+      const ended = attempt({}, environment)
+      await until('the upload is saved', () => heartbeatDetails !== undefined)
+      environment.cancel(reason)
+      await expect(ended).rejects.toThrow(CancelledFailure)
+      expect(await other.attempt()).toMatchObject({ status: 'waiting' })
+      upload.resolve()
+      expect(await attempt({}, createActivityEnvironment({ heartbeatDetails }))).toEqual({ status: 'delivered' })
+      expect(await attempts()).toMatchObject([{ outcome: 'interrupted' }, { outcome: 'delivered' }])
+      expect(await other.attempt({ waits: 1 })).toEqual({ status: 'delivered' })
+    }
+  })
+
+  test('returns its slot if it is held instead', async () => {
+    const { attempt, receive, connectionId } = await arrange({}, { max_concurrent_deliveries: 1 })
+    await database.db('connections').where({ id: connectionId }).update({ is_active: false })
+    expect(await attempt()).toEqual({ status: 'held' })
+    await database.db('connections').where({ id: connectionId }).update({ is_active: true })
+    expect(await (await receive()).attempt()).toEqual({ status: 'delivered' })
   })
 })
 

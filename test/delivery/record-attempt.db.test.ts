@@ -2,6 +2,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
+import { newId } from '../../src/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
@@ -29,15 +30,15 @@ const receiveDocument = async (...names: string[]) => {
     more: Partial<AttemptEnd> = {},
     loaded: Partial<DeliveryJob> = {},
   ) => {
-    const job = (await createLoadJob(db)(refOf(name)))!
+    const job = (await createLoadJob(db, testConfig())(refOf(name)))!
     const isDelivered = operation === 'attemptDelivered'
-    return createRecordAttempt(db)(
+    return createRecordAttempt(db, testConfig())(
       refOf(name),
       { ...job, ...loaded },
       {
         operation,
         outcome: isDelivered ? 'delivered' : 'retryable',
-        startedAt: new Date(),
+        id: newId(),
         durationMs: 5,
         bytesSent: 5,
         ...(!isDelivered && { error: { code: 'http_503', message: 'HTTP 503' } }),

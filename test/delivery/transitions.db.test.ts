@@ -9,6 +9,7 @@ import { createRelease } from '../../src/delivery/release.ts'
 import { requeue } from '../../src/delivery/retry.ts'
 import { transition, type DeliveryRef } from '../../src/delivery/transition.ts'
 import { deliveryStatuses, transitions, type DeliveryOperation, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
+import { newId } from '../../src/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
@@ -32,10 +33,10 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 const attempt = async (operation: AttemptEnd['operation'], replacedContent = false) => {
-  const job = (await createLoadJob(database.db)(document.delivery))!
+  const job = (await createLoadJob(database.db, config)(document.delivery))!
   const content = replacedContent ? { ...job.content, id: 'replaced' } : job.content
-  const end: AttemptEnd = { operation, outcome: 'retryable', startedAt: new Date(), durationMs: 5, bytesSent: 5 }
-  await createRecordAttempt(database.db)(document.delivery, { ...job, content }, end)
+  const end: AttemptEnd = { operation, outcome: 'retryable', id: newId(), durationMs: 5, bytesSent: 5 }
+  await createRecordAttempt(database.db, config)(document.delivery, { ...job, content }, end)
 }
 
 const cancel = (by: 'destination' | 'connection', id: string) => database.db.transaction((trx) => cancelBatch(trx, { by, id }, 10))

@@ -1,6 +1,7 @@
 import type { DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
-import { newId } from '../../src/ids.ts'
+import { newId, timeOfId } from '../../src/ids.ts'
+import { testConfig } from '../support/factories.ts'
 import { startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 
@@ -10,7 +11,6 @@ afterAll(stop)
 
 // Recording uses these fields of a job only.
 const job = { content: { id: 'none', sizeBytes: 5 }, overwrites: 0 } as DeliveryJob
-const startedAt = new Date('2026-11-21T09:00:00.123Z')
 
 const attempted = async (...attempts: Partial<AttemptEnd>[]) => {
   const documentId = await insertDocument(database.db, {
@@ -21,10 +21,10 @@ const attempted = async (...attempts: Partial<AttemptEnd>[]) => {
   })
   for (const attempt of attempts) {
     const ref = { documentId, destinationId: wired.destinationId }
-    await createRecordAttempt(database.db)(ref, job, {
+    await createRecordAttempt(database.db, testConfig())(ref, job, {
       operation: 'attemptRetryable',
       outcome: 'retryable',
-      startedAt,
+      id: newId(),
       durationMs: 1_234,
       bytesSent: 5,
       ...attempt,
@@ -39,10 +39,10 @@ test('every attempt of a document is listed, oldest first, with the response of 
     { operation: 'attemptFailed', outcome: 'permanent', bytesSent: 0, error: { code: 'credentials_refused', message: 'refused' } },
   )
   const { status, json } = await acme.call('GET', `/documents/${id}/attempts`, undefined, { key: acme.keys.viewer })
+  const startOf = (index: number) => timeOfId(json.data[index].id).toISOString()
   const common = {
     destination_id: wired.destinationId,
     destination_name: 'Bucket of A1',
-    started_at: '2026-11-21T09:00:00.123Z',
     duration_ms: 1_234,
   }
   expect(status).toBe(200)
@@ -53,6 +53,7 @@ test('every attempt of a document is listed, oldest first, with the response of 
         type: 'delivery_attempt',
         attributes: {
           ...common,
+          started_at: startOf(0),
           number: 1,
           outcome: 'retryable',
           error: { code: 'http_503', message: 'HTTP 503' },
@@ -65,6 +66,7 @@ test('every attempt of a document is listed, oldest first, with the response of 
         type: 'delivery_attempt',
         attributes: {
           ...common,
+          started_at: startOf(1),
           number: 2,
           outcome: 'permanent',
           error: { code: 'credentials_refused', message: 'refused' },

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
+import { newId } from '../../src/ids.ts'
 import { createUseCases } from '../../src/use-cases.ts'
 import { receivedDocument, testConfig } from '../support/factories.ts'
 import { part } from '../support/source-system.ts'
@@ -35,9 +36,9 @@ const recordDelivered = async (docId: string, ...names: string[]) => {
   const { id } = await documentOf(docId)
   for (const name of names) {
     const delivery = { documentId: id, destinationId: workspace.destinations[name]! }
-    const job = (await createLoadJob(scene.db)(delivery))!
-    const result = { operation: 'attemptDelivered', outcome: 'delivered', startedAt: new Date(), durationMs: 1, bytesSent: 1 } as const
-    await createRecordAttempt(scene.db)(delivery, job, result)
+    const job = (await createLoadJob(scene.db, testConfig())(delivery))!
+    const result = { operation: 'attemptDelivered', outcome: 'delivered', id: newId(), durationMs: 1, bytesSent: 1 } as const
+    await createRecordAttempt(scene.db, testConfig())(delivery, job, result)
   }
 }
 

@@ -25,8 +25,8 @@ interface Options extends Partial<DeliverDeps> {
 export const deliveryActivities = ({ db, config, ...options }: Options) =>
   createDeliveryActivities({
     db,
-    loadJob: createLoadJob(db),
-    recordAttempt: createRecordAttempt(db),
+    loadJob: createLoadJob(db, config),
+    recordAttempt: createRecordAttempt(db, config),
     redeliverNewer: createRedeliverNewer(db, config),
     slots: createSlots(
       {

@@ -1006,9 +1006,9 @@ export interface components {
             ca_certificate?: string;
             /** @description Container; it must exist */
             container: string;
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * @description Prepended to every name unchanged; a folder ends with a slash
@@ -1022,9 +1022,9 @@ export interface components {
          *     }
          */
         DestinationConfigDirectory: {
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /** @description Folder to store documents in, as an absolute path on the workers; it must exist, folders below it are created */
             path: string;
@@ -1039,9 +1039,9 @@ export interface components {
             ca_certificate?: string;
             /** @description Folder to store documents in: the last part of its address, https://drive.google.com/drive/folders/FOLDER_ID. A shared drive's own id is a folder too */
             folder_id: string;
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /** @description User in whose name documents are stored, by domain-wide delegation. The user then owns the files, which count against their storage */
             subject?: string;
@@ -1070,9 +1070,9 @@ export interface components {
              * @default 10485760
              */
             max_attachment_bytes?: number;
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /** @description TCP port. Default: 587; 465 with tls implicit; 25 with tls none */
             port?: number;
@@ -1109,9 +1109,9 @@ export interface components {
             endpoint?: string;
             /** @description Key for aws:kms. Default: the account's default key */
             kms_key_id?: string;
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * @description Bucket in the path instead of the host name, as most stores other than AWS require
@@ -1151,9 +1151,9 @@ export interface components {
             host: string;
             /** @description Fingerprint of the host key, as `ssh-keygen -lf` prints it (SHA256:...) or in hex. Without it, the relay trusts the key that the server presents at the first success, and stores its fingerprint here */
             host_key_sha256?: string;
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * @description TCP port
@@ -1184,9 +1184,9 @@ export interface components {
              * @default
              */
             folder?: string;
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * Format: uri
@@ -1217,9 +1217,9 @@ export interface components {
             headers?: {
                 [key: string]: string;
             };
-            /** @description Deliveries that run at this destination at a time, per worker process. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
             max_concurrent_deliveries?: number;
-            /** @description Deliveries that start at this destination per minute, per worker process; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
             /**
              * @description HTTP method

@@ -1,12 +1,12 @@
-import { ListMultipartUploadsCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import { ListMultipartUploadsCommand, ListPartsCommand, PutObjectCommand, type MultipartUpload } from '@aws-sdk/client-s3'
 import { Interruption, type Payload } from '../../../src/connectors/connector.ts'
 import { objstore } from '../../../src/connectors/objstore/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startS3Server, type S3Server } from '../../support/s3-server.ts'
-import { contextOf, largePayload, MiB, slowly } from '../payloads.ts'
+import { contextOf, largePayload, MiB, pausedAt } from '../payloads.ts'
 import { fullOr } from '../../support/full-run.ts'
+import { until } from '../../support/until.ts'
 
-// Two parts are complete at 60 % of the full size, one part at 60 % of the usual one.
 const uploadBytes = fullOr(40, 20) * MiB
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 let server: S3Server
@@ -26,18 +26,24 @@ const target = () => ({
 
 const uploads = async () => (await server.client.send(new ListMultipartUploadsCommand({ Bucket: server.bucket }))).Uploads ?? []
 
+const partsOf = async ({ Key, UploadId }: MultipartUpload = {}) =>
+  (await server.client.send(new ListPartsCommand({ Bucket: server.bucket, Key, UploadId }))).Parts ?? []
+
 /** Starts an upload and interrupts it after 60 % of the document. @returns the saved state */
 const interruptedUpload = async (payload: Payload, reason: Error = new Interruption()): Promise<unknown> => {
   const stop = new AbortController()
   let saved: unknown
   const context = contextOf(outbound, {
     signal: stop.signal,
-    onProgress: (bytes) => void (bytes > payload.sizeBytes * 0.6 && stop.abort(reason)),
     save: (state) => {
       saved = state
     },
   })
-  await expect(objstore.deliver(slowly(payload, 2), target(), context)).rejects.toThrow(reason.message)
+  const source = pausedAt(payload, payload.sizeBytes * 0.6, async () => {
+    await until('the store has a part', async () => (await partsOf((await uploads())[0])).length > 0)
+    stop.abort(reason)
+  })
+  await expect(objstore.deliver(source, target(), context)).rejects.toThrow(reason.message)
   return saved
 }
 

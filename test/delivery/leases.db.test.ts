@@ -1,0 +1,124 @@
+import { createReceive } from '../../src/archive/receive.ts'
+import { createLoadJob, renewLease, withdrawAttempt } from '../../src/delivery/delivery-job.ts'
+import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
+import { catchUpMs } from '../../src/delivery/slots.ts'
+import { newId } from '../../src/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+// The statements by which workers share the limits of a destination. Each load stands for the start of an attempt on some worker.
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+const arrange = async (config: object) => {
+  const { db } = database
+  const workerConfig = testConfig()
+  const [load, recordAttempt] = [createLoadJob(db, workerConfig), createRecordAttempt(db, workerConfig)]
+  const routes = await createRoutes(db, [{ name: 'archive', config }])
+  const destinationId = routes.destinations['archive']!
+  /** Receives a document and starts an attempt. @returns the attempt, or undefined if it got no slot */
+  const start = async (reserved = 0) => {
+    const { messages } = await createReceive(db, workerConfig)(await receivedDocument(routes, { data: 'hello' }))
+    const delivery = { documentId: messages[0]!.input.documentId, destinationId }
+    const attemptId = newId()
+    const job = (await load(delivery, { attemptId, reserved, continues: undefined }))!
+    expect([job.attemptId, job.hasSlot]).toEqual(job.hasSlot ? [attemptId, true] : [null, false])
+    if (!job.hasSlot) return undefined
+    return {
+      attemptId,
+      record: () =>
+        recordAttempt(delivery, job, { id: attemptId, operation: 'attemptDelivered', outcome: 'delivered', durationMs: 1, bytesSent: 1 }),
+      withdraw: () => withdrawAttempt(db, delivery, attemptId),
+    }
+  }
+  const startMany = async (count: number) =>
+    (await Promise.all(Array.from({ length: count }, () => start()))).filter((attempt) => attempt !== undefined)
+  const expire = () =>
+    db('destination_slots').where({ destination_id: destinationId }).whereNotNull('holder').update({ leased_until: new Date() })
+  return { db, routes, destinationId, start, startMany, expire }
+}
+
+describe('the slots of a destination', () => {
+  test('are leased to as many attempts as its limit, whichever start at the same time, from the first one on', async () => {
+    const { startMany } = await arrange({ max_concurrent_deliveries: 5 })
+    const first = await startMany(30)
+    expect(first).toHaveLength(5)
+    expect(await startMany(5)).toEqual([])
+    await Promise.all(first.slice(0, 3).map(({ record }) => record()))
+    await first[3]!.withdraw()
+    expect(await startMany(20)).toHaveLength(4)
+  })
+
+  test('follow a changed limit', async () => {
+    const { db, destinationId, startMany } = await arrange({ max_concurrent_deliveries: 1 })
+    expect(await startMany(3)).toHaveLength(1)
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ config: JSON.stringify({ max_concurrent_deliveries: 3 }) })
+    const more = await startMany(5)
+    expect(more).toHaveLength(2)
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ config: JSON.stringify({ max_concurrent_deliveries: 1 }) })
+    for (const { record } of more) await record()
+    expect(await startMany(5)).toEqual([])
+  })
+
+  test('are the default of the installation, if the destination sets no valid limit', async () => {
+    const { startMany } = await arrange({ max_concurrent_deliveries: 'many' })
+    expect(await startMany(20)).toHaveLength(testConfig().DELIVERY_MAX_CONCURRENT_PER_DESTINATION)
+  })
+
+  test('can be reserved for attempts that have waited, but for one', async () => {
+    const { start } = await arrange({ max_concurrent_deliveries: 2 })
+    expect(await start(1)).toBeDefined()
+    expect(await start(1)).toBeUndefined()
+    expect(await start()).toBeDefined()
+    const single = await arrange({ max_concurrent_deliveries: 1 })
+    expect(await single.start(1)).toBeDefined()
+  })
+
+  test('become free when the lease of a lost worker has run out, unless the attempt has renewed it', async () => {
+    const { db, destinationId, start, expire } = await arrange({ max_concurrent_deliveries: 1 })
+    const lost = (await start())!
+    expect(await start()).toBeUndefined()
+    await expire()
+    await renewLease(db, destinationId, lost.attemptId, 60_000)
+    expect(await start()).toBeUndefined()
+    await expire()
+    expect(await start()).toBeDefined()
+    // The slot belongs to the other attempt now.
+    await renewLease(db, destinationId, lost.attemptId, 60_000)
+    await lost.record()
+    expect(await start()).toBeUndefined()
+  })
+})
+
+describe('the deliveries per minute of a destination', () => {
+  test('are reached and never exceeded by attempts that start at the same time', async () => {
+    const perMinute = 600
+    const { startMany } = await arrange({ max_deliveries_per_minute: perMinute, max_concurrent_deliveries: 1_000 })
+    const startedAt = performance.now()
+    let started = 0
+    // A burst of five seconds, and as many again at the pace of the limit.
+    while (started < 60) {
+      started += (await startMany(8)).length
+      const allowed = ((performance.now() - startedAt + catchUpMs) / (60_000 + catchUpMs)) * perMinute + 1
+      expect(started).toBeLessThanOrEqual(allowed)
+    }
+  }, 120_000)
+
+  test('do not start an attempt that gets no slot, and no slot is leased without a start', async () => {
+    const { db, destinationId, startMany } = await arrange({ max_deliveries_per_minute: 1, max_concurrent_deliveries: 2 })
+    const [only, ...none] = await startMany(6)
+    expect(none).toEqual([])
+    await only!.record()
+    expect(await startMany(6)).toEqual([])
+    expect(await db('destination_slots').where({ destination_id: destinationId }).whereNotNull('holder')).toEqual([])
+  })
+})

@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { documentKeyOf } from '../support/factories.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+
+// A document that kills its worker, in every attempt. Each kill takes along what the worker was doing for other documents.
+
+const maxRetries = 2
+
+let env: TestWorkflowEnvironment
+let database: TestDatabase
+let target: HttpTarget
+let worker: Promise<RelayProcess> | undefined
+let api: RelayProcess
+/** Called for each request with the poison document. Its answer never comes. */
+let onPoison: () => Promise<void>
+
+const start = (verb: 'api' | 'worker') =>
+  startRelayProcess(verb, {
+    ...relayVariables(database, env.address),
+    DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000',
+    OUTBOX_SWEEP_INTERVAL_MS: '1000',
+  })
+
+/** Kills the worker and starts another one. */
+const replaceWorker = async () => {
+  const killed = await worker!
+  worker = killed.kill().then(() => start('worker'))
+  await worker
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  env = await startTemporalDevServer()
+  target = await startHttpTarget()
+  target.answerWith(({ url }, response) => {
+    if (url === '/poison') void onPoison()
+    else response.end()
+  })
+  api = await start('api')
+  worker = start('worker')
+  await worker
+})
+afterAll(async () => {
+  await (await worker)?.kill()
+  await api.kill()
+  await target.stop()
+  await env.teardown()
+  await database.drop()
+})
+
+const routeTo = async (path: string, settings: object) => {
+  const routes = await routeToWebhook(database, `${target.origin}/${path}`)
+  await database
+    .db('workspaces')
+    .where({ id: routes.workspaceId })
+    .update({ settings: JSON.stringify({ retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, ...settings }) })
+  return routes
+}
+
+const create = async (workspaceSlug: string, docId: string) => {
+  const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/octet-stream' },
+    body: new Uint8Array(randomBytes(1_000)),
+  })
+  expect(response.status).toBe(201)
+}
+
+const documentsOf = (workspaceId: string) =>
+  database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status')
+
+test.each([
+  ['before its first heartbeat', false],
+  ['after a heartbeat', true],
+])(
+  'a document that kills its worker %s fails within max_retries, with every attempt recorded, and others are delivered',
+  async (_, afterHeartbeat) => {
+    const poison = await routeTo('poison', { max_retries: maxRetries })
+    const good = await routeTo('good', {})
+    let kills = 0
+    onPoison = async () => {
+      kills += 1
+      if (afterHeartbeat) {
+        const { id } = (await documentsOf(poison.workspaceId))[0]!
+        const delivery = env.client.workflow.getHandle(deliveryWorkflowId(await documentKeyOf(database.db, id), poison.destinationId))
+        await until('a heartbeat has reported the attempt', async () =>
+          (await delivery.describe()).raw.pendingActivities?.some(({ heartbeatDetails }) => heartbeatDetails?.payloads?.length),
+        )
+      }
+      await replaceWorker()
+    }
+
+    for (let index = 0; index < 5; index += 1) await create(good.workspaceSlug, `GOOD${index}`)
+    await create(poison.workspaceSlug, 'POISON')
+    for (let index = 5; index < 10; index += 1) await create(good.workspaceSlug, `GOOD${index}`)
+
+    const [document] = await until(
+      'the poison document has failed',
+      () => documentsOf(poison.workspaceId),
+      ([found]) => found?.status === 'failed',
+      240_000,
+    )
+    expect(kills).toBe(maxRetries + 1)
+    const { id } = document!
+    expect(await database.db('deliveries').where({ document_id: id }).first()).toMatchObject({
+      status: 'failed',
+      attempts: maxRetries + 1,
+      ended_by: 'max_retries',
+      last_error_code: 'interrupted',
+      attempt_id: null,
+    })
+    const attempts = await database.db('delivery_attempts').where({ document_id: id }).orderBy('number')
+    expect(attempts.map(({ number, outcome, error_code }) => ({ number, outcome, error_code }))).toEqual(
+      [1, 2, 3].map((number) => ({ number, outcome: 'interrupted', error_code: 'interrupted' })),
+    )
+    await until(
+      'the other documents are delivered',
+      () => documentsOf(good.workspaceId),
+      (documents) => documents.length === 10 && documents.every(({ status }) => status === 'delivered'),
+      240_000,
+    )
+  },
+  600_000,
+)

@@ -1,0 +1,111 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { catchUpMs } from '../../src/delivery/slots.ts'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { documentKeyOf } from '../support/factories.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { relayVariables, routeTo, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+
+// The limits of a destination hold across all workers of the installation.
+
+let env: TestWorkflowEnvironment
+let database: TestDatabase
+let target: HttpTarget
+let api: RelayProcess
+const processes: RelayProcess[] = []
+
+const start = async (verb: 'api' | 'worker') => {
+  const running = await startRelayProcess(verb, { ...relayVariables(database, env.address), OUTBOX_SWEEP_INTERVAL_MS: '1000' })
+  processes.push(running)
+  return running
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  env = await startTemporalDevServer()
+  target = await startHttpTarget()
+  api = await start('api')
+  // One after the other, because each of them bundles the workflows.
+  for (let count = 0; count < 3; count += 1) await start('worker')
+}, 300_000)
+afterAll(async () => {
+  for (const running of processes) await running.kill()
+  await target.stop()
+  await env.teardown()
+  await database.drop()
+})
+
+/** Sends documents to a destination with these limits, all at once. @returns their ids, when all are delivered */
+const relay = async (limits: object, documents: number): Promise<{ ids: string[]; destinationId: string }> => {
+  const { workspaceId, workspaceSlug, destinationId } = await routeTo(database, 'webhook', { url: target.origin, ...limits }, {})
+  const create = async (index: number) => {
+    const response = await fetch(
+      `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=DOC${index}&compId=data`,
+      { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body: 'hello' },
+    )
+    expect(response.status).toBe(201)
+  }
+  await Promise.all(Array.from({ length: documents }, (_, index) => create(index)))
+  const rows = await until(
+    'all documents are delivered',
+    () => database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status'),
+    (found) => found.length === documents && found.every(({ status }) => status === 'delivered'),
+    240_000,
+  )
+  return { ids: rows.map(({ id }) => id), destinationId }
+}
+
+/** Returns the workers that took part in the deliveries. */
+const workersOf = async (ids: string[], destinationId: string): Promise<Set<string>> => {
+  const identities = new Set<string>()
+  for (const id of ids) {
+    const delivery = env.client.workflow.getHandle(deliveryWorkflowId(await documentKeyOf(database.db, id), destinationId))
+    for (const { activityTaskStartedEventAttributes: started } of (await delivery.fetchHistory()).events ?? []) {
+      if (started?.identity) identities.add(started.identity)
+    }
+  }
+  return identities
+}
+
+test('three workers reach the limit of concurrent deliveries together, and never exceed it', async () => {
+  const limit = 4
+  let open = 0
+  let maxOpen = 0
+  const full = Promise.withResolvers<void>()
+  target.answerWith((_, response) => {
+    open += 1
+    maxOpen = Math.max(maxOpen, open)
+    if (open >= limit) full.resolve()
+    // Once the limit is reached, there is time to exceed it.
+    void full.promise
+      .then(() => delay(300))
+      .then(() => {
+        open -= 1
+        response.end()
+      })
+  })
+  const { ids, destinationId } = await relay({ max_concurrent_deliveries: limit }, 40)
+  expect(maxOpen).toBe(limit)
+  expect((await workersOf(ids, destinationId)).size).toBeGreaterThan(1)
+}, 300_000)
+
+test('three workers together never exceed the limit of deliveries per minute', async () => {
+  const [perMinute, documents] = [120, 24]
+  const arrivedAt: number[] = []
+  target.answerWith((_, response) => {
+    arrivedAt.push(performance.now())
+    response.end()
+  })
+  const startedAt = performance.now()
+  const { ids, destinationId } = await relay({ max_deliveries_per_minute: perMinute }, documents)
+  expect(arrivedAt).toHaveLength(documents)
+  // A request arrives after the limit has allowed it, however slow the machine is.
+  for (const [index, at] of arrivedAt.entries()) {
+    const allowed = ((at - startedAt + catchUpMs) / (60_000 + catchUpMs)) * perMinute + 1
+    expect(index + 1).toBeLessThanOrEqual(allowed)
+  }
+  expect((await workersOf(ids, destinationId)).size).toBeGreaterThan(1)
+}, 300_000)
