@@ -106,10 +106,10 @@ const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variable
     .option('--strict', 'exit with 1 for warnings, too')
     .addOption(jsonOption)
     .action(async (options: OutputOptions & { strict?: boolean }) => {
-      const { diagnose } = await import('./doctor.ts')
+      const { diagnose, exitStatusOf } = await import('./doctor.ts')
       const findings = await diagnose(config(), variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server')
       printResult(options, findings, findings.flatMap(describeFinding))
-      if (findings.some(({ ok, status }) => !ok || (options.strict === true && status === 'warning'))) process.exitCode = 1
+      process.exitCode = exitStatusOf(findings, options.strict === true)
     })
   program
     .command('openapi')

@@ -26,6 +26,10 @@ export interface Finding {
   remedy: string | null
 }
 
+/** Returns the exit status of `relay doctor`. @param isStrict true if warnings count, too */
+export const exitStatusOf = (findings: readonly Pick<Finding, 'ok' | 'status'>[], isStrict: boolean): 0 | 1 =>
+  findings.some(({ ok, status }) => !ok || (isStrict && status === 'warning')) ? 1 : 0
+
 type Report = Pick<Finding, 'message' | 'warnings'> & Partial<Pick<Finding, 'remedy'>>
 
 const oldestNode = [22, 18] as const

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createKey } from '../../src/commands/api-key.ts'
 import { createCertificates } from '../../src/db/certificates.ts'
-import { diagnose } from '../../src/doctor.ts'
+import { diagnose, exitStatusOf } from '../../src/doctor.ts'
 import { hardeningChecklist } from '../../src/hardening/checklist.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
@@ -48,6 +48,19 @@ test('findings are in the order of their urgency, after the one that names the e
   expect(new Set(statuses)).toEqual(new Set(order))
   expect(statuses).toEqual(statuses.toSorted((one, other) => order.indexOf(one) - order.indexOf(other)))
   for (const { status, ok } of findings) expect({ status, ok }).toEqual({ status, ok: status === 'ok' || status === 'warning' })
+})
+
+test('warnings change the exit status only if they count, failures always', async () => {
+  const findings = await examine()
+  const withoutFailures = findings.filter(({ ok }) => ok)
+  expect(exitStatusOf(findings, false)).toBe(1)
+  expect([exitStatusOf(withoutFailures, false), exitStatusOf(withoutFailures, true)]).toEqual([0, 1])
+  expect(
+    exitStatusOf(
+      withoutFailures.filter(({ status }) => status === 'ok'),
+      true,
+    ),
+  ).toBe(0)
 })
 
 test('a role with rights beyond the database of the relay is reported', async () => {
