@@ -6,6 +6,7 @@ import { withDatabase } from './commands/with-database.ts'
 import { createWorkspace, listWorkspaces, setTier } from './commands/workspace.ts'
 import { readConfig, type Config } from './config.ts'
 import { tiers, type Tier } from './domain/settings.ts'
+import type { Finding } from './doctor.ts'
 import { UserError } from './errors.ts'
 import { readReady, readSecretKey } from './embedded/data-dir.ts'
 import { openLog } from './log.ts'
@@ -72,7 +73,10 @@ const addServiceVerbs = (program: Command, config: ReadConfig) => {
     })
 }
 
-const findingLabels = { ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }
+const describeFinding = ({ name, status, message, warnings, remedy }: Finding): string[] => {
+  if (status === 'warning') return warnings.map((warning) => `warn  ${name}: ${[warning, remedy].filter(Boolean).join(' ')}`)
+  return [`${{ ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }[status]}  ${name}: ${message}`]
+}
 
 const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variables) => {
   program
@@ -98,20 +102,14 @@ const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variable
     })
   program
     .command('doctor')
-    .description('check everything that the relay needs and report what is missing')
+    .description('check everything that the relay needs, and the hardening checklist, and report what is missing')
+    .option('--strict', 'exit with 1 for warnings, too')
     .addOption(jsonOption)
-    .action(async (options: OutputOptions) => {
-      const { diagnose } = await import('./doctor.ts')
+    .action(async (options: OutputOptions & { strict?: boolean }) => {
+      const { diagnose, exitStatusOf } = await import('./doctor.ts')
       const findings = await diagnose(config(), variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server')
-      printResult(
-        options,
-        findings,
-        findings.flatMap(({ name, status, message, warnings }) => [
-          `${findingLabels[status]}  ${name}: ${message}`,
-          ...warnings.map((warning) => `warn  ${name}: ${warning}`),
-        ]),
-      )
-      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+      printResult(options, findings, findings.flatMap(describeFinding))
+      process.exitCode = exitStatusOf(findings, options.strict === true)
     })
   program
     .command('openapi')
