@@ -2,9 +2,9 @@ import { builtinModules } from 'node:module'
 
 // Rooms of src from top to bottom. A room imports from rooms below it only: never from a room above, nor from another room on its floor.
 const floors = [
-  ['demo'],
+  ['demo', 'hardening'],
   ['commands', 'embedded'],
-  ['http', 'receiver', 'bridge', 'temporal'],
+  ['http', 'receiver', 'bridge', 'temporal', 'monitoring'],
   ['routing'],
   ['delivery'],
   ['archive'],

@@ -162,7 +162,14 @@ const main = async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'relay-bench-'))
   const server = spawn(process.execPath, ['src/main.ts', 'server'], {
     cwd: new URL('..', import.meta.url),
-    env: { ...process.env, RELAY_DATA_DIR: dataDir, RELAY_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'error' },
+    env: {
+      ...process.env,
+      RELAY_DATA_DIR: dataDir,
+      RELAY_PORT: '0',
+      RELAY_WORKER_PORT: '0',
+      RELAY_HOST: '127.0.0.1',
+      RELAY_LOG_LEVEL: 'error',
+    },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   try {

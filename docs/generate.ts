@@ -7,6 +7,7 @@ import { connectorPages } from './connectors.ts'
 import { configurationPage } from './configuration.ts'
 import { deliveriesPage } from './deliveries.ts'
 import { errorsPage } from './delivery-errors.ts'
+import { withHardeningChecklist } from './hardening.ts'
 import { securityPage } from './levels.ts'
 import { openApiFile } from './openapi.ts'
 import { withMigratedDatabase } from './migrated-database.ts'
@@ -16,7 +17,7 @@ const made: Record<string, string> = {
   'docs/configuration.md': configurationPage(),
   'docs/deliveries.md': deliveriesPage(),
   'docs/errors.md': errorsPage(),
-  'docs/security.md': securityPage(),
+  'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
   'openapi.json': openApiFile(),
   'clients/typescript/src/schema.ts': await schemaTypes(describeApi()),

@@ -24,7 +24,8 @@ const word = (name: string): RegExp => {
 
 /** Words that were invented for this project or have had too many meanings, and the words to use. */
 const words: [pattern: RegExp, use: string][] = [
-  [/parcel/gi, 'payload'],
+  // not the package @parcel/watcher
+  [/(?<!@)parcel/gi, 'payload'],
   [/consignment/gi, 'delivery job'],
   [/heritage/gi, 'carried-over attributes'],
   [/\binwards?\b|\boutwards?\b|InsideOf/g, 'toCamelCase, toSnakeCase, CamelCased'],
@@ -75,7 +76,7 @@ const machineNames = (file: SourceFile): Finding[] =>
   findingsOf(
     file,
     'machine',
-    /(\/work\/|\/root\/|\/tmp\/bash_jobs|https?:\/\/(registry|proxy|sum|repo\d?|deb|pypi|index|static)\.).*/g,
+    /(\/work\/|\/root\/|\/tmp\/bash_jobs|https?:\/\/(registry(?!\.npmjs\.org\/)|proxy|sum|repo\d?|deb|pypi|index|static)\.).*/g,
     oneLine,
   )
 

@@ -6,9 +6,10 @@ import { withDatabase } from './commands/with-database.ts'
 import { createWorkspace, listWorkspaces, setTier } from './commands/workspace.ts'
 import { readConfig, type Config } from './config.ts'
 import { tiers, type Tier } from './domain/settings.ts'
+import type { Finding } from './doctor.ts'
 import { UserError } from './errors.ts'
 import { readReady, readSecretKey } from './embedded/data-dir.ts'
-import { createLog } from './log.ts'
+import { openLog } from './log.ts'
 import { createStopSignal, runUntilStopped } from './run-until-stopped.ts'
 import { keyLevels } from './security/levels.ts'
 import { createKeyRing } from './security/seal.ts'
@@ -51,7 +52,7 @@ const addServiceVerbs = (program: Command, config: ReadConfig) => {
     .description('serve the management API, the receivers and the bridge')
     .action(async () => {
       const settings = config()
-      const log = createLog(settings.RELAY_LOG_LEVEL)
+      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'json')
       const stopSignal = createStopSignal()
       const { startApi } = await import('./compose.ts')
       const api = await startApi(settings, log)
@@ -63,16 +64,19 @@ const addServiceVerbs = (program: Command, config: ReadConfig) => {
     .description('run workflows and deliver documents')
     .action(async () => {
       const settings = config()
-      const log = createLog(settings.RELAY_LOG_LEVEL)
+      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'json')
       const { startWorker } = await import('./compose.ts')
       const stopSignal = createStopSignal()
       const worker = await startWorker(settings, log)
-      log.info({ version }, 'the worker is ready')
+      log.info({ probes_url: worker.probesUrl, version }, 'the worker is ready')
       await runUntilStopped(stopSignal, [worker], log, worker.ended)
     })
 }
 
-const findingLabels = { ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }
+const describeFinding = ({ name, status, message, warnings, remedy }: Finding): string[] => {
+  if (status === 'warning') return warnings.map((warning) => `warn  ${name}: ${[warning, remedy].filter(Boolean).join(' ')}`)
+  return [`${{ ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }[status]}  ${name}: ${message}`]
+}
 
 const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variables) => {
   program
@@ -98,20 +102,14 @@ const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variable
     })
   program
     .command('doctor')
-    .description('check everything that the relay needs and report what is missing')
+    .description('check everything that the relay needs, and the hardening checklist, and report what is missing')
+    .option('--strict', 'exit with 1 for warnings, too')
     .addOption(jsonOption)
-    .action(async (options: OutputOptions) => {
-      const { diagnose } = await import('./doctor.ts')
+    .action(async (options: OutputOptions & { strict?: boolean }) => {
+      const { diagnose, exitStatusOf } = await import('./doctor.ts')
       const findings = await diagnose(config(), variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server')
-      printResult(
-        options,
-        findings,
-        findings.flatMap(({ name, status, message, warnings }) => [
-          `${findingLabels[status]}  ${name}: ${message}`,
-          ...warnings.map((warning) => `warn  ${name}: ${warning}`),
-        ]),
-      )
-      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+      printResult(options, findings, findings.flatMap(describeFinding))
+      process.exitCode = exitStatusOf(findings, options.strict === true)
     })
   program
     .command('openapi')
@@ -237,7 +235,8 @@ const addDevelopmentVerbs = (program: Command, variables: Variables) => {
     .description('start everything for development: PostgreSQL, Temporal with its UI, the API, the receivers and a worker')
     .action(async () => {
       const { startDevServer } = await import('./dev-server.ts')
-      const log = createLog(readConfig(variables).RELAY_LOG_LEVEL)
+      const settings = readConfig(variables)
+      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'pretty')
       const stopSignal = createStopSignal()
       const server = await startDevServer(variables, { log, say: printProgress, signal: stopSignal })
       printProgress(`The relay is ready at ${server.baseUrl}`)
@@ -251,7 +250,7 @@ const addDevelopmentVerbs = (program: Command, variables: Variables) => {
     .option('--once', 'exit after the delivery, with status 0 if the document arrived')
     .action(async (options: { once?: boolean }) => {
       const { runDemo } = await import('./demo/demo.ts')
-      const log = createLog(variables['RELAY_LOG_LEVEL'] ?? 'warn')
+      const log = await openLog(variables['RELAY_LOG_LEVEL'] ?? 'warn', readConfig(variables).RELAY_LOG_FORMAT ?? 'pretty')
       const stopSignal = createStopSignal()
       const demo = await runDemo(variables, { log, say: print, signal: stopSignal })
       if (!demo.delivered) process.exitCode = 1

@@ -1,3 +1,4 @@
+import type { Worker } from '@temporalio/worker'
 import { createBatchActivities } from '../activities/batches.ts'
 import { createBulkRetryActivities } from '../activities/bulk-retry.ts'
 import { createDeliveryActivities } from '../activities/delivery.ts'
@@ -21,24 +22,26 @@ import { createLoadJob } from './delivery/delivery-job.ts'
 import { createRecordAttempt } from './delivery/record-attempt.ts'
 import { createRedeliverNewer } from './delivery/redeliver.ts'
 import { createSlots } from './delivery/slots.ts'
-import { messageOf } from './errors.ts'
+import { messageOf, UserError } from './errors.ts'
 import { createApi } from './http/app.ts'
 import { openAuthenticator } from './http/authenticator.ts'
 import { createDownloads } from './http/download.ts'
 import { refuseUnknown } from './http/errors.ts'
+import { createRequestLog } from './http/request-log.ts'
 import { createReference } from './http/open-api/reference.ts'
 import { startHttpServer, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from './maintenance.ts'
 import { warnAboutOpenReceivers } from './open-receivers.ts'
 import { createPinConfig } from './routing/pin-config.ts'
-import { createProbes } from './probes.ts'
+import { createProbes, type Dependency, type Probes } from './monitoring/probes.ts'
 import { createReceiver } from './receiver/app.ts'
 import { createDownloadLinks, createDownloadUrl } from './security/download-link.ts'
 import { createOutboundGuard } from './security/outbound.ts'
 import { createKeyRing } from './security/seal.ts'
-import { createRepositoryMetrics } from './repository-metrics.ts'
-import { createStorageMetrics } from './storage-metrics.ts'
+import { createRepositoryMetrics } from './monitoring/repository-metrics.ts'
+import { createOutboxMetrics } from './monitoring/outbox-metrics.ts'
+import { createStorageMetrics } from './monitoring/storage-metrics.ts'
 import { openTemporal } from './temporal/client.ts'
 import { createLauncher } from './temporal/launcher.ts'
 import { createSchedules } from './temporal/schedules.ts'
@@ -49,6 +52,13 @@ import { createUseCases } from './use-cases.ts'
 /** A part of the relay that runs until it is stopped. */
 export interface Running {
   stop(): Promise<void>
+}
+
+interface StartedWorker {
+  /** Settles when the worker ends by itself. */
+  ended: Promise<void>
+  /** Address of `/healthz`, `/readyz` and `/metrics`, if the worker listens itself. */
+  probesUrl: string | undefined
 }
 
 /** Opens everything that the API and the worker have in common. `close` closes it in the reverse order, after what `onClose` has added. */
@@ -115,8 +125,15 @@ const startWith = async <Part extends object>(runtime: Runtime, start: (runtime:
   }
 }
 
+/** Returns what the API and the worker depend on. */
+const dependenciesOf = ({ db, temporal }: Runtime): Dependency[] => [
+  { name: 'database', check: () => db.raw('select 1') },
+  { name: 'schema', check: () => requireSchema(db) },
+  { name: 'temporal', check: temporal.ping },
+]
+
 /** Starts the management API, the receivers, the bridge and the probes on one port. */
-export const startApi = (config: Config, log: Log): Promise<Running & HttpServer> =>
+export const startApi = (config: Config, log: Log, probes: Probes = createProbes(log)): Promise<Running & HttpServer> =>
   startWith(openRuntime(config, 'api', log), async (runtime) => {
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, useCases, onClose } = runtime
     const authenticator = openAuthenticator(useCases.apiKeys, config)
@@ -137,28 +154,34 @@ export const startApi = (config: Config, log: Log): Promise<Running & HttpServer
     const { isDeliveryRunning } = temporal
 
     const connections = createConnectionLimit(config)
-    const probes = createProbes(
-      [
-        { name: 'database', check: () => db.raw('select 1') },
-        { name: 'schema', check: () => requireSchema(db) },
-        { name: 'temporal', check: temporal.ping },
-      ],
-      outbox.count,
-      [
-        ...captures.metrics,
-        ...connections.metrics,
-        ...receiver.metrics,
-        ...createStorageMetrics(db, config),
-        ...createRepositoryMetrics(db),
-      ],
+    const requestLog = createRequestLog(log)
+    probes.add(dependenciesOf(runtime), [
+      ...createOutboxMetrics(outbox),
+      ...captures.metrics,
+      ...connections.metrics,
+      ...receiver.metrics,
+      ...requestLog.metrics,
+      ...createStorageMetrics(db, config),
+      ...createRepositoryMetrics(db),
+    ])
+    const bridge = createBridge({
+      ...useCases,
+      db,
+      config,
       log,
-    )
-    const bridge = createBridge({ ...useCases, db, config, log, keyRing, outbound, authenticator, captures, runOnThread: threads.run })
-    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log })
+      requestLog,
+      keyRing,
+      outbound,
+      authenticator,
+      captures,
+      runOnThread: threads.run,
+    })
+    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log, requestLog })
     const api = createApi({
       ...useCases,
       config,
       log,
+      requestLog,
       keyRing,
       outbound,
       authenticator,
@@ -169,16 +192,27 @@ export const startApi = (config: Config, log: Log): Promise<Running & HttpServer
       isDeliveryRunning,
       replay,
     })
-    const middlewares = [probes, receiver.middleware, bridge, createReference(config), downloads, api, refuseUnknown(log)]
-    const listening = await startHttpServer(middlewares, config, log, connections)
+    const middlewares = [
+      probes.middleware,
+      receiver.middleware,
+      bridge,
+      createReference(config),
+      downloads,
+      api,
+      refuseUnknown({ log, requestLog }),
+    ]
+    const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
     onClose(listening.close)
     const warned = warnAboutOpenReceivers(db, log)
     onClose(() => warned)
     return listening
   })
 
-/** Starts the only worker of this process, which runs workflows, delivery attempts and maintenance jobs. */
-export const startWorker = (config: Config, log: Log): Promise<Running & { ended: Promise<void> }> =>
+/**
+ * Starts the only worker of this process, which runs workflows, delivery attempts and maintenance jobs.
+ * @param sharedProbes probes of the API in the same process; without them, the worker listens on RELAY_WORKER_PORT
+ */
+export const startWorker = (config: Config, log: Log, sharedProbes?: Probes): Promise<Running & StartedWorker> =>
   startWith(openRuntime(config, 'worker', log), async (runtime) => {
     // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
     installRuntime(log)
@@ -220,14 +254,35 @@ export const startWorker = (config: Config, log: Log): Promise<Running & { ended
       ...createMaintenanceActivities(maintenance),
     })
     onClose(close)
+    const probes = sharedProbes ?? createProbes(log)
+    probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], [])
+    const listening = sharedProbes ? undefined : await startWorkerProbes(probes, config, log)
+    // Until the worker has stopped, its probes answer: alive, but not ready.
+    if (listening) onClose(listening.close)
     onClose(await startMaintenance(runtime, maintenance))
     const ended = worker.run()
     onClose(async () => {
       if (worker.getState() === 'RUNNING') worker.shutdown()
       await ended
     })
-    return { ended }
+    return { ended, probesUrl: listening?.baseUrl }
   })
+
+/** @throws `UserError` unless the worker takes tasks */
+const requireRunning = (worker: Worker): void => {
+  const state = worker.getState()
+  if (state !== 'RUNNING') throw new UserError(`The worker is ${state.toLowerCase()}.`)
+}
+
+/** Serves the probes of a worker that has a process of its own. */
+const startWorkerProbes = (probes: Probes, config: Config, log: Log): Promise<HttpServer> =>
+  startHttpServer(
+    [probes.middleware, refuseUnknown({ log, requestLog: createRequestLog(log) })],
+    'RELAY_WORKER_PORT',
+    { ...config, RELAY_BASE_URL: undefined },
+    log,
+    createConnectionLimit(config),
+  )
 
 /**
  * Runs the maintenance jobs by schedules in Temporal, where operators see them, or on timers of this worker if Temporal does not accept

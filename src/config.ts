@@ -53,10 +53,16 @@ export const environment = z.object({
   DATABASE_STATEMENT_TIMEOUT_MS: integer(30_000, 100, 'Maximum duration of one SQL statement'),
 
   RELAY_PORT: integer(8080, 0, 'Port of the HTTP server. 0 selects a free port'),
+  RELAY_WORKER_PORT: integer(
+    8081,
+    0,
+    'Port of the HTTP server of relay worker, which answers probes and /metrics. 0 selects a free port. ' +
+      'script/server and script/demo answer for their worker on RELAY_PORT',
+  ),
   RELAY_HOST: z
     .string()
     .default('0.0.0.0')
-    .describe('Address that the HTTP server listens on. script/server and script/demo listen on 127.0.0.1 unless it is set'),
+    .describe('Address that the HTTP servers listen on. script/server and script/demo listen on 127.0.0.1 unless it is set'),
   RELAY_BASE_URL: z.string().optional().describe('URL under which clients reach the relay, if it differs from host and port'),
   RELAY_CORS_ORIGINS: list(
     'Comma-separated origins of web pages, like https://console.example, that may call the management API in a browser; empty allows none',
@@ -82,6 +88,10 @@ export const environment = z.object({
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe('Lowest level that is logged'),
+  RELAY_LOG_FORMAT: z
+    .enum(['json', 'pretty'])
+    .optional()
+    .describe('Format of the log: json for programs, pretty for people. Default: json; pretty in script/server and script/demo'),
   RELAY_SECRET_KEYS: list('Keys that seal credentials, as comma-separated entries id:base64(32 bytes). The first key seals, all keys open'),
   RELAY_ALLOWED_PRIVATE_CIDRS: list('Comma-separated private or loopback address ranges that destinations may use'),
   RELAY_DIRECTORY_ROOTS: list(

@@ -4,6 +4,7 @@ import { readConfig, type Config } from './config.ts'
 import { readOrCreateSecretKey, removeReady, writeReady } from './embedded/data-dir.ts'
 import { startStack } from './embedded/stack.ts'
 import type { Log } from './log.ts'
+import { createProbes } from './monitoring/probes.ts'
 
 export interface DevServerOptions {
   log: Log
@@ -52,10 +53,11 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
     }
 
     say('Starting the API and the worker ...')
-    const api = await startApi(config, log)
+    const probes = createProbes(log)
+    const api = await startApi(config, log, probes)
     running.push(api)
     // Download links in e-mails need the URL of the API. Its port may be unknown before the API has started.
-    const worker = await startWorker({ ...config, RELAY_BASE_URL: api.baseUrl }, log)
+    const worker = await startWorker({ ...config, RELAY_BASE_URL: api.baseUrl }, log, probes)
     running.push(worker)
 
     await writeReady(dataDir, {

@@ -4,8 +4,8 @@ import type { Config } from './config.ts'
 import { isOutage, openDatabase, type Database } from './db/database.ts'
 import { requireSchema } from './db/migrations.ts'
 import { messageOf, UserError } from './errors.ts'
+import { hardeningChecklist, type HardeningCheck } from './hardening/checklist.ts'
 import { maintenanceJobs } from './maintenance.ts'
-import { findRepositoryWarnings, repositoryWarningCodes, type RepositoryWarning } from './routing/repository-warnings.ts'
 import { createKeyRing } from './security/seal.ts'
 import { openTemporal } from './temporal/client.ts'
 import { describeTemporalError } from './temporal/errors.ts'
@@ -17,21 +17,29 @@ export interface Finding {
   name: string
   /** False if the relay cannot work, or if nobody knows. */
   ok: boolean
-  status: 'ok' | 'failed' | 'not_checked'
+  status: 'failed' | 'not_checked' | 'warning' | 'ok'
+  /** Result of the check. For a line of the hardening checklist, what is required. */
   message: string
-  /** Conditions that stop nothing, but that an operator should know. */
+  /** Conditions that stop nothing, but that need an operator. */
   warnings: string[]
+  /** Remedy for the warnings, unless they name it themselves. */
+  remedy: string | null
 }
 
-type Report = Pick<Finding, 'message' | 'warnings'>
+/** Returns the exit status of `relay doctor`. @param isStrict true if warnings count, too */
+export const exitStatusOf = (findings: readonly Pick<Finding, 'ok' | 'status'>[], isStrict: boolean): 0 | 1 =>
+  findings.some(({ ok, status }) => !ok || (isStrict && status === 'warning')) ? 1 : 0
+
+type Report = Pick<Finding, 'message' | 'warnings'> & Partial<Pick<Finding, 'remedy'>>
 
 const oldestNode = [22, 18] as const
 const oldestPostgres = 14
 
 /**
- * Checks everything that the relay needs, and what in its workspaces needs an operator. A finding that is not `ok` says what to do. What
- * needs a dependency that is unavailable is not checked.
+ * Checks everything that the relay needs, what in its workspaces needs an operator, and the hardening checklist. A finding that is not `ok`
+ * says what to do. What needs a dependency that is unavailable is not checked.
  * @param source where the configuration comes from, for the finding that names the environment
+ * @returns the environment, then the other findings in the order of their urgency
  */
 export const diagnose = async (config: Config, source = 'environment variables'): Promise<Finding[]> => {
   const db = openDatabase(config, 'doctor')
@@ -50,8 +58,14 @@ export const diagnose = async (config: Config, source = 'environment variables')
     const database = check('database', () => checkDatabase(db))
     const schema = check('schema', async () => (await requireSchema(db), 'up to date'), [database])
     const server = check('temporal', async () => (await temporal.ping(), describeTemporal(config)))
-    return await Promise.all([
-      environment,
+    const hardening = hardeningChecklist.map((line) =>
+      check(
+        line.name,
+        async () => reportOf(line, await line.find({ config, db })),
+        line.needs.map((name) => ({ schema, 'secret keys': keys })[name]),
+      ),
+    )
+    const findings = await Promise.all([
       node,
       database,
       schema,
@@ -59,17 +73,26 @@ export const diagnose = async (config: Config, source = 'environment variables')
       check('credentials', () => checkCredentials(db, config), [schema, keys]),
       check('destinations', () => checkDestinations(db), [schema]),
       check('documents', () => checkDocuments(db), [schema]),
-      check('repositories', async () => describeWarnings(await findRepositoryWarnings(db)), [schema]),
       server,
       check('search attributes', () => checkSearchAttributes(temporal), [server]),
       check('workers', () => checkWorkers(temporal, config), [server]),
       check('schedules', () => checkSchedules(temporal, config), [server]),
+      ...hardening,
     ])
+    return [await environment, ...findings.toSorted((one, other) => urgency.indexOf(one.status) - urgency.indexOf(other.status))]
   } finally {
     await temporal.close()
     await db.destroy()
   }
 }
+
+const urgency: Finding['status'][] = ['failed', 'not_checked', 'warning', 'ok']
+
+const reportOf = ({ requirement, remedy }: HardeningCheck, found: string[]): Report => ({
+  message: requirement.replaceAll('`', ''),
+  warnings: found,
+  remedy,
+})
 
 type Temporal = ReturnType<typeof openTemporal>
 
@@ -78,12 +101,14 @@ const createCheck =
   (describe: (thrown: unknown) => string) =>
   async (name: string, run: () => Promise<string | Report>, needs: Promise<Finding>[] = []): Promise<Finding> => {
     const missing = (await Promise.all(needs)).find(({ ok }) => !ok)
-    if (missing) return { name, ok: false, status: 'not_checked', message: `needs: ${missing.name}`, warnings: [] }
+    if (missing) return { name, ok: false, status: 'not_checked', message: `needs: ${missing.name}`, warnings: [], remedy: null }
     try {
       const result = await run()
-      return { name, ok: true, status: 'ok', ...(typeof result === 'string' ? { message: result, warnings: [] } : result) }
+      const { message, warnings, remedy = null } = typeof result === 'string' ? { message: result, warnings: [] } : result
+      const hasWarnings = warnings.length > 0
+      return { name, ok: true, status: hasWarnings ? 'warning' : 'ok', message, warnings, remedy: hasWarnings ? remedy : null }
     } catch (thrown) {
-      return { name, ok: false, status: 'failed', message: describe(thrown), warnings: [] }
+      return { name, ok: false, status: 'failed', message: describe(thrown), warnings: [], remedy: null }
     }
   }
 
@@ -117,19 +142,13 @@ const checkNode = () => {
   return process.version
 }
 
-const checkDatabase = async (db: Database): Promise<string | Report> => {
-  const { rows } = await db.raw<{ rows: { version: number; name: string; superuser: boolean }[] }>(
-    `
-    select
-      current_setting('server_version_num')::integer / 10000 as version,
-      current_setting('server_version') as name,
-      (select rolsuper from pg_roles where rolname = current_user) as superuser
-    `,
+const checkDatabase = async (db: Database): Promise<string> => {
+  const { rows } = await db.raw<{ rows: { version: number; name: string }[] }>(
+    "select current_setting('server_version_num')::integer / 10000 as version, current_setting('server_version') as name",
   )
-  const { version: major = 0, name = '', superuser = false } = rows[0] ?? {}
+  const { version: major = 0, name = '' } = rows[0] ?? {}
   if (major < oldestPostgres) throw new UserError(`PostgreSQL ${name} is too old. Use version ${oldestPostgres} or newer.`)
-  const warnings = superuser ? ['The role in DATABASE_URL is a superuser. Use one that owns only this database.'] : []
-  return { message: `PostgreSQL ${name}`, warnings }
+  return `PostgreSQL ${name}`
 }
 
 const listed = (names: string[], total = names.length) => `${names.slice(0, 5).join(', ')}${total > 5 ? ` and ${total - 5} more` : ''}`
@@ -177,24 +196,4 @@ const checkSchedules = async ({ client, connection }: Temporal, config: Config):
   const missing = await createSchedules(client, connection, config).findMissing(jobs)
   if (missing.length > 0) throw new UserError(`Missing: ${missing.join(', ')}. A relay worker creates them when it starts.`)
   return `${jobs.length} created`
-}
-
-const namesMax = 10
-
-const repositoryConditions: Record<RepositoryWarning['code'], string> = {
-  open_to_all:
-    'Everybody who can reach these receivers can store, read and delete documents, because neither signatures nor addresses are checked',
-  not_connected: 'These repositories discard what they receive, because no connection leads to a destination',
-  similar_name: 'These repositories share a signer with another repository whose name begins alike',
-}
-
-const describeWarnings = (found: Record<RepositoryWarning['code'], string[]>): Report => {
-  const warnings = repositoryWarningCodes
-    .filter((code) => found[code].length > 0)
-    .map((code) => {
-      const names = found[code]
-      const more = names.length > namesMax ? ` and ${names.length - namesMax} more` : ''
-      return `${repositoryConditions[code]}: ${names.slice(0, namesMax).join(', ')}${more}.`
-    })
-  return { message: warnings.length > 0 ? 'see the warnings' : 'no warnings', warnings }
 }

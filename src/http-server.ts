@@ -9,6 +9,7 @@ import type { Log } from './log.ts'
 type ServerConfig = Pick<
   Config,
   | 'RELAY_PORT'
+  | 'RELAY_WORKER_PORT'
   | 'RELAY_HOST'
   | 'RELAY_BASE_URL'
   | 'RELAY_TRUST_PROXY'
@@ -17,6 +18,9 @@ type ServerConfig = Pick<
   | 'RELAY_HTTP_MAX_HEADER_BYTES'
   | 'RELAY_SHUTDOWN_GRACE_MS'
 >
+
+/** The setting that names the port: the API and the worker listen on one port each. */
+type PortVariable = 'RELAY_PORT' | 'RELAY_WORKER_PORT'
 
 export interface HttpServer {
   baseUrl: string
@@ -34,6 +38,7 @@ export interface HttpServer {
  */
 export const startHttpServer = async (
   middlewares: Middleware[],
+  portVariable: PortVariable,
   config: ServerConfig,
   log: Log,
   connections: Pick<ConnectionLimit, 'attach' | 'middleware'>,
@@ -65,7 +70,7 @@ export const startHttpServer = async (
   )
   connections.attach(server)
   server.timeout = config.RELAY_HTTP_IDLE_TIMEOUT_MS
-  await listen(server, config)
+  await listen(server, portVariable, config)
 
   const { port } = server.address() as AddressInfo
   return {
@@ -86,12 +91,16 @@ const isBrokenOff = ({ code }: NodeJS.ErrnoException): boolean =>
 
 const isAnyAddress = (host: string) => host === '0.0.0.0' || host === '::'
 
-const listen = (server: Server, config: ServerConfig) =>
+const listen = (server: Server, portVariable: PortVariable, config: ServerConfig) =>
   new Promise<void>((resolve, reject) => {
     const fail = ({ code, message }: NodeJS.ErrnoException) =>
-      reject(new UserError(code === 'EADDRINUSE' ? `Port ${config.RELAY_PORT} is already in use. Set RELAY_PORT to a free port.` : message))
+      reject(
+        new UserError(
+          code === 'EADDRINUSE' ? `Port ${config[portVariable]} is already in use. Set ${portVariable} to a free port.` : message,
+        ),
+      )
     server.once('error', fail)
-    server.listen(config.RELAY_PORT, config.RELAY_HOST, () => {
+    server.listen(config[portVariable], config.RELAY_HOST, () => {
       server.off('error', fail)
       resolve()
     })

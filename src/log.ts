@@ -1,9 +1,23 @@
-import { pino, type Logger } from 'pino'
+import { pino, type DestinationStream, type Logger } from 'pino'
 
 export type Log = Logger
 
-/** Creates a logger of JSON lines on standard error. Standard output is for the results of commands. */
-export const createLog = (level: string): Log =>
+// Standard output is for the results of commands.
+const standardError = 2
+
+/** Creates a logger of JSON lines on standard error. */
+export const createLog = (level: string): Log => logTo(pino.destination({ dest: standardError, sync: true }), level)
+
+/** Creates a logger in the format of RELAY_LOG_FORMAT: lines of JSON for programs, or of text for people. */
+export const openLog = async (level: string, format: 'json' | 'pretty'): Promise<Log> => {
+  if (format === 'json') return createLog(level)
+  const { default: pretty } = await import('pino-pretty')
+  return logTo(pretty({ destination: standardError, sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' }), level)
+}
+
+const secretNames = ['authorization', 'credentials', 'secret', 'password']
+
+const logTo = (destination: DestinationStream, level: string): Log =>
   pino(
     {
       level,
@@ -12,9 +26,9 @@ export const createLog = (level: string): Log =>
       formatters: { level: (label) => ({ level: label }) },
       // `detail` and `where` of a PostgreSQL error may quote values of the row.
       redact: {
-        paths: ['*.authorization', '*.credentials', '*.secret', '*.password', 'err.detail', 'err.where'],
+        paths: [...secretNames, ...secretNames.map((name) => `*.${name}`), 'err.detail', 'err.where'],
         censor: '[REDACTED]',
       },
     },
-    pino.destination({ dest: 2, sync: true }),
+    destination,
   )

@@ -130,7 +130,8 @@ describe('the relay command line', () => {
       'secret keys': 'failed',
       credentials: 'not_checked',
       documents: 'ok',
-      repositories: 'ok',
+      'public address': 'warning',
+      'sealing keys': 'not_checked',
       temporal: 'failed',
       'search attributes': 'not_checked',
       workers: 'not_checked',
@@ -142,7 +143,9 @@ describe('the relay command line', () => {
     expect(stdout).not.toContain(new URL(database.url).password)
 
     await createRoutes(database.db, [])
-    expect((await relay(['doctor'])).stdout).toMatch(/^warn {2}repositories: Everybody who can reach these receivers .*: acme\/\w+ Z1/m)
+    expect((await relay(['doctor'])).stdout).toMatch(
+      /^warn {2}open receivers: Everybody who can reach these receivers .*: acme\/\w+ Z1\. Turn signature_verification on/m,
+    )
 
     const away = await relay(['doctor'], { DATABASE_URL: 'postgres://relay:canary@127.0.0.1:1/relay', TEMPORAL_START_TIMEOUT_MS: '500' })
     expect(away.stdout).toContain('FAIL  database: PostgreSQL does not answer at 127.0.0.1:1/relay.')

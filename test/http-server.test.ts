@@ -9,6 +9,7 @@ import { createLog } from '../src/log.ts'
 import { startHttpServer, type HttpServer } from '../src/http-server.ts'
 import { testConfig } from './support/factories.ts'
 import { until } from './support/until.ts'
+import { logsTo } from './support/logs.ts'
 
 const KiB = 1024
 
@@ -25,7 +26,7 @@ const serve: Middleware = (ctx) => {
 
 const start = (middlewares: Middleware[], variables: Record<string, string> = {}, log = createLog('silent')) => {
   const config = testConfig({ RELAY_SHUTDOWN_GRACE_MS: '100', ...variables })
-  return startHttpServer(middlewares, config, log, createConnectionLimit(config))
+  return startHttpServer(middlewares, 'RELAY_PORT', config, log, createConnectionLimit(config))
 }
 
 const send = async (head: string, { port } = server): Promise<string> => {
@@ -36,8 +37,7 @@ const send = async (head: string, { port } = server): Promise<string> => {
 }
 
 test('a request to an unknown path is answered with 404 in the common error envelope, for every method', async () => {
-  const log = createLog('silent')
-  const empty = await start([refuseUnknown(log)])
+  const empty = await start([refuseUnknown(logsTo())])
   for (const method of ['GET', 'POST', 'OPTIONS']) {
     const answer = await fetch(`http://127.0.0.1:${empty.port}/nowhere`, { method })
     expect(answer.status).toBe(404)

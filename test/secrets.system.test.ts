@@ -75,7 +75,7 @@ test('credentials, API keys and secKeys are in no table, log line or workflow, a
     histories += textOf(await env.client.workflow.getHandle(workflowId, runId).fetchHistory())
   }
   expect(histories).toContain(routes.destinationId)
-  await until('the refusal is logged', () => log.includes('refused a request'))
+  await until('the refusal is logged', () => log.includes('request refused'))
   const keySecret = key.split('_').at(-1)!
   for (const secret of [credential, keySecret, secKey]) {
     expect([secret, await tablesWith(db, secret)]).toEqual([secret, []])

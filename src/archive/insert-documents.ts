@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import { deliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { outboxKey, type StartDocument } from '../db/outbox.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
-import { documentStatus } from '../domain/delivery-states.ts'
+import { documentStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
 import { newId } from '../ids.ts'
 import { lockTimeout, type LockConfig } from './locks.ts'
@@ -42,9 +42,22 @@ export interface CarriedOver {
   createdAt?: Date | undefined
 }
 
+export interface InsertedDocument {
+  documentId: string
+  repoId: string
+  compId: string
+  contentType: string
+  sizeBytes: number
+  status: DocumentStatus
+  /** Number of destinations that the document is delivered to, including those that an inactive connection holds back. */
+  destinations: number
+  startsWorkflow: boolean
+}
+
 export interface Inserted {
   /** False if nothing was inserted: in mode `create` or `discard`, the docId exists already. */
   inserted: boolean
+  documents: InsertedDocument[]
   /** Start the workflows of documents that have a delivery to make. */
   messages: StartDocument[]
 }
@@ -159,9 +172,21 @@ export const insertDocuments = async (
     // A named statement is parsed and planned once per connection, which is half of its cost.
     .options({ name: 'insert-documents' })
   const { inserted } = rows[0]!
-  if (inserted) buffered?.buffer.release()
-  return { inserted, messages: inserted ? messages : [] }
+  if (!inserted) return { inserted, documents: [], messages: [] }
+  buffered?.buffer.release()
+  return { inserted, documents: plans.map(describe), messages }
 }
+
+const describe = ({ documentId, component, contentType, deliveries, message }: ReturnType<typeof planDocument>): InsertedDocument => ({
+  documentId,
+  repoId: message.input.repoId,
+  compId: component.compId,
+  contentType,
+  sizeBytes: component.sizeBytes,
+  status: documentStatus(deliveries.map(({ status }) => status)),
+  destinations: deliveries.length,
+  startsWorkflow: message.input.destinations.length > 0,
+})
 
 // Every part inserts nothing unless archive_document has a row.
 const statement = `

@@ -6,6 +6,7 @@ import {
   ownContents,
   type InsertConfig,
   type Inserted,
+  type InsertedDocument,
   type ReceivedDocument,
 } from './insert-documents.ts'
 
@@ -16,7 +17,7 @@ import {
  */
 export const createReceive =
   (db: Database, config: InsertConfig) =>
-  async (received: ReceivedDocument): Promise<{ created: boolean; messages: StartDocument[] }> => {
+  async (received: ReceivedDocument): Promise<{ created: boolean; documents: InsertedDocument[]; messages: StartDocument[] }> => {
     const { components, repository } = received
     const mode = repository.routes.length === 0 ? 'discard' : 'create'
     const positions = components.map((_, position) => ({ position }))
@@ -29,8 +30,8 @@ export const createReceive =
         return result.inserted ? result : rollback(result)
       })
 
-    const { inserted, messages } = isOneStatement(components) ? await insert(db) : await insertInTransaction()
-    return { created: inserted, messages }
+    const { inserted, ...rest } = isOneStatement(components) ? await insert(db) : await insertInTransaction()
+    return { created: inserted, ...rest }
   }
 
 export type Receive = ReturnType<typeof createReceive>

@@ -1,7 +1,14 @@
 import type { Database, Transaction } from '../db/database.ts'
 import type { StartDocument } from '../db/outbox.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
-import { insertDocuments, ownContents, type CarriedOver, type InsertConfig, type ReceivedDocument } from './insert-documents.ts'
+import {
+  insertDocuments,
+  ownContents,
+  type CarriedOver,
+  type InsertConfig,
+  type InsertedDocument,
+  type ReceivedDocument,
+} from './insert-documents.ts'
 import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
 
 /** A create's content for an existing document: one component of it, or the whole document. */
@@ -56,17 +63,18 @@ const carryOver = ({ components, whole }: Update, current: CurrentComponent[]): 
  */
 export const createUpdate =
   (db: Database, config: InsertConfig) =>
-  (update: Update): Promise<{ found: boolean; messages: StartDocument[] }> =>
+  (update: Update): Promise<{ found: boolean; documents: InsertedDocument[]; messages: StartDocument[] }> =>
     db.transaction(async (trx) => {
       const { repository, docId, components, whole } = update
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
-      if (archiveDocumentId === undefined) return { found: false, messages: [] }
+      if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [] }
       const current = await findCurrentComponents(trx, archiveDocumentId)
       await ownContents(trx, components)
       await supersedeDocuments(trx, archiveDocumentId, whole ? undefined : components.map(({ compId }) => compId))
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
-      const { messages } = await insertDocuments(trx, { mode: 'update', archiveDocumentId }, received, carryOver(update, current), config)
-      return { found: true, messages }
+      const target = { mode: 'update', archiveDocumentId } as const
+      const { documents, messages } = await insertDocuments(trx, target, received, carryOver(update, current), config)
+      return { found: true, documents, messages }
     })
 
 export type UpdateDocument = ReturnType<typeof createUpdate>

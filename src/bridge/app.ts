@@ -13,9 +13,8 @@ import { workspaceSettings } from '../domain/settings.ts'
 import { AppError } from '../errors.ts'
 import { actorOf } from '../http/actor.ts'
 import { checkIsJson, checkValues, readBytes } from '../http/body.ts'
-import { answerErrors } from '../http/errors.ts'
+import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { methodNotAllowed, nothingHere } from '../http/refusals.ts'
-import type { Log } from '../log.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
@@ -24,7 +23,7 @@ import { createExchange } from './exchange.ts'
 import { applyObjectLink } from './object-link.ts'
 import { callFunction, type RfcClientDeps, type RfcTarget } from './rfc-client.ts'
 
-export interface BridgeDeps {
+export interface BridgeDeps extends ErrorDeps {
   db: Database
   documents: Pick<Documents, 'setMetadata'>
   workspaces: Pick<Workspaces, 'findSettings' | 'findRfcCredentials'>
@@ -36,7 +35,6 @@ export interface BridgeDeps {
   runOnThread: RunOnThread
   config: RfcClientDeps['config'] &
     Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RFC_CALL_MAX_VALUES' | 'RFC_MAX_CONCURRENT_CALLS' | 'RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE'>
-  log: Log
 }
 
 const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/(.*))?$/
@@ -48,7 +46,7 @@ const level = 'member'
  * refused ones. Requests outside /bridge/{userSlug}/{workspaceSlug} go to the next middleware.
  */
 export const createBridge = (deps: BridgeDeps): Middleware => {
-  const errors = answerErrors(deps.log)
+  const errors = answerErrors(deps, 'bridge')
   const calls = createConcurrencyLimit(() => ({
     total: deps.config.RFC_MAX_CONCURRENT_CALLS,
     perWorkspace: deps.config.RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE,
@@ -66,6 +64,7 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       if (encodedName === undefined) throw nothingHere()
       if (context.method !== 'POST') throw methodNotAllowed(context, ['POST'])
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })
+      context.state['keyId'] = actor.keyId
       demandLevel(actor.level, level)
       // Read the body only now, so that without a key nobody can fill the memory and the table of captured requests.
       const bytes = await readBytes(context, deps.config.RELAY_API_BODY_MAX_BYTES)

@@ -81,7 +81,7 @@ export const createCaptureQueue = (store: CaptureStore, config: QueueConfig, log
 
   const lose = (reason: 'full' | 'refused' | 'unwritten', ids: string[]) => {
     lost.inc({ reason }, ids.length)
-    log.warn({ reason, count: ids.length, requestId: ids[0] }, 'requests were not captured')
+    log.warn({ reason, count: ids.length, request_id: ids[0] }, 'requests were not captured')
   }
 
   const write = async (captures: Capture[]): Promise<Set<string>> => {
@@ -98,7 +98,7 @@ export const createCaptureQueue = (store: CaptureStore, config: QueueConfig, log
         for (const id of await write([capture])) written.add(id)
       } catch (thrown) {
         if (isOutage(thrown)) throw thrown
-        log.error({ requestId: capture.id, err: thrown }, 'the database refused a capture')
+        log.error({ request_id: capture.id, err: thrown }, 'the database refused a capture')
         lose('refused', [capture.id])
       }
     }
@@ -145,7 +145,7 @@ export const createCaptureQueue = (store: CaptureStore, config: QueueConfig, log
       await store.complete(batch)
     } catch (thrown) {
       if (isOutage(thrown)) throw thrown
-      log.error({ requestId: batch[0]!.id, err: thrown }, 'the database refused the durations of captured requests')
+      log.error({ request_id: batch[0]!.id, err: thrown }, 'the database refused the durations of captured requests')
     }
     completions.splice(0, batch.length)
   }

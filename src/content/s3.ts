@@ -106,7 +106,8 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
   }
 }
 
-const openS3 = (config: S3StoreConfig): S3Client => {
+/** Opens a client of the store. @param how.isAnonymous true to send requests without a signature, as anybody can */
+export const openS3 = (config: S3StoreConfig, { isAnonymous = false } = {}): S3Client => {
   const options: S3ClientConfig = {
     region: config.CONTENT_S3_REGION,
     forcePathStyle: config.CONTENT_S3_PATH_STYLE,
@@ -123,5 +124,6 @@ const openS3 = (config: S3StoreConfig): S3Client => {
   if (config.CONTENT_S3_ACCESS_KEY_ID && config.CONTENT_S3_SECRET_ACCESS_KEY) {
     options.credentials = { accessKeyId: config.CONTENT_S3_ACCESS_KEY_ID, secretAccessKey: config.CONTENT_S3_SECRET_ACCESS_KEY }
   }
+  if (isAnonymous) options.signer = { sign: (request) => Promise.resolve(request) }
   return new S3Client(options)
 }

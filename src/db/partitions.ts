@@ -40,6 +40,16 @@ export const listPartitions = async (db: Database, table: string): Promise<Parti
   return rows
 }
 
+/** Lists the partitioned tables that have no partition for rows of this time. */
+export const listTablesWithoutPartition = async (db: Database, time: Date): Promise<string[]> => {
+  const tables: string[] = []
+  for (const { table } of partitionedTables) {
+    const ends = (await listPartitions(db, table)).map(({ to }) => to)
+    if (!ends.some((end) => end > idPrefixAt(time))) tables.push(table)
+  }
+  return tables
+}
+
 /**
  * Creates the partitions of the present and of the time ahead, bounded by the ULIDs of their first and last moment. It must run at least
  * weekly, because PostgreSQL refuses a row without a partition. A new table is created and then attached: attaching does not block

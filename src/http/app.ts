@@ -1,6 +1,5 @@
 import type Koa from 'koa'
 import type { Config } from '../config.ts'
-import type { Log } from '../log.ts'
 import { acknowledgeEndpoints, type AcknowledgeDeps } from './acknowledge.ts'
 import { apiKeyEndpoints, type ApiKeyDeps } from './api-keys.ts'
 import { attemptEndpoints, type AttemptDeps } from './attempts.ts'
@@ -14,7 +13,7 @@ import { documentEndpoints, type DocumentDeps } from './documents.ts'
 import { downloadLinkEndpoints, type DownloadLinkDeps } from './download-links.ts'
 import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
 import { erasureEndpoints, type ErasureDeps } from './erasure.ts'
-import { answerErrors } from './errors.ts'
+import { answerErrors, type ErrorDeps } from './errors.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
 import { repositoryEndpoints, type RepositoryDeps } from './repositories.ts'
 import { requestEndpoints, type RequestDeps } from './requests.ts'
@@ -37,9 +36,8 @@ export type EndpointDeps = DestinationDeps &
   RequestDeps &
   AuditLogDeps
 
-export interface ApiDeps extends EndpointDeps, Pick<MountDeps, 'authenticator'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
+export interface ApiDeps extends EndpointDeps, ErrorDeps, Pick<MountDeps, 'authenticator'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
   config: EndpointDeps['config'] & MountDeps['config'] & IdempotencyDeps['config'] & Pick<Config, 'RELAY_CORS_ORIGINS'>
-  log: Log
 }
 
 /** Returns all endpoints of the management API. Opens no connection: the API reference is generated from it, too. */
@@ -64,7 +62,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
 /** Creates the middleware of the management API. It handles `/api` and all paths below, and passes on the rest. */
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
   const routes = mount(apiEndpoints(deps), { ...deps, idempotency: createIdempotency(deps) })
-  const errors = answerErrors(deps.log)
+  const errors = answerErrors(deps, 'api')
   const cors = allowOrigins(deps.config.RELAY_CORS_ORIGINS)
   const compress = compressJson()
   return (context, next) => {

@@ -31,4 +31,11 @@ export const allowOrigins = (origins: readonly string[]): Middleware => {
 }
 
 /** Compresses JSON of 1 KiB and more with the encoding that the client prefers. An attachment switches it off. */
-export const compressJson = (): Middleware => compress({ filter: (type) => type === 'application/json', zstd: false, deflate: false })
+export const compressJson = (): Middleware => {
+  const compression = compress({ filter: (type) => type === 'application/json', zstd: false, deflate: false })
+  return (context, next) => {
+    // A client may refuse every encoding, and the plain answer too. It gets the plain answer; koa-compress would fail.
+    if (context.acceptsEncodings('br', 'gzip', 'identity') === false) context['compress'] = false
+    return compression(context, next)
+  }
+}

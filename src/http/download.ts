@@ -2,11 +2,10 @@ import type { Context, Middleware } from 'koa'
 import type { Documents } from '../db/documents.ts'
 import { withExtension } from '../domain/content-type.ts'
 import { AppError } from '../errors.ts'
-import type { Log } from '../log.ts'
 import type { DownloadLinks } from '../security/download-link.ts'
 import { answerBytes } from './attachments.ts'
 import { downloadOf, type DocumentDeps } from './documents.ts'
-import { answerErrors } from './errors.ts'
+import { answerErrors, type ErrorDeps } from './errors.ts'
 import { queryOf } from './query.ts'
 import { methodNotAllowed, nothingHere } from './refusals.ts'
 
@@ -16,13 +15,13 @@ export const createDownloads = ({
   contents,
   links,
   log,
+  requestLog,
 }: {
   documents: Pick<Documents, 'findLinkedContent'>
   contents: DocumentDeps['contents']
   links: DownloadLinks
-  log: Log
-}): Middleware => {
-  const errors = answerErrors(log)
+} & ErrorDeps): Middleware => {
+  const errors = answerErrors({ log, requestLog }, 'download')
 
   const answer = async (context: Context) => {
     // The URL itself grants access, so it must not be cached or sent as a referrer.

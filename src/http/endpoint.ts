@@ -134,6 +134,7 @@ const serve =
       userSlug: userSlug!,
       workspaceSlug: workspaceSlug!,
     })
+    context.state['keyId'] = actor.keyId
     demandLevel(actor.level, definition.level)
     const params = read(definition.params ?? empty, named, notFound)
     const query = readQuery(definition.query ?? empty, context)

@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { nothingHere } from './refusals.ts'
+import type { RequestLog, RequestState, Surface } from './request-log.ts'
 
 const outageRetryAfterSeconds = 5
 const lostRaceRetryAfterSeconds = 1
@@ -24,12 +25,19 @@ const refusalOf = (thrown: unknown): AppError | undefined => {
   })
 }
 
-/** Assigns an id to every request, and converts thrown errors to the error response of docs/errors.md. */
+export interface ErrorDeps {
+  log: Log
+  requestLog: Pick<RequestLog, 'begin'>
+}
+
+/** Assigns an id to every request, logs the request, and converts thrown errors to the error response of docs/errors.md. */
 export const answerErrors =
-  (log: Log): Middleware =>
+  ({ log, requestLog }: ErrorDeps, surface: Surface): Middleware =>
   async (context, next) => {
     const requestId = newId()
     context.set('x-relay-request-id', requestId)
+    requestLog.begin(context, surface, requestId)
+    const state: RequestState = context.state
     try {
       await next()
     } catch (thrown) {
@@ -37,10 +45,12 @@ export const answerErrors =
       const request = { request_id: requestId, method: context.method, path: context.path }
       if (!refusal) {
         log.error({ ...request, err: thrown }, 'request failed with an unexpected error')
+        state.errorCode = 'internal_error'
         context.status = 500
         context.body = { error: { code: 'internal_error', message: 'Unexpected server error.', request_id: requestId } }
         return
       }
+      state.errorCode = refusal.code
       if (refusal.code === 'unavailable') {
         log.warn({ ...request, err: refusal.cause ?? refusal }, 'request refused: a dependency is unavailable')
       }
@@ -59,7 +69,7 @@ export const answerErrors =
   }
 
 /** Answers 404. Must be the last middleware. */
-export const refuseUnknown = (log: Log): Middleware => {
-  const errors = answerErrors(log)
+export const refuseUnknown = (deps: ErrorDeps): Middleware => {
+  const errors = answerErrors(deps, 'other')
   return (context) => errors(context, () => Promise.reject(nothingHere()))
 }

@@ -1,6 +1,6 @@
 import type { Context, Middleware } from 'koa'
 import { Readable } from 'node:stream'
-import { Counter, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import type { Config } from '../config.ts'
@@ -9,8 +9,9 @@ import { sendAnswer } from './answer.ts'
 import { drainBody } from './body.ts'
 import { createExchange, isReceiverTarget, joinHeaders, type ExchangeDeps, type ReceiverRequest } from './exchange.ts'
 import { createExecute, type ExecuteDeps } from './execute.ts'
+import { createReceiverLog } from './receiver-log.ts'
 
-export interface ReceiverDeps extends ExecuteDeps {
+export interface ReceiverDeps extends Omit<ExecuteDeps, 'receiverLog'> {
   captures: CaptureQueue
   sealedQueries: ExchangeDeps['sealedQueries']
   config: ExecuteDeps['config'] & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
@@ -29,13 +30,8 @@ export interface Receiver {
 
 export const createReceiver = (deps: ReceiverDeps): Receiver => {
   const { captures, config, log } = deps
-  const refusals = new Counter({
-    name: 'relay_receiver_refusals_total',
-    help: 'Requests to receivers that were refused, by the code of the refusal',
-    labelNames: ['code'],
-    registers: [],
-  })
-  const execute = createExecute(deps, (code) => refusals.inc({ code }))
+  const receiverLog = createReceiverLog(log)
+  const execute = createExecute({ ...deps, receiverLog })
 
   const middleware: Middleware = async (ctx, next) => {
     if (!isReceiverTarget(ctx.req.url ?? '')) return next()
@@ -49,9 +45,10 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
       if (!ctx.res.shouldKeepAlive) await drained
       else void drained.then((ended) => ended || ctx.req.destroy())
       sendAnswer(ctx, exchange.respond(answer), request.id)
+      receiverLog.answered(exchange, answer.status)
       void Promise.all([closed, drained])
         .then(() => exchange.end(captures.add, ctx.res.writableFinished ? 'complete' : 'aborted'))
-        .catch((thrown: unknown) => log.error({ requestId: request.id, err: thrown }, 'failed to capture a request'))
+        .catch((thrown: unknown) => log.error({ request_id: request.id, err: thrown }, 'failed to capture a request'))
     })
     if (outcome === 'client gone') {
       ctx.respond = false
@@ -72,7 +69,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     await exchange.end(captures.write, how)
   }
 
-  return { middleware, replay, metrics: [refusals] }
+  return { middleware, replay, metrics: receiverLog.metrics }
 }
 
 const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {

@@ -18,6 +18,7 @@ import type { Command } from './command.ts'
 import type { Exchange } from './exchange.ts'
 import type { KeyedMutex } from './keyed-mutex.ts'
 import type { QuotaConfig } from './quota.ts'
+import type { ReceiverLog } from './receiver-log.ts'
 
 /** A command on a repository, after every check of access. */
 export interface CommandContext {
@@ -50,6 +51,7 @@ export interface CommandDeps {
   runOnThread: RunOnThread
   launch(messages: StartDocument[]): void
   log: Log
+  receiverLog: Pick<ReceiverLog, 'documentsReceived'>
   limits: BodyLimits &
     QuotaConfig &
     Pick<

@@ -1,4 +1,4 @@
-import type { ReceivingRepositories, ReceivingRepository, RepositorySummary } from '../archive/receiving-repository.ts'
+import type { ReceivingRepositories, RepositorySummary } from '../archive/receiving-repository.ts'
 import { createConcurrencyLimit } from '../concurrency-limit.ts'
 import type { Config } from '../config.ts'
 import type { Certificates } from '../db/certificates.ts'
@@ -30,7 +30,8 @@ import { createKeyedMutex } from './keyed-mutex.ts'
 import type { CommandName } from './parameters.ts'
 import { checkRate } from './quota.ts'
 import { createRateLimit } from './rate-limit.ts'
-import { Refusal, toRefusal, type RefusalCode } from './refusal.ts'
+import type { ReceiverLog } from './receiver-log.ts'
+import { Refusal, toRefusal } from './refusal.ts'
 
 /** The commands that name a repository. */
 const handlers: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
@@ -48,11 +49,15 @@ const handlers: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
   update,
 }
 
-export interface ExecuteDeps extends Omit<CommandDeps, 'limits' | 'appendMutex' | 'putCertLimit' | 'searches' | 'certificates'> {
+export interface ExecuteDeps extends Omit<
+  CommandDeps,
+  'limits' | 'appendMutex' | 'putCertLimit' | 'searches' | 'certificates' | 'receiverLog'
+> {
   receivingRepositories: ReceivingRepositories
   workspaces: Pick<Workspaces, 'find' | 'findSettings'>
   installation: Installation
   certificates: CommandDeps['certificates'] & Pick<Certificates, 'listKeys'>
+  receiverLog: CommandDeps['receiverLog'] & Pick<ReceiverLog, 'refused'>
   config: CommandDeps['limits'] &
     AccessDeps['config'] &
     Pick<
@@ -70,11 +75,9 @@ type Execute = (exchange: Exchange, send: (answer: Answer) => Promise<void>) => 
 
 const newestProtocolVersion = '0047'
 
-/** @param onRefusal is called with the code of each refusal */
-export const createExecute = (deps: ExecuteDeps, onRefusal: (code: RefusalCode) => void): Execute => {
-  const { receivingRepositories, workspaces, installation, certificates, archiveDocuments, config, log } = deps
+export const createExecute = (deps: ExecuteDeps): Execute => {
+  const { receivingRepositories, workspaces, installation, certificates, archiveDocuments, config, log, receiverLog } = deps
   const rateLimit = createRateLimit()
-  const unconnected = new Set<string>()
   const access: AccessDeps = { listKeys: certificates.listKeys, findDocProts: archiveDocuments.findDocProts, config }
   const commandDeps: CommandDeps = {
     ...deps,
@@ -100,19 +103,7 @@ export const createExecute = (deps: ExecuteDeps, onRefusal: (code: RefusalCode) 
     await checkAccess(repository, command, request, access)
     // After the check of access, so that nobody else can use up the requests of the source system.
     checkRate(repository.workspace, rateLimit, config)
-    const answer = await handlers[name]({ repository, command, exchange }, commandDeps)
-    if (sendsDocuments.has(name) && answer.status < 400) logIfUnconnected(repository, request.id)
-    return answer
-  }
-
-  /** Logs that documents of a repository reach nobody: once, until a connection has led from it to a destination again. */
-  const logIfUnconnected = ({ id, repoId, routes, workspace }: ReceivingRepository, requestId: string) => {
-    if (routes.length > 0) unconnected.delete(id)
-    else if (!unconnected.has(id)) {
-      unconnected.add(id)
-      const message = 'a document was acknowledged and is not delivered: no connection leads from its repository to a destination'
-      log.warn({ requestId, workspaceId: workspace.id, repoId }, message)
-    }
+    return handlers[name]({ repository, command, exchange }, commandDeps)
   }
 
   const describeServer = async ({ request, userSlug, workspaceSlug }: Exchange, command: Command): Promise<Answer> => {
@@ -145,20 +136,16 @@ export const createExecute = (deps: ExecuteDeps, onRefusal: (code: RefusalCode) 
       await send(await run(exchange))
     } catch (thrown) {
       if (thrown instanceof ClientGone) {
-        log.info({ requestId, reason: thrown.message }, 'the source system closed the connection, its document is not kept')
+        log.info({ request_id: requestId, reason: thrown.message }, 'the source system closed the connection, its document is not kept')
         return 'client gone'
       }
       const refusal = toRefusal(thrown)
-      onRefusal(refusal.code)
-      const level = refusal.code === 'internal_error' ? 'error' : refusal.code === 'unavailable' ? 'warn' : 'info'
-      log[level]({ requestId, code: refusal.code, reason: refusal.message, err: refusal.cause }, 'refused a request')
+      receiverLog.refused(exchange, refusal)
       await send(refusalAnswer(refusal, requestId))
     }
     return 'answered'
   }
 }
-
-const sendsDocuments = new Set<string>(['create', 'mCreate', 'update'])
 
 interface DescribedRepositories {
   repositories: RepositorySummary[]

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
-import { pino } from 'pino'
 import { createBridge } from '../../src/bridge/app.ts'
 import { createCaptureQueue } from '../../src/capture/queue.ts'
 import { createKey } from '../../src/commands/api-key.ts'
@@ -23,6 +22,7 @@ import { testConfig } from '../support/factories.ts'
 import { exception, fault, result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
 import { openSocket } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
+import { logsTo } from '../support/logs.ts'
 
 // These tests run against a test double built from the documented interface. No real source system was available.
 let database: TestDatabase
@@ -113,7 +113,7 @@ const startBridge = async (
       outbound,
       runOnThread: threads.run,
       authenticator: openAuthenticator(useCases.apiKeys, config),
-      log: pino({}, { write: (line: string) => void log.push(line) }),
+      ...logsTo(log),
     }),
   )
   app.use((context) => {
@@ -410,7 +410,11 @@ describe('a remote function call', () => {
       { ...disconnected, request_content_length: 2, request_body_truncated: false },
     ])
     expect(await database.db('audit_logs').where({ workspace_id: bridge.id, event: 'rfc.call' })).toHaveLength(1)
-    expect(bridge.log).toEqual([])
+    const lines = bridge.log.map((line) => JSON.parse(line) as { event?: string; status?: number })
+    expect(lines.map(({ event, status }) => [event, status])).toEqual([
+      ['http.request', 499],
+      ['http.request', 499],
+    ])
   })
 
   test('that links a document to a business object sets the metadata of the document', async () => {

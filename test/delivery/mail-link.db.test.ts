@@ -7,13 +7,13 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createDocuments } from '../../src/db/documents.ts'
 import { createDownloads } from '../../src/http/download.ts'
-import { createLog } from '../../src/log.ts'
 import { createDownloadLinks, createDownloadUrl } from '../../src/security/download-link.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { deliveryActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startMailServer } from '../support/smtp-server.ts'
+import { logsTo } from '../support/logs.ts'
 
 test('a document that is too large for an attachment can be downloaded by the link in the mail', async () => {
   const database = await createTestDatabase()
@@ -23,7 +23,7 @@ test('a document that is too large for an attachment can be downloaded by the li
   const links = createDownloadLinks(config.RELAY_SECRET_KEYS)
   const contents = { postgres: createPostgresStore(db), s3: undefined }
   const mails = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
-  const app = new Koa().use(createDownloads({ documents: createDocuments(db), contents, links, log: createLog('silent') }))
+  const app = new Koa().use(createDownloads({ documents: createDocuments(db), contents, links, ...logsTo() }))
   const answer = app.callback()
   const api = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
   await once(api, 'listening')

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
-import { pino } from 'pino'
 import { z } from 'zod'
 import { createReplay, type Replay } from '../../src/capture/replay.ts'
 import { createKey } from '../../src/commands/api-key.ts'
@@ -21,6 +20,7 @@ import { createKeyRing } from '../../src/security/seal.ts'
 import { createPinConfig } from '../../src/routing/pin-config.ts'
 import { createUseCases } from '../../src/use-cases.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { logsTo } from '../support/logs.ts'
 import { createContract, readOpenApi } from './contract.ts'
 
 const { find: findConnector } = createConnectors()
@@ -113,7 +113,7 @@ export const startApi = async (
     ...useCases,
     config,
     authenticator: openAuthenticator(useCases.apiKeys, config),
-    log: pino({}, { write: (line: string) => void lines.push(line) }),
+    ...logsTo(lines),
     keyRing,
     findConnector: find,
     pinConfig: createPinConfig(db, { keyRing, findConnector: find }),

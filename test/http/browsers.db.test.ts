@@ -104,6 +104,8 @@ describe('compression', () => {
     ['br;q=0, gzip', 'gzip'],
     ['identity', undefined],
     ['deflate', undefined],
+    ['identity;q=0', undefined],
+    ['*;q=0', undefined],
   ])('a list in JSON is sent to a client that accepts %p with the encoding %p', async (accepted, encoding) => {
     const plain = await encodingOf('/destinations', 'identity')
     const answer = await encodingOf('/destinations', accepted)

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
-import { pino } from 'pino'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
@@ -16,6 +15,7 @@ import { createDownloadLinks, createDownloadUrl, type LinkedDownload } from '../
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRevokeDownloadLinks } from '../../src/routing/revoke-download-links.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { logsTo } from '../support/logs.ts'
 
 let database: TestDatabase
 let server: Server
@@ -23,7 +23,7 @@ let origin: string
 let routes: Awaited<ReturnType<typeof createRoutes>>
 let link: LinkedDownload
 let opened = 0
-const logged: object[] = []
+const logged: string[] = []
 
 const config = testConfig()
 const actor = { type: 'system', userId: null } as const
@@ -41,7 +41,6 @@ const receive = async (docId = newId()): Promise<LinkedDownload> => {
   }
 }
 
-const log = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line) as object) })
 const links = createDownloadLinks([`k1:${Buffer.alloc(32, 1).toString('base64')}`])
 beforeAll(async () => {
   database = await createTestDatabase()
@@ -54,7 +53,7 @@ beforeAll(async () => {
   }
   const contents = { postgres: { ...postgres, read }, s3: undefined }
   const app = new Koa()
-  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, log }))
+  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo(logged) }))
   app.use((context) => {
     context.body = 'another middleware'
   })
@@ -96,7 +95,10 @@ test('a download is logged with the document and without the link', async () => 
   logged.length = 0
   await fetchLink(path)
   const { workspaceId, documentId } = link
-  expect(logged).toMatchObject([{ msg: 'document downloaded through a link', workspaceId, documentId, method: 'GET' }])
+  const lines = logged.map((line) => JSON.parse(line) as { event?: string })
+  expect(lines.filter(({ event }) => event === undefined)).toMatchObject([
+    { msg: 'document downloaded through a link', workspaceId, documentId, method: 'GET' },
+  ])
   expect(JSON.stringify(logged)).not.toContain(new URL(origin + path).searchParams.get('signature'))
 })
 

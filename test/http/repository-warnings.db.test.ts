@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { openDatabase } from '../../src/db/database.ts'
 import { diagnose } from '../../src/doctor.ts'
-import { createRepositoryMetrics } from '../../src/repository-metrics.ts'
+import { createRepositoryMetrics } from '../../src/monitoring/repository-metrics.ts'
 import { warnAboutOpenReceivers } from '../../src/open-receivers.ts'
 import { testConfig } from '../support/factories.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
@@ -89,9 +89,9 @@ test('repositories whose names begin alike warn while they accept signatures of 
 test('doctor names the repositories with warnings and stays ok', async () => {
   for (const repoId of ['M1', 'M2']) await other.call('POST', '/repositories', { repo_id: repoId, name: 'A', signature_verification: true })
   const findings = await diagnose({ ...testConfig({ DATABASE_URL: database.url }), TEMPORAL_START_TIMEOUT_MS: 100 })
-  const { ok, warnings } = findings.find(({ name }) => name === 'repositories')!
+  const { ok, warnings } = findings.find(({ name }) => name === 'unconnected repositories')!
   expect(ok).toBe(true)
-  expect(warnings.find((text) => text.startsWith('These repositories discard'))).toMatch(/: .*other\/prod M1, other\/prod M2.*\.$/)
+  expect(warnings).toEqual([expect.stringMatching(/^These repositories discard .*: .*other\/prod M1, other\/prod M2.*\.$/)])
 })
 
 test('a metric counts the repositories with each warning', async () => {

@@ -153,7 +153,7 @@ describe('a repository without a route', () => {
   })
 
   test('is logged once, until documents have been delivered again', async () => {
-    const { source, repositoryId, workspaceId } = await scene.workspace()
+    const { source, repositoryId } = await scene.workspace()
     const links = scene.db('connection_repositories').where({ repository_id: repositoryId })
     const [link] = await links.clone()
     const logged = () => scene.receiver.log.filter((line) => line.includes('is not delivered')).map((line) => JSON.parse(line) as object)
@@ -163,13 +163,13 @@ describe('a repository without a route', () => {
     const first = await source.create('D2', 'x')
     await source.createParts('D3', [part('data', 'x')])
     await source.get('D1')
-    expect(logged().slice(before)).toMatchObject([{ level: 40, requestId: first.headers['x-relay-request-id'], workspaceId, repoId: 'Z1' }])
+    expect(logged().slice(before)).toMatchObject([{ level: 40, request_id: first.headers['x-relay-request-id'], repo_id: 'Z1' }])
     await scene.db('connection_repositories').insert(link)
     await source.create('D4', 'connected')
     await links.clone().delete()
     const documents = [partOf('D5', 'data', 'x'), partOf('D6', 'data', 'x')]
     const second = await source.mCreate('D5', documents)
-    expect(logged().slice(before + 1)).toMatchObject([{ requestId: second.headers['x-relay-request-id'] }])
+    expect(logged().slice(before + 1)).toMatchObject([{ request_id: second.headers['x-relay-request-id'] }])
   })
 
   test('answers 403 for a docId that was stored while it had a route, for short and long bodies', async () => {

@@ -15,7 +15,7 @@ const startTimeoutMs = 60_000
 
 export interface RelayProcess {
   child: ChildProcess
-  /** Address of an api process; empty for a worker. */
+  /** Address of an api process, or of the probes of a worker. */
   baseUrl: string
   pid: number
   /** Sends SIGKILL, so the process cannot clean up. */
@@ -36,7 +36,7 @@ export const startRelayProcess = async (
   { preload }: { preload?: string } = {},
 ): Promise<RelayProcess> => {
   const child = spawn(process.execPath, [...(preload === undefined ? [] : ['--import', preload]), main, verb], {
-    env: { ...process.env, RELAY_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables },
+    env: { ...process.env, RELAY_PORT: '0', RELAY_WORKER_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables },
     stdio: ['ignore', 'ignore', 'pipe', ...(preload === undefined ? [] : ['ipc' as const])],
   })
   const baseUrl = await untilReady(child, verb)
@@ -71,7 +71,8 @@ const untilReady = async (child: ChildProcess, verb: string): Promise<string> =>
         log.push(line)
         if (!line.includes(`the ${verb} is ready`)) return
         clearTimeout(timer)
-        resolve((JSON.parse(line) as { base_url?: string }).base_url ?? '')
+        const { base_url, probes_url } = JSON.parse(line) as { base_url?: string; probes_url?: string }
+        resolve(base_url ?? probes_url ?? '')
       })
       child.once('exit', (code) => reject(new Error(`relay ${verb} ended with ${code}`)))
     })

@@ -25,6 +25,7 @@ export const mCreate: CommandHandler = async (context, deps): Promise<Answer> =>
     try {
       const capture = answer && (await exchange.prepareCapture(answer))
       const received = await deps.receive({ repository, docId, docProt, metadata: noMetadata, components, receivedAt, requestId, capture })
+      deps.receiverLog.documentsReceived(exchange, repository, docId, received.documents)
       deps.launch(received.messages)
       if (received.created) return { docId, retCode: '201' }
       await discardComponents(components)
@@ -33,7 +34,8 @@ export const mCreate: CommandHandler = async (context, deps): Promise<Answer> =>
       await discardComponents(components)
       const refusal = toRefusal(thrown)
       const { code, cause } = refusal
-      deps.log[code === 'internal_error' ? 'error' : 'warn']({ docId, code, err: cause }, 'failed to create one document of an mCreate')
+      const failure = { request_id: requestId, doc_id: docId, code, err: cause }
+      deps.log[code === 'internal_error' ? 'error' : 'warn'](failure, 'failed to create one document of an mCreate')
       if (code === 'unavailable') unavailable = refusal
       return failed(docId, refusal)
     }

@@ -1,6 +1,6 @@
 import { Gauge, type Metric } from 'prom-client'
-import type { Database } from './db/database.ts'
-import { findRepositoryWarnings } from './routing/repository-warnings.ts'
+import type { Database } from '../db/database.ts'
+import { findRepositoryWarnings } from '../routing/repository-warnings.ts'
 
 export const createRepositoryMetrics = (db: Database): Metric[] => [
   new Gauge({

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { pino } from 'pino'
-import { openDatabase } from '../src/db/database.ts'
-import { requireSchema } from '../src/db/migrations.ts'
-import { createProbes, type Dependency } from '../src/probes.ts'
-import { version } from '../src/version.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from './support/database.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { requireSchema } from '../../src/db/migrations.ts'
+import { createProbes, type Dependency } from '../../src/monitoring/probes.ts'
+import { version } from '../../src/version.ts'
+import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -18,7 +18,9 @@ const log: string[] = []
 
 const serve = async (dependencies: Dependency[]) => {
   const app = new Koa()
-  app.use(createProbes(dependencies, async () => 0, [], pino({}, { write: (line: string) => void log.push(line) })))
+  const probes = createProbes(pino({}, { write: (line: string) => void log.push(line) }))
+  probes.add(dependencies, [])
+  app.use(probes.middleware)
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -1,6 +1,6 @@
 import { Gauge, type Metric } from 'prom-client'
-import type { Config } from './config.ts'
-import type { Database } from './db/database.ts'
+import type { Config } from '../config.ts'
+import type { Database } from '../db/database.ts'
 
 interface Storage {
   bytes: number

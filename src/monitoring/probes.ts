@@ -1,9 +1,9 @@
 import type { Context, Middleware } from 'koa'
 import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client'
-import { messageOf, UserError } from './errors.ts'
-import { newId } from './ids.ts'
-import type { Log } from './log.ts'
-import { version } from './version.ts'
+import { messageOf, UserError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import { version } from '../version.ts'
 
 export interface Dependency {
   name: string
@@ -17,29 +17,20 @@ interface Health {
   error?: string
 }
 
+/** Probes and metrics of one process. The API and the worker of the one-process server share them. */
+export interface Probes {
+  /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
+  add(dependencies: Dependency[], metrics: Metric[]): void
+  middleware: Middleware
+}
+
 /** Serves `/healthz`, `/readyz` and `/metrics` to load balancers, operators and Prometheus. */
-export const createProbes = (
-  dependencies: Dependency[],
-  countOutbox: () => Promise<number>,
-  metrics: Metric[],
-  log: Pick<Log, 'info' | 'warn'>,
-): Middleware => {
+export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
+  const dependencies = new Map<string, Dependency>()
   const lastSuccess = new Map<string, Date>()
   const failing = new Set<string>()
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  for (const metric of metrics) registry.registerMetric(metric)
-  registry.registerMetric(
-    new Gauge({
-      name: 'relay_outbox_messages',
-      help: 'Messages not yet sent to Temporal',
-      registers: [],
-      async collect() {
-        this.set(await countOutbox().catch(() => Number.NaN))
-      },
-    }),
-  )
-
   const build = new Gauge({
     name: 'relay_build_info',
     help: 'Version of the relay; the value is 1',
@@ -75,7 +66,7 @@ export const createProbes = (
       context.body = { status: 'alive' }
     },
     '/readyz': async (context) => {
-      const health = Object.fromEntries(await Promise.all(dependencies.map(checkHealth)))
+      const health = Object.fromEntries(await Promise.all([...dependencies.values()].map(checkHealth)))
       const ready = Object.values(health).every(({ ok }) => ok)
       context.status = ready ? 200 : 503
       context.body = { status: ready ? 'ready' : 'not ready', version, dependencies: health }
@@ -86,10 +77,18 @@ export const createProbes = (
     },
   }
 
-  return async (context, next) => {
+  const middleware: Middleware = async (context, next) => {
     const handler = Object.hasOwn(handlers, context.path) ? handlers[context.path] : undefined
     if (!handler || !['GET', 'HEAD'].includes(context.method)) return next()
     context.set('x-relay-request-id', newId())
     return handler(context)
+  }
+
+  return {
+    add: (added, metrics) => {
+      for (const dependency of added) dependencies.set(dependency.name, dependency)
+      for (const metric of metrics) registry.registerMetric(metric)
+    },
+    middleware,
   }
 }

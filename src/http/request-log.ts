@@ -1,0 +1,72 @@
+import type { Context } from 'koa'
+import { Histogram, type Metric } from 'prom-client'
+import type { Log } from '../log.ts'
+
+/** Surfaces that answer with the errors of docs/errors.md. `other`: paths that no surface serves. */
+export type Surface = 'api' | 'bridge' | 'download' | 'other'
+
+/** Facts that the handling of a request adds to its log line. */
+export interface RequestState {
+  /** Id of the API key. */
+  keyId?: string
+  /** Code of the error response. */
+  errorCode?: string
+}
+
+export interface RequestLog {
+  /** Logs and measures a request when its answer has been sent, or the client has closed the connection. */
+  begin(context: Context, surface: Surface, requestId: string): void
+  metrics: Metric[]
+}
+
+const pathMaxCharacters = 500
+// As captured requests and several proxies report a client that closed the connection before the answer.
+const clientGone = 499
+
+/** Creates the log of requests to every surface but the receivers, which log documents instead. */
+export const createRequestLog = (log: Log): RequestLog => {
+  const durations = new Histogram({
+    name: 'relay_http_request_duration_seconds',
+    help: 'Time from the arrival of a request to the end of its answer, by surface, method and the class of the status',
+    labelNames: ['surface', 'method', 'status'],
+    buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 60],
+    registers: [],
+  })
+  return {
+    begin: (context, surface, requestId) => {
+      const startedAt = performance.now()
+      context.res.once('close', () => {
+        const durationMs = performance.now() - startedAt
+        const { method } = context
+        const status = context.res.headersSent ? context.status : clientGone
+        const { keyId, errorCode } = context.state as RequestState
+        durations.observe(
+          { surface, method: knownMethods.has(method) ? method : 'other', status: `${Math.trunc(status / 100)}xx` },
+          durationMs / 1_000,
+        )
+        // Anybody can ask for paths that do not exist.
+        log[surface === 'other' ? 'debug' : 'info'](
+          {
+            event: 'http.request',
+            request_id: requestId,
+            surface,
+            method,
+            // Without the query string, which holds the signature of a download link.
+            path: context.path.slice(0, pathMaxCharacters),
+            status,
+            code: errorCode,
+            // False if the client has closed the connection before it had the whole answer.
+            complete: context.res.writableFinished,
+            duration_ms: Math.round(durationMs),
+            key_id: keyId,
+            source_ip: context.ip,
+          },
+          'request',
+        )
+      })
+    },
+    metrics: [durations],
+  }
+}
+
+const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])

@@ -1,0 +1,118 @@
+import { Counter, Histogram, type Metric } from 'prom-client'
+import { documentWorkflowId } from '../../workflows/ids.ts'
+import type { InsertedDocument } from '../archive/insert-documents.ts'
+import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import type { Log } from '../log.ts'
+import type { Exchange } from './exchange.ts'
+import { commandRules } from './parameters.ts'
+import type { Refusal } from './refusal.ts'
+
+const commands = new Map(commandRules.map(({ command }) => [command.toLowerCase(), command]))
+// A refused request can contain anything.
+const valueMaxCharacters = 200
+
+/** Creates the log lines and metrics of the receivers. */
+export const createReceiverLog = (log: Log) => {
+  const received = new Counter({
+    name: 'relay_documents_received_total',
+    help: 'Documents that were committed, by outcome: `accepted`, or `discarded` because they lead to no destination',
+    labelNames: ['outcome'],
+    registers: [],
+  })
+  const bytes = new Counter({
+    name: 'relay_received_bytes_total',
+    help: 'Bytes of the documents that were committed',
+    registers: [],
+  })
+  const refusals = new Counter({
+    name: 'relay_receiver_refusals_total',
+    help: 'Requests to receivers that were refused, by the code of the refusal',
+    labelNames: ['code'],
+    registers: [],
+  })
+  const durations = new Histogram({
+    name: 'relay_receiver_request_duration_seconds',
+    help: 'Time from the arrival of a request to a receiver to its answer, by command and the class of the status',
+    labelNames: ['command', 'status'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
+    registers: [],
+  })
+
+  const factsOf = ({ request, userSlug, workspaceSlug, query }: Exchange) => {
+    const valueOf = (name: string) =>
+      query.parameters.find((parameter) => parameter.name.toLowerCase() === name)?.value.slice(0, valueMaxCharacters)
+    return {
+      request_id: request.id,
+      workspace: `${userSlug}/${workspaceSlug}`.slice(0, valueMaxCharacters),
+      command: commands.get(query.command.toLowerCase()),
+      repo_id: valueOf('contrep'),
+      doc_id: valueOf('docid'),
+      replay_of: request.replayOf ?? undefined,
+    }
+  }
+  const unconnected = new Set<string>()
+  /** Logs that documents of a repository reach nobody: once, until a connection has led from it to a destination again. */
+  const warnIfUnconnected = (exchange: Exchange, { id, routes }: ReceivingRepository) => {
+    if (routes.length > 0) unconnected.delete(id)
+    else if (!unconnected.has(id)) {
+      unconnected.add(id)
+      const message = 'a document was acknowledged and is not delivered: no connection leads from its repository to a destination'
+      log.warn(factsOf(exchange), message)
+    }
+  }
+  const millisecondsSince = (time: Date) => Date.now() - time.getTime()
+
+  return {
+    /** Documents have been committed. */
+    documentsReceived: (exchange: Exchange, repository: ReceivingRepository, docId: string, documents: InsertedDocument[]): void => {
+      const { workspace } = repository
+      for (const { documentId, repoId, compId, contentType, sizeBytes, status, destinations, startsWorkflow } of documents) {
+        const outcome = status === 'discarded' ? 'discarded' : 'accepted'
+        received.inc({ outcome })
+        bytes.inc(sizeBytes)
+        const key = { documentId, workspace: `${workspace.userSlug}/${workspace.workspaceSlug}`, repoId, docId, compId }
+        log.info(
+          {
+            event: 'document.received',
+            ...factsOf(exchange),
+            repo_id: repoId,
+            doc_id: docId,
+            comp_id: compId,
+            document_id: documentId,
+            workflow_id: startsWorkflow ? documentWorkflowId(key) : undefined,
+            outcome,
+            content_type: contentType,
+            size_bytes: sizeBytes,
+            destinations,
+            duration_ms: millisecondsSince(exchange.request.receivedAt),
+          },
+          'document received',
+        )
+      }
+      if (documents.length > 0) warnIfUnconnected(exchange, repository)
+    },
+
+    /** A request is refused. */
+    refused: (exchange: Exchange, { code, message, cause }: Refusal): void => {
+      refusals.inc({ code })
+      const level = code === 'internal_error' ? 'error' : code === 'unavailable' ? 'warn' : 'info'
+      const { sourceIp } = exchange.request
+      log[level](
+        { event: 'receiver.refused', ...factsOf(exchange), code, reason: message, source_ip: sourceIp, err: cause },
+        'request refused',
+      )
+    },
+
+    /** A request has been answered. */
+    answered: (exchange: Exchange, status: number): void => {
+      const durationMs = millisecondsSince(exchange.request.receivedAt)
+      const command = commands.get(exchange.query.command.toLowerCase()) ?? 'unknown'
+      durations.observe({ command, status: `${Math.trunc(status / 100)}xx` }, durationMs / 1_000)
+      log.debug({ event: 'receiver.request', ...factsOf(exchange), status, duration_ms: durationMs }, 'request')
+    },
+
+    metrics: [received, bytes, refusals, durations] as Metric[],
+  }
+}
+
+export type ReceiverLog = ReturnType<typeof createReceiverLog>

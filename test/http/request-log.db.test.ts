@@ -1,0 +1,54 @@
+import { createTestDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { startApi } from './api.ts'
+
+const database = await createTestDatabase()
+const api = await startApi(database.db)
+const acme = await api.tenant('acme/invoices')
+
+afterAll(async () => {
+  await api.stop()
+  await database.drop()
+})
+
+const linesOf = (requestId: string | null) =>
+  api.log.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['request_id'] === requestId)
+
+const lineOf = async (requestId: string | null) =>
+  (
+    await until(
+      'the request is logged',
+      () => linesOf(requestId),
+      (lines) => lines.length > 0,
+    )
+  )[0]!
+
+test('every request to the API is one line, without its query and without the key', async () => {
+  const { headers } = await acme.call('GET', '/documents?per_page=1&status=failed')
+  const keyId = acme.keys.admin.split('_')[1]
+
+  expect(await lineOf(headers.get('x-relay-request-id'))).toMatchObject({
+    event: 'http.request',
+    surface: 'api',
+    method: 'GET',
+    path: '/api/acme/invoices/documents',
+    status: 200,
+    complete: true,
+    duration_ms: expect.any(Number),
+    key_id: keyId,
+    source_ip: expect.any(String),
+    msg: 'request',
+  })
+  expect(api.log.join('')).not.toContain(acme.keys.admin)
+  expect(api.log.join('')).not.toContain('per_page')
+})
+
+test('a refused request names the code of its error, and the key even if its level is too low', async () => {
+  const { headers } = await acme.call('DELETE', '/destinations/01K9R4B6ZD8M2V7X0QF3N5T1CE', undefined, { key: acme.keys.viewer })
+  const line = await lineOf(headers.get('x-relay-request-id'))
+  expect(line).toMatchObject({ status: 403, code: 'forbidden', key_id: acme.keys.viewer.split('_')[1] })
+
+  const unknown = await acme.call('GET', '/documents', undefined, { key: 'relay_wrong' })
+  expect(await lineOf(unknown.headers.get('x-relay-request-id'))).toMatchObject({ status: 401, code: 'unauthorized' })
+  expect(api.log.join('')).not.toContain('relay_wrong')
+})
