@@ -116,9 +116,10 @@ export const runRow = async (
       note: (text) => void notes.push(text),
     })
     returnedAt ??= Date.now()
-    const recoverySeconds = await untilRecovered(installation, workspace, load, returnedAt, settleLimitMs)
+    const deadline = Date.now() + settleLimitMs
+    const recoverySeconds = await untilRecovered(installation, workspace, load, returnedAt, deadline)
     const acknowledged = load.sent.filter(({ outcome }) => outcome === 'acknowledged').map(({ docId }) => docId)
-    for (const deadline = Date.now() + settleLimitMs; Date.now() < deadline; await pause(250)) {
+    for (; Date.now() < deadline; await pause(250)) {
       if (await areSettled(installation, workspace.id, acknowledged)) break
     }
     const { counts, findings } = await check(installation, workspace.id, load.sent, targets, { failed })
@@ -149,9 +150,8 @@ const untilRecovered = async (
   workspace: Workspace,
   load: Load,
   returnedAt: number,
-  limitMs: number,
+  deadline: number,
 ): Promise<number | undefined> => {
-  const deadline = Date.now() + limitMs
   const accepted = () => load.sent.find(({ outcome, answeredAt }) => outcome === 'acknowledged' && answeredAt > returnedAt)
   while (!accepted() && Date.now() < deadline) await pause(100)
   // Documents that arrive now say nothing about the fault, but delay the ones that do.
