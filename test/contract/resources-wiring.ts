@@ -50,6 +50,9 @@ const destination = {
   config: { url: expect.stringMatching(/\/accepting$/) },
   // Not part of the specification.
   warnings: [],
+  circuit: 'closed',
+  circuit_since: null,
+  next_trial_at: null,
   last_error: null,
   last_delivered_at: time,
   created_at: time,
