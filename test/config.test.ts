@@ -29,6 +29,20 @@ describe('the configuration', () => {
     expect(temporal).toMatchObject({ namespace: 'documents', connectionOptions: { address: 'temporal.example:7233' } })
   })
 
+  test('keeps its variables and those of its services from the programs that it starts', () => {
+    const secret = {
+      DATABASE_URL: 'postgres://relay:canary@127.0.0.1/relay',
+      RELAY_SECRET_KEYS: `k1:${'A'.repeat(43)}=`,
+      TEMPORAL_API_KEY: 'canary',
+      PGPASSWORD: 'canary',
+      AWS_SECRET_ACCESS_KEY: 'canary',
+      AZURE_CLIENT_SECRET: 'canary',
+      GOOGLE_APPLICATION_CREDENTIALS: 'canary',
+    }
+    const others = { PATH: '/usr/bin', HOME: '/home/relay', LANG: 'C' }
+    expect(readConfig({ ...secret, ...others }).childEnvironment).toEqual(others)
+  })
+
   test('matches docs/configuration.md, which `npm run docs` generates', async () => {
     expect(await readFile(new URL('../docs/configuration.md', import.meta.url), 'utf8')).toBe(configurationPage())
   })

@@ -70,11 +70,27 @@ describe('the HTTP server', () => {
     ['a signed length', 'Content-Length: +4\r\n'],
     ['a folded header', 'X-A: b\r\n c\r\n'],
     ['a bare line feed', 'X-A: b\nX-B: c\r\n'],
+    ['a bare carriage return', 'X-A: b\rX-B: c\r\n'],
   ])('answers 400 to %s, by which a proxy and the relay could disagree about the end of a request', async (_, header) => {
     const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n'
     const answers = await send(`POST / HTTP/1.1\r\nHost: x\r\n${header}\r\n0\r\n\r\n${smuggled}`)
     expect(answers).toMatch(/^HTTP\/1\.1 400 /)
     expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1)
+  })
+
+  test.each([
+    ['in HTTP/1.0', '1.0', '0\r\n\r\n'],
+    ['with a line feed in an extension', '1.1', '0;a=\nb\r\n\r\n'],
+    ['with a signed length', '1.1', '+0\r\n\r\n'],
+    ['whose length ends with a line feed', '1.1', '1\nx\r\n0\r\n\r\n'],
+  ])('does not take what follows chunks %s for the next request', async (_, version, chunks) => {
+    const answersTo = async (protocol: string, body: string) => {
+      const next = 'GET /next HTTP/1.1\r\nHost: x\r\n\r\n'
+      const answers = await send(`POST / HTTP/${protocol}\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body}${next}`)
+      return answers.match(/HTTP\/1\.1 \d+/g)?.filter((line) => line.endsWith(' 200')).length ?? 0
+    }
+    expect(await answersTo('1.1', '0\r\n\r\n')).toBe(2)
+    expect(await answersTo(version, chunks)).toBeLessThanOrEqual(1)
   })
 
   test('answers 400 to a request without a host', async () => {
@@ -107,6 +123,17 @@ describe('the HTTP server', () => {
     expect(line).not.toHaveProperty('err')
     await reading.close()
   })
+})
+
+test.each([
+  ['false', /127\.0\.0\.1$/],
+  ['true', /^192\.0\.2\.7$/],
+])('with RELAY_TRUST_PROXY=%s, a client that names other addresses has the address %s', async (trust, address) => {
+  const showing = await start([(ctx) => void (ctx.body = ctx.ip)], { RELAY_TRUST_PROXY: trust })
+  // The proxy adds the last one.
+  const headers = { 'x-forwarded-for': '10.1.1.1, 192.0.2.7', forwarded: 'for=10.1.1.1', 'x-real-ip': '10.1.1.1' }
+  expect(await (await fetch(`http://127.0.0.1:${showing.port}/`, { headers })).text()).toMatch(address)
+  await showing.close()
 })
 
 describe('the limit of connections', () => {

@@ -1,4 +1,4 @@
-import type { ReceivingRepositories, RepositorySummary } from '../archive/receiving-repository.ts'
+import type { ReceivingRepositories, ReceivingRepository, RepositorySummary } from '../archive/receiving-repository.ts'
 import { createConcurrencyLimit } from '../concurrency-limit.ts'
 import type { Config } from '../config.ts'
 import type { Certificates } from '../db/certificates.ts'
@@ -74,6 +74,7 @@ const newestProtocolVersion = '0047'
 export const createExecute = (deps: ExecuteDeps, onRefusal: (code: RefusalCode) => void): Execute => {
   const { receivingRepositories, workspaces, installation, certificates, archiveDocuments, config, log } = deps
   const rateLimit = createRateLimit()
+  const unconnected = new Set<string>()
   const access: AccessDeps = { listKeys: certificates.listKeys, findDocProts: archiveDocuments.findDocProts, config }
   const commandDeps: CommandDeps = {
     ...deps,
@@ -99,7 +100,19 @@ export const createExecute = (deps: ExecuteDeps, onRefusal: (code: RefusalCode) 
     await checkAccess(repository, command, request, access)
     // After the check of access, so that nobody else can use up the requests of the source system.
     checkRate(repository.workspace, rateLimit, config)
-    return handlers[name]({ repository, command, exchange }, commandDeps)
+    const answer = await handlers[name]({ repository, command, exchange }, commandDeps)
+    if (sendsDocuments.has(name) && answer.status < 400) logIfUnconnected(repository, request.id)
+    return answer
+  }
+
+  /** Logs that documents of a repository reach nobody: once, until a connection has led from it to a destination again. */
+  const logIfUnconnected = ({ id, repoId, routes, workspace }: ReceivingRepository, requestId: string) => {
+    if (routes.length > 0) unconnected.delete(id)
+    else if (!unconnected.has(id)) {
+      unconnected.add(id)
+      const message = 'a document was acknowledged and is not delivered: no connection leads from its repository to a destination'
+      log.warn({ requestId, workspaceId: workspace.id, repoId }, message)
+    }
   }
 
   const describeServer = async ({ request, userSlug, workspaceSlug }: Exchange, command: Command): Promise<Answer> => {
@@ -144,6 +157,8 @@ export const createExecute = (deps: ExecuteDeps, onRefusal: (code: RefusalCode) 
     return 'answered'
   }
 }
+
+const sendsDocuments = new Set<string>(['create', 'mCreate', 'update'])
 
 interface DescribedRepositories {
   repositories: RepositorySummary[]

@@ -98,6 +98,17 @@ describe('a SOAP answer', () => {
     expect(readRfcAnswer(answerOf(body), ['RETURN'])).toMatchObject({ kind: 'exception', name })
   })
 
+  test('with names of the prototype changes no object', () => {
+    const body = '<F.Response><__proto__><POLLUTED>1</POLLUTED></__proto__><T><item><constructor>1</constructor></item></T></F.Response>'
+    const answer = readRfcAnswer(answerOf(body), ['T', '__PROTO__'])
+    expect(({} as Record<string, unknown>)['POLLUTED']).toBeUndefined()
+    const fields = answer.kind === 'result' ? [answer.exports, answer.tables] : [{}]
+    for (const each of fields) expect(Object.getPrototypeOf(each)).toBe(Object.prototype)
+    const call = JSON.parse('{"__proto__": {"A": "1"}, "constructor": "2"}') as Record<string, RfcValue>
+    expect(() => rfcEnvelope({ functionName: 'F', imports: call, tables: {} })).not.toThrow()
+    expect(({} as Record<string, unknown>)['A']).toBeUndefined()
+  })
+
   test('with a BAPI success message is read as a result', () => {
     const body = '<F.Response><RETURN><TYPE>S</TYPE><MESSAGE>Posted</MESSAGE></RETURN></F.Response>'
     expect(readRfcAnswer(answerOf(body), [])).toEqual({
@@ -113,6 +124,8 @@ describe('a SOAP answer', () => {
     ['JSON', '{"a":1}'],
     ['broken XML', '<e:Envelope><e:Body>'],
     ['an empty envelope', answerOf('')],
+    ['a document type in lower case', `<!doctype x [<!ENTITY a "aaaa">]>${answerOf('<F.Response><A>&a;</A></F.Response>')}`],
+    ['a document type in the body', answerOf('<!DOCTYPE x [<!ENTITY a "aaaa">]><F.Response><A>&a;</A></F.Response>')],
     ['its own entities', `<!DOCTYPE x [<!ENTITY a "aaaa">]>${answerOf('<F.Response><A>&a;</A></F.Response>')}`],
     ['a fault of the call itself', answerOf('<e:Fault><faultstring>Deserialization of P failed</faultstring></e:Fault>')],
   ])('with %s is read as a fault', (_, xml) => {

@@ -12,28 +12,43 @@ type Settings = Record<string, unknown>
 // An operator waits for the result.
 const promptlyMs = 15_000
 
-test.each(await loadRigs())('a test of $kind says what to correct, within seconds and without a secret', async ({ startProbeTarget }) => {
-  const { connector, config, credentials, mistakes, stop } = await startProbeTarget()
-  const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-  const deps = { outbound, installation, config: readConfig({}) }
-  const run = (otherConfig: Settings, otherCredentials: Settings) =>
-    testTarget(
-      deps,
-      connector,
-      { config: { ...config, ...otherConfig }, credentials: { ...credentials, ...otherCredentials } },
-      new AbortController().signal,
-    )
+/** What a successful test says that the target got, and what it did not get. */
+const successes: Record<string, RegExp> = {
+  objstore: /started an upload to the bucket .* and aborted it.*No object was stored\.$/,
+  blob: /uploaded a block to the container .* and did not commit it.*No blob was stored\.$/,
+  teamsite: /started an upload to the library .* and aborted it.*No file was stored\.$/,
+  drive: /started an upload to the folder .* and aborted it.*No file was stored\.$/,
+  sftp: /wrote a file in the folder .* and removed it\./,
+  directory: /wrote a file in the folder .* and removed it, on the machine of this API process\./,
+  email: /accepted .*the sender and all recipients\. No mail was sent/,
+  webhook: /answered 2\d\d to a ping.* was delivered to it\. No document was sent\.$/,
+}
 
-  expect(await run({}, {})).toMatchObject({ status: 'success' })
-  for (const [mistake, otherConfig, otherCredentials, message] of mistakes) {
-    const startedAt = Date.now()
-    const result = await run(otherConfig, otherCredentials)
-    expect({ mistake, ...result }).toEqual({ mistake, status: 'failed', message: expect.stringMatching(message) })
-    expect(Date.now() - startedAt).toBeLessThan(promptlyMs)
-    for (const secret of secretsIn(connector.credentials, { ...credentials, ...otherCredentials })) {
-      expect(result.message).not.toContain(secret)
+test.each(await loadRigs())(
+  'a test of $kind says what it did and what to correct, within seconds and without a secret',
+  async ({ kind, startProbeTarget }) => {
+    const { connector, config, credentials, mistakes, stop } = await startProbeTarget()
+    const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
+    const deps = { outbound, installation, config: readConfig({}) }
+    const run = (otherConfig: Settings, otherCredentials: Settings) =>
+      testTarget(
+        deps,
+        connector,
+        { config: { ...config, ...otherConfig }, credentials: { ...credentials, ...otherCredentials } },
+        new AbortController().signal,
+      )
+
+    expect(await run({}, {})).toMatchObject({ status: 'success', message: expect.stringMatching(successes[kind]!) })
+    for (const [mistake, otherConfig, otherCredentials, message] of mistakes) {
+      const startedAt = Date.now()
+      const result = await run(otherConfig, otherCredentials)
+      expect({ mistake, ...result }).toEqual({ mistake, status: 'failed', message: expect.stringMatching(message) })
+      expect(Date.now() - startedAt).toBeLessThan(promptlyMs)
+      for (const secret of secretsIn(connector.credentials, { ...credentials, ...otherCredentials })) {
+        expect(result.message).not.toContain(secret)
+      }
     }
-  }
-  await outbound.close()
-  await stop()
-})
+    await outbound.close()
+    await stop()
+  },
+)

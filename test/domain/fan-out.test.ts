@@ -63,6 +63,10 @@ describe('a path', () => {
     expect(pathBy('{doc_id}/{comp_id}.{ext}', { contentType: 'application/x-note' })).toBe('D1/data.bin')
   })
 
+  test('contains a placeholder in a name of the source system as it is, without filling it', () => {
+    expect(pathBy('{doc_id}/{comp_id}', { docId: '{comp_id}', compId: '{ar_object}$&$1' })).toBe('{comp_id}/{ar_object}$&$1')
+  })
+
   test.each([
     ['../../etc/passwd', '..%2F..%2Fetc%2Fpasswd'],
     ['..', '%2E%2E'],

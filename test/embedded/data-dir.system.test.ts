@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { lockDataDir } from '../../src/embedded/data-dir-lock.ts'
-import { readReady, removeReady, writeReady } from '../../src/embedded/data-dir.ts'
+import { readOrCreateSecretKey, readReady, removeReady, writeReady } from '../../src/embedded/data-dir.ts'
 import { identifyProcess, stopOrphanedProcess } from '../../src/embedded/orphaned-processes.ts'
 import { stablePort } from '../../src/embedded/ports.ts'
 import { UserError } from '../../src/errors.ts'
@@ -59,7 +59,23 @@ describe('ready.json', () => {
   })
 })
 
+describe('the sealing key of a data directory', () => {
+  test('is generated once, and readable only by its user', async () => {
+    const first = readOrCreateSecretKey(dataDir)
+    expect(first).toMatch(/^local:[A-Za-z0-9+/]{43}=$/)
+    expect(readOrCreateSecretKey(dataDir)).toBe(first)
+    expect((await stat(join(dataDir, 'secret-key'))).mode & 0o777).toBe(0o600)
+  })
+})
+
 describe('the lock on the data directory', () => {
+  test('creates the directory, in which only its user can read', async () => {
+    const created = join(dataDir, 'new')
+    const lock = await lockDataDir(created)
+    expect((await stat(created)).mode & 0o777).toBe(0o700)
+    await lock.release()
+  })
+
   test('excludes a second holder until it is released', async () => {
     const first = await lockDataDir(dataDir)
     await expect(lockDataDir(dataDir)).rejects.toThrow(UserError)

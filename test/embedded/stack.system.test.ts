@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Connection } from '@temporalio/client'
@@ -144,10 +144,13 @@ test('after a kill -9, the next start stops the orphaned servers and finds the c
   }
 })
 
-test('the password is not in the log file', async () => {
+test('the password is not in the log file, and only the user of the data directory can read both', async () => {
   const stack = await start({ TEMPORAL_ADDRESS: 'elsewhere:7233' })
   await stack.stop()
   const password = new URL(stack.databaseUrl).password
   expect(password).toHaveLength(32)
   expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).not.toContain(password)
+  for (const file of ['postgres.password', 'postgres.admin-password', 'postgres.log']) {
+    expect([file, (await stat(join(dataDir, file))).mode & 0o777]).toEqual([file, 0o600])
+  }
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
+import { pino } from 'pino'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
@@ -11,7 +12,6 @@ import { createDocuments } from '../../src/db/documents.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createDownloads } from '../../src/http/download.ts'
 import { newId } from '../../src/ids.ts'
-import { createLog } from '../../src/log.ts'
 import { createDownloadLinks, createDownloadUrl, type LinkedDownload } from '../../src/security/download-link.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRevokeDownloadLinks } from '../../src/routing/revoke-download-links.ts'
@@ -23,6 +23,7 @@ let origin: string
 let routes: Awaited<ReturnType<typeof createRoutes>>
 let link: LinkedDownload
 let opened = 0
+const logged: object[] = []
 
 const config = testConfig()
 const actor = { type: 'system', userId: null } as const
@@ -40,6 +41,7 @@ const receive = async (docId = newId()): Promise<LinkedDownload> => {
   }
 }
 
+const log = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line) as object) })
 const links = createDownloadLinks([`k1:${Buffer.alloc(32, 1).toString('base64')}`])
 beforeAll(async () => {
   database = await createTestDatabase()
@@ -52,7 +54,7 @@ beforeAll(async () => {
   }
   const contents = { postgres: { ...postgres, read }, s3: undefined }
   const app = new Koa()
-  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, log: createLog('silent') }))
+  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, log }))
   app.use((context) => {
     context.body = 'another middleware'
   })
@@ -87,6 +89,15 @@ test('a link returns the bytes without an API key, as an attachment', async () =
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
   })
+})
+
+test('a download is logged with the document and without the link', async () => {
+  const path = pathOf()
+  logged.length = 0
+  await fetchLink(path)
+  const { workspaceId, documentId } = link
+  expect(logged).toMatchObject([{ msg: 'document downloaded through a link', workspaceId, documentId, method: 'GET' }])
+  expect(JSON.stringify(logged)).not.toContain(new URL(origin + path).searchParams.get('signature'))
 })
 
 test('a link returns a range of the bytes', async () => {

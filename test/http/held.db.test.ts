@@ -1,3 +1,4 @@
+import { openSocket } from '../support/source-system.ts'
 import { startScene } from './api.ts'
 
 // What the security review of November 2026 tried without success, and no other test covers.
@@ -21,6 +22,27 @@ test('a key counts only as a bearer token in the header Authorization', async ()
   ]
   for (const headers of others) expect({ headers, status: await statusOf(path, headers) }).toEqual({ headers, status: 401 })
   for (const name of ['key', 'api_key', 'access_token', 'authorization']) expect(await statusOf(`${path}?${name}=${key}`, {})).toBe(401)
+})
+
+test('of two Authorization headers the first counts', async () => {
+  const bearer = (key: string) => `Authorization: Bearer ${key}`
+  const statusLineOf = async (...headers: string[]) => {
+    const { send, untilClosed } = await openSocket(Number(new URL(api.url).port))
+    await send([`GET ${acme.path}/api-keys HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, '', ''].join('\r\n'))
+    return (await untilClosed()).split('\r\n')[0]
+  }
+  expect(await statusLineOf(bearer(acme.keys.admin), bearer(other.keys.admin))).toMatch(/ 200 /)
+  expect(await statusLineOf(bearer(other.keys.admin), bearer(acme.keys.admin))).toMatch(/ 401 /)
+  expect(await statusLineOf(bearer(acme.keys.viewer), bearer(acme.keys.admin))).toMatch(/ 403 /)
+})
+
+test('TRACE is not answered with the headers of its request', async () => {
+  const { send, untilClosed } = await openSocket(Number(new URL(api.url).port))
+  const authorization = `Authorization: Bearer ${acme.keys.admin}`
+  await send([`TRACE ${acme.path}/documents HTTP/1.1`, 'Host: x', 'Connection: close', authorization, '', ''].join('\r\n'))
+  const answer = await untilClosed()
+  expect(answer).toMatch(/^HTTP\/1\.1 405 /)
+  expect(answer).not.toContain(acme.keys.admin)
 })
 
 test('the method of a request cannot be overridden', async () => {
@@ -95,8 +117,11 @@ test('the wildcards of SQL are plain characters in a filter', async () => {
   }
 })
 
-test('a cursor of another workspace shows nothing of it', async () => {
-  await other.call('POST', '/repositories', { repo_id: 'FOREIGN', name: 'A' })
+test('a cursor or a subject of another workspace shows nothing of it', async () => {
+  const created = await other.call('POST', '/repositories', { repo_id: 'FOREIGN', name: 'A' })
+  const bySubject = `/audit-logs?subject_id=${created.json.data.id}`
+  expect((await other.call('GET', bySubject)).json.data).toHaveLength(1)
+  expect((await acme.call('GET', bySubject)).json.data).toEqual([])
   const cursor = (await other.call('GET', '/audit-logs')).json.data[0].id as string
   const { json } = await acme.call('GET', `/audit-logs?before=${cursor}&per_page=100`)
   const owners = await database

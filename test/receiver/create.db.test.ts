@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { openSocket, part } from '../support/source-system.ts'
+import { openSocket, part, partOf } from '../support/source-system.ts'
 import { expectRefusal, withoutServerHeaders } from './answers.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
@@ -150,6 +150,26 @@ describe('a repository without a route', () => {
       { doc_id: 'D2', comp_id: 'note', status: 'discarded', size_bytes: 1 },
     ])
     expect(await scene.countRows(unrouted.workspaceId)).toEqual({ archiveDocuments: 0, documents: 3, contents: 0 })
+  })
+
+  test('is logged once, until documents have been delivered again', async () => {
+    const { source, repositoryId, workspaceId } = await scene.workspace()
+    const links = scene.db('connection_repositories').where({ repository_id: repositoryId })
+    const [link] = await links.clone()
+    const logged = () => scene.receiver.log.filter((line) => line.includes('is not delivered')).map((line) => JSON.parse(line) as object)
+    const before = logged().length
+    await source.create('D1', 'connected')
+    await links.clone().delete()
+    const first = await source.create('D2', 'x')
+    await source.createParts('D3', [part('data', 'x')])
+    await source.get('D1')
+    expect(logged().slice(before)).toMatchObject([{ level: 40, requestId: first.headers['x-relay-request-id'], workspaceId, repoId: 'Z1' }])
+    await scene.db('connection_repositories').insert(link)
+    await source.create('D4', 'connected')
+    await links.clone().delete()
+    const documents = [partOf('D5', 'data', 'x'), partOf('D6', 'data', 'x')]
+    const second = await source.mCreate('D5', documents)
+    expect(logged().slice(before + 1)).toMatchObject([{ requestId: second.headers['x-relay-request-id'] }])
   })
 
   test('answers 403 for a docId that was stored while it had a route, for short and long bodies', async () => {

@@ -125,6 +125,23 @@ describe('a signature', () => {
     for (const index of signature.keys()) expect(() => check(changed(index), 'DSA 1024')).not.toThrow()
   })
 
+  test('of another text is not valid because that text or the certificate of its signer is embedded', async () => {
+    const attacker = await createSigner('RSA 2048')
+    const embedded = await signers['RSA 2048'].sign('something else', { digest: 'sha256', options: [...minimal, '-nodetach'] })
+    expect(check(embedded, 'RSA 2048')).toBe(false)
+    const ownCertificate = await attacker.sign(message, { digest: 'sha256', options: [] })
+    expect(check(ownCertificate, 'RSA 2048')).toBe(false)
+    await attacker.remove()
+  })
+
+  test('with several signers is not read, so that the signature of one cannot stand for another', async () => {
+    const { der } = signers['RSA 2048']
+    const second = ['-signer', 'certificate.pem', '-inkey', 'key.pem', '-md', 'sha1']
+    const twice = await signers['RSA 2048'].sign(message, { digest: 'sha256', options: [...minimal, ...second] })
+    expect(twice.length).toBeGreaterThan(der.length / 2)
+    expect(check(twice, 'RSA 2048')).toBe('unreadable')
+  })
+
   test('is not found in other bytes', async () => {
     const { der, pkcs7 } = signers['DSA 1024']
     const signature = await signers['DSA 1024'].sign(message)

@@ -74,6 +74,18 @@ test('keeps the Retry-After of an account that is too busy', async () => {
   expect(await attempt()).toMatchObject({ retryAfterMs: 11_000 })
 })
 
+test('entities that an answer defines are not expanded', async () => {
+  const entities = Array.from({ length: 12 }, (_, index) => `<!ENTITY e${index + 1} "${`&e${index};`.repeat(10)}">`).join('')
+  const document = `<?xml version="1.0"?><!DOCTYPE Error [<!ENTITY e0 "expanded">${entities}]>`
+  answer = (response) =>
+    response
+      .writeHead(400, { 'content-type': 'application/xml', 'x-ms-request-id': 'r1' })
+      .end(`${document}<Error><Code>Odd</Code><Message>&e12;</Message></Error>`)
+  const error = await attempt()
+  expect(error).toMatchObject({ permanent: expect.any(Boolean) as boolean })
+  expect(JSON.stringify([error.message, error.answer])).not.toContain('expandedexpanded')
+})
+
 test('a host that is no Blob storage is reported with its address', async () => {
   answer = (response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<html>nothing here')
   expect(await attempt()).toMatchObject({

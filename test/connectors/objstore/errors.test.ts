@@ -92,6 +92,16 @@ test('a session token that the store echoes is not shown, and the answer is cut 
   expect(kept?.body).toHaveLength(100)
 })
 
+test('entities that an answer defines are not expanded', async () => {
+  const entities = Array.from({ length: 12 }, (_, index) => `<!ENTITY e${index + 1} "${`&e${index};`.repeat(10)}">`).join('')
+  const document = `<?xml version="1.0"?><!DOCTYPE Error [<!ENTITY e0 "expanded">${entities}]>`
+  answer = (response) =>
+    response.writeHead(400, { 'content-type': 'application/xml' }).end(`${document}<Error><Code>Odd</Code><Message>&e12;</Message></Error>`)
+  const error = await failure()
+  expect(error).toMatchObject({ permanent: expect.any(Boolean) as boolean })
+  expect(JSON.stringify([error.message, error.answer])).not.toContain('expandedexpanded')
+})
+
 test.each([200, 400])('a response with status %i that never ends is not read for ever', async (status) => {
   let closed = false
   answer = (response) => {

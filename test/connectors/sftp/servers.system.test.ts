@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import { sftp } from '../../../src/connectors/sftp/index.ts'
@@ -7,6 +9,7 @@ import { fingerprintBytes } from '../../../src/connectors/sftp/session.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
 import { startPlainSftpServer, type PlainSftpServer } from '../../support/plain-sftp-server.ts'
 import { startSshd, type Sshd } from '../../support/sshd.ts'
+import { until } from '../../support/until.ts'
 import { contextOf, failure, payloadOf } from '../payloads.ts'
 
 let outbound: OutboundGuard
@@ -122,6 +125,33 @@ describe('sftp to a server without extensions', () => {
     const attempt = sftp.deliver(payloadOf(Buffer.from('x'), { path: 'a.pdf' }), target(), contextOf(outbound))
     await expect(attempt).rejects.toMatchObject({ code: 'permission_denied', permanent: true })
   })
+})
+
+test('a server whose greeting never ends is left before the time limit', async () => {
+  let isClosed = false
+  const endless = createServer((socket) => {
+    const pour = () => {
+      while (socket.writable && socket.write('hello\r\n'.repeat(1_000)));
+    }
+    socket
+      .on('error', () => {})
+      .on('drain', pour)
+      .on('close', () => {
+        isClosed = true
+      })
+    pour()
+  }).listen(0, '127.0.0.1')
+  await once(endless, 'listening')
+  const { port } = endless.address() as AddressInfo
+  const target = {
+    config: sftp.config.parse({ host: '127.0.0.1', port }),
+    credentials: sftp.credentials.parse({ username: 'relay', password: 's3cret-word' }),
+  }
+  const error = await failure(sftp.deliver(payloadOf(Buffer.from('x')), target, contextOf(outbound)))
+  expect(error).toMatchObject({ permanent: false })
+  expect(error.code).not.toBe('timeout')
+  await until('the connection is closed', () => isClosed)
+  endless.close()
 })
 
 describe('the schema of sftp', () => {

@@ -58,6 +58,15 @@ describe('tokens of Entra, against a double', () => {
     expect((await tokens.get(principal(), context())).token).not.toBe(first.token)
   })
 
+  test('a cached token is not given to credentials that differ in anything, such as those of another workspace', async () => {
+    const tokens = createEntraTokens()
+    await tokens.get(principal(), context())
+    for (const other of [{ clientSecret: 'guessed' }, { clientId: 'client-2' }, { tenantId: 'elsewhere.example' }]) {
+      expect(await failure(tokens.get(principal(other), context()))).toMatchObject({ code: 'credentials_refused' })
+    }
+    expect(double.requests).toHaveLength(4)
+  })
+
   test('a token that expires within minutes is not cached', async () => {
     const tokens = createEntraTokens()
     const response: DoubleResponse = { status: 200, json: { token_type: 'Bearer', expires_in: 200, access_token: 'short-lived' } }
