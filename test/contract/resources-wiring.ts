@@ -50,11 +50,11 @@ const destination = {
   config: { url: expect.stringMatching(/\/accepting$/) },
   // Not part of the specification.
   warnings: [],
+  last_error: null,
+  last_delivered_at: time,
   circuit: 'closed',
   circuit_since: null,
   next_trial_at: null,
-  last_error: null,
-  last_delivered_at: time,
   created_at: time,
   updated_at: time,
 }
