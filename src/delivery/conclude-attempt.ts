@@ -1,5 +1,5 @@
 import { DeliveryError, type Connector, type DeliveryResult } from '../connectors/connector.ts'
-import { remedyFor } from '../connectors/error-codes.ts'
+import { isRelayFault, remedyFor } from '../connectors/error-codes.ts'
 import type { Database } from '../db/database.ts'
 import type { AttemptInput } from '../../workflows/messages.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
@@ -53,6 +53,7 @@ export const recordDelivery = async (
     ...endOf(progress),
     bytesSent: result.bytesSent,
     result,
+    signal: 'answered',
   })
   if (superseded && replacesByPath(deps, job)) await deps.redeliverNewer(input)
   if (status !== 'retrying') return { status: 'delivered' }
@@ -78,6 +79,7 @@ export const recordFailure = async (
     outcome: failure.code === 'interrupted' ? 'interrupted' : failure.permanent ? 'permanent' : 'retryable',
     ...endOf(sent),
     error: { code: failure.code, message, answer: failure.answer },
+    signal: isRelayFault(failure.code) ? 'unknown' : failure.permanent ? 'answered' : 'failed',
     ...(isRetried && more),
     ...(!isRetried && { endedBy: failure.permanent || decision.retry ? 'permanent_error' : limits[decision.exhausted] }),
   })
