@@ -145,7 +145,10 @@ export const startInstallation = async ({
         verb: 'api' as const,
         variables: { ...common, RELAY_PORT: String(port), DATABASE_URL: databaseUrl(proxies.apiDatabase.port) },
       })),
-      ...ports.map(() => ({ verb: 'worker' as const, variables: { ...common, DATABASE_URL: databaseUrl(proxies.workerDatabase.port) } })),
+      ...ports.map(() => ({
+        verb: 'worker' as const,
+        variables: { ...common, RELAY_WORKER_PORT: '0', DATABASE_URL: databaseUrl(proxies.workerDatabase.port) },
+      })),
     ]
     await runProgram(process.execPath, [main, 'migrate'], {
       env: { ...config.childEnvironment, ...common, DATABASE_URL: databaseUrl(postgres.port) },
