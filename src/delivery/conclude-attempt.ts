@@ -53,6 +53,8 @@ export const recordDelivery = async (
     ...endOf(progress),
     bytesSent: result.bytesSent,
     result,
+    // If the document was changed meanwhile.
+    retryDelayMs: repeatDelayMs,
   })
   if (superseded && replacesByPath(deps, job)) await deps.redeliverNewer(input)
   if (status !== 'retrying') return { status: 'delivered' }
@@ -78,6 +80,8 @@ export const recordFailure = async (
     outcome: failure.code === 'interrupted' ? 'interrupted' : failure.permanent ? 'permanent' : 'retryable',
     ...endOf(sent),
     error: { code: failure.code, message, answer: failure.answer },
+    // A lost attempt whose upload goes on is repeated at once.
+    ...(decision.retry && !more.keepsSlot && { retryDelayMs: decision.delayMs }),
     ...(isRetried && more),
     ...(!isRetried && { endedBy: failure.permanent || decision.retry ? 'permanent_error' : limits[decision.exhausted] }),
   })

@@ -1612,6 +1612,11 @@ export interface components {
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
                     /** @description The error of the last attempt, or null if it succeeded. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /**
+                     * Format: date-time
+                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     */
+                    next_attempt_at: string | null;
                     status: components["schemas"]["DeliveryStatus"];
                     /**
                      * Format: date-time
@@ -1739,6 +1744,11 @@ export interface components {
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
                     /** @description The error of the last attempt, or null if it succeeded. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /**
+                     * Format: date-time
+                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     */
+                    next_attempt_at: string | null;
                     status: components["schemas"]["DeliveryStatus"];
                     /**
                      * Format: date-time
@@ -1930,6 +1940,11 @@ export interface components {
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
                     /** @description The error of the last attempt, or null if it succeeded. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /**
+                     * Format: date-time
+                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     */
+                    next_attempt_at: string | null;
                     /** @description The location of the document at the destination. */
                     path: string;
                     status: components["schemas"]["DeliveryStatus"];
@@ -3865,6 +3880,7 @@ export interface operations {
                      *                 "delivered_at": "2026-11-21T09:00:00.000Z",
                      *                 "attempts": 1,
                      *                 "status_since": "2026-11-21T09:00:00.000Z",
+                     *                 "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *                 "last_error": {
                      *                   "code": "auth_failed",
                      *                   "message": "The target answered 401 Unauthorized"
@@ -3938,6 +3954,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -4020,6 +4037,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -4257,6 +4275,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -4331,6 +4350,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
