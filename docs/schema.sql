@@ -522,7 +522,21 @@ create table destination_slots (
 create table destination_gates (
   destination_id text collate "C" primary key references destinations (id) on delete cascade,
   -- When its deliveries per minute would allow the next attempt, if attempts were spread evenly.
-  next_start_at timestamptz not null default '-infinity'::timestamptz
+  next_start_at timestamptz not null default '-infinity'::timestamptz,
+  -- closed: attempts start. open: none starts until trial_at. half_open: one attempt tries the target. See
+  -- src/domain/circuit.ts.
+  circuit text not null default 'closed' check (circuit in ('closed', 'open', 'half_open')),
+  -- When the circuit got its state. Null if it has always been closed.
+  circuit_since timestamptz,
+  -- Consecutive failed attempts that a retry may help.
+  failures integer not null default 0,
+  -- The pause before the latest trial. It doubles with each trial that fails.
+  pause_ms integer not null default 0,
+  -- When the next trial may start. While one is under way: when another one replaces it, unless it is renewed, because
+  -- its worker was lost.
+  trial_at timestamptz,
+  -- The attempt that tries the target, as deliveries.attempt_id.
+  trial_id text collate "C"
 );
 
 -- Keeps workspace_storage equal to the sum of contents.size_bytes. The row that it locks is the last lock of a

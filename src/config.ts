@@ -297,6 +297,18 @@ export const environment = z.object({
     'Maximum number of attempts per minute and destination, in the whole installation. 0 means no limit. ' +
       'Overridden by max_deliveries_per_minute of a destination',
   ),
+  DELIVERY_CIRCUIT_FAILURES: integer(
+    10,
+    0,
+    'Number of consecutive failed attempts at a destination that open its circuit: from then on, one delivery at a time tries it, ' +
+      'until an attempt succeeds. 0 switches circuits off',
+  ),
+  DELIVERY_CIRCUIT_PAUSE_MS: integer(
+    10_000,
+    100,
+    'Time between the opening of a circuit and the first trial. It doubles with each trial that fails',
+  ),
+  DELIVERY_CIRCUIT_MAX_PAUSE_MS: integer(60_000, 100, 'Maximum time between two trials of a destination whose circuit is open'),
   DELIVERY_BUSY_MAX_WAIT_MS: integer(
     1_800_000,
     1_000,

@@ -77,8 +77,8 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
       const next = applyOutcome(run, outcome, startedAt)
 
       if (outcome.status === 'waiting') {
-        await advance(next, `waiting for a slot: ${destination.name} is at its limit of deliveries. No action is needed.`)
-        await sleep(outcome.delayMs, { summary: `waiting for a slot at ${destination.name}` })
+        await advance(next, waitingFor(destination.name, outcome.circuit))
+        await sleep(outcome.delayMs, { summary: `waiting for ${outcome.circuit ? 'the circuit of' : 'a slot at'} ${destination.name}` })
       } else if (outcome.status === 'retrying') {
         await advance(next, `${outcome.error}. Retries automatically: ${nextAttempt(next)}.`)
         await sleep(outcome.delayMs, { summary: nextAttempt(next) })
@@ -114,6 +114,12 @@ const stateOf = ({ destination }: DeliveryInput, { status, error }: DeliveryRun)
   status,
   ...(error !== undefined && { error }),
 })
+
+const waitingFor = (name: string, circuit: 'open' | 'half_open' | undefined) =>
+  circuit
+    ? `waiting: the circuit of ${name} is ${circuit === 'open' ? 'open' : 'half open'}, because its last attempts failed. ` +
+      `One delivery at a time tries it. No action is needed, unless ${name} has to be repaired.`
+    : `waiting for a slot: ${name} is at its limit of deliveries. No action is needed.`
 
 const failureOf = ({ error, remedy }: DeliveryRun) => (remedy === undefined ? `${error}.` : `${error}. ${remedy}`)
 

@@ -206,6 +206,9 @@ const remedyForStatus = (status: number): Remedy => {
   return 'configuration'
 }
 
+/** Returns true if the relay itself has to be mended, so that the code says nothing about the target. */
+export const isRelayFault = (code: string): boolean => find(code)?.remedy === 'relay'
+
 /** @returns `undefined` if the code alone does not decide it */
 export const isPermanent = (code: DeliveryErrorCode): boolean | undefined => find(code)?.permanent
 

@@ -102,8 +102,14 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
     }
     if (!slot || !start) return await failExpired(deps, input, job)
     if (!job.hasSlot) {
-      const oldestStart = job.oldestAttemptId === null ? undefined : timeOfId(job.oldestAttemptId).getTime()
-      return { status: 'waiting', delayMs: slot.refuse(job.limits, oldestStart) }
+      const { circuit, oldestAttemptId } = job
+      if (circuit) {
+        // While a trial is under way, its end is not known. Then the circuit may be closed at any moment.
+        const trialInMs = circuit.state === 'open' ? circuit.trialInMs : 0
+        return { status: 'waiting', delayMs: slot.refuse(job.limits, { circuit: { trialInMs } }), circuit: circuit.state }
+      }
+      const oldestStart = oldestAttemptId === null ? undefined : timeOfId(oldestAttemptId).getTime()
+      return { status: 'waiting', delayMs: slot.refuse(job.limits, { oldestStart }) }
     }
     if (job.attemptId !== start.attemptId) {
       await withdrawAttempt(deps.db, input, start.attemptId)

@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
 import type { Database } from '../db/database.ts'
+import type { Circuit } from '../domain/circuit.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
@@ -49,6 +50,8 @@ export interface DeliveryJob {
   /** True if the attempt that was to be started has a slot of the destination. */
   hasSlot: boolean
   limits: DestinationLimits
+  /** The circuit of the destination, if it has one and the attempt was refused a slot. */
+  circuit: { state: Exclude<Circuit['state'], 'closed'>; trialInMs: number } | null
   /** The attempt that has held a slot of the destination for the longest time. Null unless the attempt was refused a slot. */
   oldestAttemptId: string | null
   /** Lost attempts of the same activity that have been recorded. */
@@ -74,7 +77,10 @@ const startable: readonly DeliveryStatus[] = ['pending', 'retrying', 'failed']
 
 type LeaseConfig = Pick<
   Config,
-  'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION' | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
+  | 'DELIVERY_CIRCUIT_FAILURES'
+  | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'
+  | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'
+  | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
 >
 
 /** Returns the time for which a slot is leased. A lost attempt is noticed after half of it, so the next attempt finds the lease. */
@@ -172,9 +178,18 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
           -- Locked, so that of two attempts at the same moment the second one sees the start of the first.
           select
           from destination_gates
-          join permitted on next_start_at <= clock_timestamp() + :catchUpMs::integer * interval '1 millisecond'
+          join permitted on max_per_minute = 0 or next_start_at <= clock_timestamp() + :catchUpMs::integer * interval '1 millisecond'
           where destination_id = :destinationId
+            and (max_per_minute > 0 or circuit <> 'closed')
+            and (circuit = 'closed' or trial_at <= clock_timestamp() or :circuitFailures::integer = 0)
           for update of destination_gates
+        ), open_gate as (
+          -- Without a limit per minute and with a closed circuit, attempts do not wait for each other.
+          select
+          from destination_gates, permitted
+          where destination_id = :destinationId
+            and max_per_minute = 0
+            and circuit = 'closed'
         ), slot as (
           update destination_slots
           set holder = :attemptId, leased_until = now() + :leaseMs::integer * interval '1 millisecond'
@@ -192,7 +207,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
                 join permitted on number <= greatest(1, max_concurrent - :reserved::integer)
                 where destination_id = :destinationId
                   and leased_until < now()
-                  and (max_per_minute = 0 or exists (select from gate))
+                  and (exists (select from open_gate) or exists (select from gate))
                 order by number
                 limit 1
                 for update of destination_slots skip locked
@@ -200,12 +215,19 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
             )
             and (leased_until < now() or holder = :continues)
           returning number
-        ), next_start as (
+        ), passed as (
           update destination_gates
-          set next_start_at = greatest(next_start_at, clock_timestamp()) + :intervalMinutes::float / max_per_minute * interval '1 minute'
-          from slot, permitted
+          set
+            next_start_at = case
+              when max_per_minute = 0 then next_start_at
+              else greatest(next_start_at, clock_timestamp()) + :intervalMinutes::float / max_per_minute * interval '1 minute'
+            end,
+            circuit = case when circuit = 'closed' then circuit else 'half_open' end,
+            circuit_since = case when circuit = 'open' then now() else circuit_since end,
+            trial_at = case when circuit <> 'closed' then now() + :leaseMs::integer * interval '1 millisecond' end,
+            trial_id = case when circuit <> 'closed' then :attemptId end
+          from slot, permitted, gate
           where destination_id = :destinationId
-            and max_per_minute > 0
         ), started as (
           update deliveries
           set attempt_id = :attemptId
@@ -219,6 +241,14 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
         select
           job.*, coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
           case when number is null then (
+            select jsonb_build_object(
+              'state', circuit, 'trialInMs', greatest(0, extract(epoch from trial_at - now()) * 1000))
+            from destination_gates
+            where destination_id = :destinationId
+              and circuit <> 'closed'
+              and :circuitFailures::integer > 0
+          ) end as circuit,
+          case when number is null then (
             select min(holder)
             from destination_slots
             where destination_id = :destinationId
@@ -226,7 +256,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
           ) end as "oldestAttemptId",
           max_concurrent is not null and number is null and (
             max_concurrent > (select count(*) from destination_slots where destination_id = :destinationId)
-            or (max_per_minute > 0 and not exists (select from destination_gates where destination_id = :destinationId))
+            or not exists (select from destination_gates where destination_id = :destinationId)
           ) as "isNew"
         from job
         left join permitted on true
@@ -243,6 +273,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
           maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
           maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
           catchUpMs,
+          circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
           intervalMinutes: intervalMs({ maxPerMinute: 1 }) / 60_000,
           leaseMs: leaseMs(config),
         },
@@ -290,6 +321,11 @@ export const withdrawAttempt = async (db: Database, { documentId, destinationId 
       where document_id = :documentId
         and destination_id = :destinationId
         and attempt_id = :attemptId
+    ), trial as (
+      update destination_gates
+      set trial_at = now()
+      where destination_id = :destinationId
+        and trial_id = :attemptId
     )
     update destination_slots
     set holder = null, leased_until = '-infinity'
@@ -300,10 +336,16 @@ export const withdrawAttempt = async (db: Database, { documentId, destinationId 
   )
 }
 
-/** Renews the lease of a running attempt. */
+/** Renews the lease of a running attempt, which may be a trial. */
 export const renewLease = async (db: Database, destinationId: string, attemptId: string, durationMs: number): Promise<void> => {
   await db.raw(
     `
+    with trial as (
+      update destination_gates
+      set trial_at = now() + :durationMs::integer * interval '1 millisecond'
+      where destination_id = :destinationId
+        and trial_id = :attemptId
+    )
     update destination_slots
     set leased_until = now() + :durationMs::integer * interval '1 millisecond'
     where destination_id = :destinationId

@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts'
 import type { DeliveryResult, TargetAnswer } from '../connectors/connector.ts'
 import { storable, type Database } from '../db/database.ts'
+import type { CircuitSignal } from '../domain/circuit.ts'
 import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { timeOfId } from '../ids.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
@@ -22,6 +23,8 @@ export interface AttemptEnd {
   retryDelayMs?: number
   /** Why no retry follows, if the operation is `attemptFailed`. */
   endedBy?: DeliveryEnd
+  /** Says whether the target has answered. Default `unknown`. */
+  signal?: CircuitSignal
   /** Lost attempts up to now that the workflow does not learn of, because the same activity goes on. Default 0. */
   lostAttempts?: number
   /** The next attempt of the same activity inherits the slot. */
@@ -35,13 +38,18 @@ interface Recorded {
   superseded: boolean
 }
 
+type RecordConfig = Pick<
+  Config,
+  'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_CIRCUIT_PAUSE_MS' | 'DELIVERY_CIRCUIT_MAX_PAUSE_MS'
+>
+
 /**
  * Records an attempt, and what follows for the delivery and the health of the destination; a trigger derives the status of the document.
  * A delivery that has been delivered already stays so, and its attempt is not recorded again. An attempt that another worker has recorded
  * as lost, because this one was frozen, stays so unless it delivered the document.
  */
 export const createRecordAttempt =
-  (db: Database, config: Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>) =>
+  (db: Database, config: RecordConfig) =>
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
@@ -51,6 +59,10 @@ export const createRecordAttempt =
         lostAttempts: attempt.lostAttempts ?? 0,
         keepsSlot: attempt.keepsSlot ?? false,
         leaseMs: leaseMs(config),
+        signal: attempt.signal ?? 'unknown',
+        circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
+        pauseMs: config.DELIVERY_CIRCUIT_PAUSE_MS,
+        maxPauseMs: config.DELIVERY_CIRCUIT_MAX_PAUSE_MS,
         documentId,
         destinationId,
         contentId: job.content.id,
@@ -77,6 +89,10 @@ export const createRecordAttempt =
   }
 
 export type RecordAttempt = ReturnType<typeof createRecordAttempt>
+
+// Parts of the assignments to the circuit.
+const opens = `(:signal = 'failed' and (trial_id = :id or (circuit = 'closed' and failures + 1 >= :circuitFailures::integer)))`
+const pause = `case when trial_id = :id then least(2 * pause_ms, :maxPauseMs::integer) else :pauseMs::integer end`
 
 const statement = `
   with document as (
@@ -159,6 +175,28 @@ const statement = `
         or (delivery.status = 'delivered' and :outcome = 'delivered'
           and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
       )
+  ), gate as (
+    -- src/domain/circuit.ts states the rules. All attempts at a destination share the row, so that it is written only after a failure or if
+    -- it changes. A change of the destination also locks the destination first.
+    update destination_gates
+    set
+      failures = case :signal when 'answered' then 0 when 'failed' then failures + 1 else failures end,
+      circuit = case when :signal = 'answered' then 'closed' when ${opens} then 'open' else circuit end,
+      circuit_since = case when (:signal = 'answered' and circuit <> 'closed') or ${opens} then now() else circuit_since end,
+      pause_ms = case when :signal = 'answered' then 0 when ${opens} then ${pause} else pause_ms end,
+      trial_at = case
+        when :signal = 'answered' then null
+        when ${opens} then now() + ${pause} * interval '1 millisecond'
+        when :signal = 'unknown' then now()
+        else trial_at
+      end,
+      trial_id = case when :signal = 'answered' or ${opens} then null else trial_id end
+    where destination_id = :destinationId
+      and case :signal
+        when 'answered' then failures > 0 or circuit <> 'closed'
+        when 'failed' then :circuitFailures::integer > 0
+        else trial_id = :id
+      end
   )
   select status, superseded
   from delivery

@@ -6,6 +6,7 @@ import { currentDeliveryTerms, type DeliveryTermsConfig } from '../db/delivery-t
 import { addMessages, hasDeliveryMessage, type RetryDelivery } from '../db/outbox.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
+import { tryNow } from './circuit.ts'
 import { newId } from '../ids.ts'
 
 interface RetryRequest {
@@ -90,6 +91,10 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
     input: { documentId, ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...terms },
   }))
   await addMessages(trx, messages)
+  await tryNow(
+    trx,
+    rows.map(({ destination }) => destination.id),
+  )
 
   const { repoId, docId, compId } = rows[0]!
   const destinations = rows.map(({ destination }) => destination)

@@ -13,12 +13,17 @@ export interface Slot {
   confirm(limits: DestinationLimits): void
   /**
    * Releases the slot, because the destination has no lease for the attempt.
-   * @param oldestStart of the attempts that hold its leases, in milliseconds; undefined if there is none
+   * @param why `oldestStart`: start of the oldest attempt that holds a lease, in milliseconds. `circuit`: the circuit that is not closed
    * @returns how long to wait in milliseconds
    */
-  refuse(limits: DestinationLimits, oldestStart: number | undefined): number
+  refuse(limits: DestinationLimits, why: Refusal): number
   /** Releases the slot. Safe to repeat. */
   release(): void
+}
+
+interface Refusal {
+  oldestStart?: number | undefined
+  circuit?: { trialInMs: number } | undefined
 }
 
 interface Occupancy {
@@ -42,6 +47,8 @@ interface SlotOptions {
 
 const minWaitMs = 500
 const forgetAfterMs = 60_000
+// Behind a circuit, one delivery a second asks, so that a trial that is due starts soon.
+const trialSpacingMs = 1_000
 // Weight of the latest attempt in the moving average.
 const weight = 0.2
 
@@ -80,12 +87,13 @@ export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions,
   }
 
   /** Returns how long to wait for the next free slot, and promises the slot. */
-  const promiseSlot = (occupancy: Occupancy, oldestStart = now()): number => {
+  const promiseSlot = (occupancy: Occupancy, { oldestStart = now(), circuit }: Refusal = {}): number => {
     const [oldest] = occupancy.running
     // An attempt that hangs has no duration yet.
     const durationMs = Math.max(occupancy.meanMs, now() - Math.min(oldestStart, oldest?.startedAt ?? now()))
-    const slotMs = Math.max(durationMs / Math.max(1, occupancy.running.size), intervalMs(occupancy.limits))
-    const freeAt = Math.max(occupancy.promisedUntil, now()) + slotMs
+    const paceMs = circuit ? trialSpacingMs : durationMs / Math.max(1, occupancy.running.size)
+    const slotMs = Math.max(paceMs, intervalMs(occupancy.limits))
+    const freeAt = Math.max(occupancy.promisedUntil, now() + (circuit?.trialInMs ?? 0)) + slotMs
     const waitMs = minWaitMs + freeAt - now()
     if (waitMs > maxWaitMs) return Math.round(maxWaitMs * (0.5 + random() / 2))
     occupancy.promisedUntil = freeAt
@@ -130,10 +138,10 @@ export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions,
           occupancy.limits = current
           isConfirmed = true
         },
-        refuse: (current, oldestStart) => {
+        refuse: (current, why) => {
           occupancy.limits = current
           release()
-          return promiseSlot(occupancy, oldestStart)
+          return promiseSlot(occupancy, why)
         },
       }
     },

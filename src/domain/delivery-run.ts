@@ -10,8 +10,8 @@ export type AttemptOutcome =
   | { status: 'cancelled' }
   /** The connection was switched off. Nothing was attempted, and nothing counts. */
   | { status: 'held' }
-  /** Every slot of the destination is taken. Nothing was attempted, and nothing counts. */
-  | { status: 'waiting'; delayMs: number }
+  /** Every slot of the destination is taken, or its circuit is not closed. Nothing was attempted, and nothing counts. */
+  | { status: 'waiting'; delayMs: number; circuit?: 'open' | 'half_open' }
   | { status: 'retrying'; delayMs: number; failures: number; error: string; errorCode?: string; businessObject?: string }
   /** `remedy`: what an operator should do, as a sentence. */
   | { status: 'failed'; error: string; errorCode?: string; remedy?: string; businessObject?: string }

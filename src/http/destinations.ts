@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { credentialsOwner } from '../connectors/bound-config.ts'
+import { circuitStates } from '../domain/circuit.ts'
 import { newId } from '../ids.ts'
 import type { Destination, DestinationChange, Destinations, SealedDestination } from '../routing/destinations.ts'
 import type { PinConfig } from '../routing/pin-config.ts'
@@ -43,6 +44,12 @@ const attributes = z.object({
   warnings: z.array(warning).describe('Conditions that an operator should know.'),
   last_error: z.string().nullable(),
   last_delivered_at: timestamp.nullable(),
+  circuit: z
+    .enum(circuitStates)
+    .meta({ id: 'CircuitState' })
+    .describe('`open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise.'),
+  circuit_since: timestamp.nullable().describe('When `circuit` changed last.'),
+  next_trial_at: timestamp.nullable().describe('When the next delivery may try the target, if `circuit` is `open`.'),
   created_at: timestamp,
   updated_at: timestamp,
 })

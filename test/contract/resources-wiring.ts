@@ -52,6 +52,9 @@ const destination = {
   warnings: [],
   last_error: null,
   last_delivered_at: time,
+  circuit: 'closed',
+  circuit_since: null,
+  next_trial_at: null,
   created_at: time,
   updated_at: time,
 }

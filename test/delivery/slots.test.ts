@@ -20,7 +20,7 @@ const arrange = (options: { total?: number; limits?: DestinationLimits; maxWaitM
   const refuse = (id: string, oldestStart: number | undefined): number => {
     const slot = slots.acquire(id, { hasWaited: true })
     if ('waitMs' in slot) throw new Error(`${id} has no free slot`)
-    return slot.refuse(limits, oldestStart)
+    return slot.refuse(limits, { oldestStart })
   }
   const mustAcquire = (id: string, more = {}): Slot => {
     const slot = acquire(id, more)

@@ -897,6 +897,8 @@ export interface components {
         CertificateWarningCode: "short_key" | "md5" | "expired";
         /** @enum {string} */
         Channel: "receiver" | "bridge";
+        /** @enum {string} */
+        CircuitState: "closed" | "open" | "half_open";
         Connection: {
             /** Format: date-time */
             created_at: string;
@@ -968,6 +970,13 @@ export interface components {
         DeliveryStatus: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
         Destination: {
             attributes: {
+                /** @description `open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise. */
+                circuit: components["schemas"]["CircuitState"];
+                /**
+                 * Format: date-time
+                 * @description When `circuit` changed last.
+                 */
+                circuit_since: string | null;
                 /** @description Path, query and header values of a webhook are masked for viewers. */
                 config: {
                     [key: string]: unknown;
@@ -979,6 +988,11 @@ export interface components {
                 last_delivered_at: string | null;
                 last_error: string | null;
                 name: string;
+                /**
+                 * Format: date-time
+                 * @description When the next delivery may try the target, if `circuit` is `open`.
+                 */
+                next_trial_at: string | null;
                 status: components["schemas"]["DestinationStatus"];
                 /** Format: date-time */
                 updated_at: string;
@@ -1889,6 +1903,13 @@ export interface components {
         };
         SingleDestination: {
             attributes: {
+                /** @description `open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise. */
+                circuit: components["schemas"]["CircuitState"];
+                /**
+                 * Format: date-time
+                 * @description When `circuit` changed last.
+                 */
+                circuit_since: string | null;
                 /** @description Path, query and header values of a webhook are masked for viewers. */
                 config: {
                     [key: string]: unknown;
@@ -1906,6 +1927,11 @@ export interface components {
                 last_delivered_at: string | null;
                 last_error: string | null;
                 name: string;
+                /**
+                 * Format: date-time
+                 * @description When the next delivery may try the target, if `circuit` is `open`.
+                 */
+                next_trial_at: string | null;
                 status: components["schemas"]["DestinationStatus"];
                 /** Format: date-time */
                 updated_at: string;
@@ -3320,6 +3346,9 @@ export interface operations {
                      *             ],
                      *             "last_error": "The target answered 401 Unauthorized",
                      *             "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *             "circuit": "closed",
+                     *             "circuit_since": "2026-11-21T09:00:00.000Z",
+                     *             "next_trial_at": "2026-11-21T09:00:00.000Z",
                      *             "created_at": "2026-11-21T09:00:00.000Z",
                      *             "updated_at": "2026-11-21T09:00:00.000Z"
                      *           }
@@ -3390,6 +3419,9 @@ export interface operations {
                      *           ],
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "circuit": "closed",
+                     *           "circuit_since": "2026-11-21T09:00:00.000Z",
+                     *           "next_trial_at": "2026-11-21T09:00:00.000Z",
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -3454,6 +3486,9 @@ export interface operations {
                      *           ],
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "circuit": "closed",
+                     *           "circuit_since": "2026-11-21T09:00:00.000Z",
+                     *           "next_trial_at": "2026-11-21T09:00:00.000Z",
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z",
                      *           "connections": [
@@ -3633,6 +3668,9 @@ export interface operations {
                      *           ],
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "circuit": "closed",
+                     *           "circuit_since": "2026-11-21T09:00:00.000Z",
+                     *           "next_trial_at": "2026-11-21T09:00:00.000Z",
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
