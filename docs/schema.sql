@@ -268,8 +268,15 @@ create table deliveries (
   attempt_id text collate "C",
   -- Consecutive lost attempts that the workflow does not know of, because the same activity goes on with the upload.
   lost_attempts integer not null default 0,
+  -- When the next attempt is due, while the delivery is pending or retrying. An attempt under way, or one that waits
+  -- for a slot, is past it.
+  next_attempt_at timestamptz default now(),
+  -- When the reconciler last asked Temporal about the delivery, because its next attempt was overdue.
+  checked_at timestamptz,
   primary key (document_id, destination_id)
 );
+-- Serves the reconciler, which asks Temporal about the deliveries that have shown no sign of life for the longest time.
+create index deliveries_by_due_time on deliveries (greatest(next_attempt_at, checked_at), document_id, destination_id) where status in ('pending', 'retrying');
 -- Serves the release and the cancellation of held deliveries.
 create index deliveries_held_by_connection on deliveries (connection_id, document_id) where status = 'held';
 -- Serves the cancellation of open deliveries when a destination is deleted.
@@ -451,6 +458,8 @@ create table bulk_retries (
 );
 -- Serves the list of bulk retries, newest first.
 create index bulk_retries_of_workspace on bulk_retries (workspace_id, id);
+-- Serves the reconciler, which asks Temporal about running bulk retries.
+create index bulk_retries_running on bulk_retries (id) where status = 'running';
 
 -- One row: the id of this installation. Webhook requests carry it, so that the relay refuses a document that it has
 -- sent itself.
@@ -559,10 +568,16 @@ where document_id = of_document
 $$;
 
 -- Sets the time of the last change of a delivery's status. A delivery that is not failed any more has not been ended.
+-- The next attempt of an open delivery is due at once, unless the statement says when; any other delivery has none.
 create function note_delivery_status() returns trigger language plpgsql as $$
 begin
   new.status_since = now();
   new.ended_by = case when new.status = 'failed' then new.ended_by end;
+  if new.status not in ('pending', 'retrying') then
+    new.next_attempt_at = null;
+  elsif new.next_attempt_at is not distinct from old.next_attempt_at then
+    new.next_attempt_at = now();
+  end if;
   return new;
 end
 $$;

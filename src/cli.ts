@@ -112,6 +112,25 @@ const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variable
       process.exitCode = exitStatusOf(findings, options.strict === true)
     })
   program
+    .command('reconcile')
+    .description('start deliveries and bulk retries again that Temporal has lost, without waiting for the maintenance job')
+    .option('--dry-run', 'only report what would be started')
+    .addOption(jsonOption)
+    .action(async ({ dryRun = false, ...options }: OutputOptions & { dryRun?: boolean }) => {
+      const [{ reconcileNow }, { describeReconciled }] = await Promise.all([
+        import('./commands/reconcile.ts'),
+        import('./delivery/reconcile.ts'),
+      ])
+      const settings = config()
+      const result = await reconcileNow(settings, await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'json'), { dryRun })
+      const { bulkRetriesStarted, bulkRetriesCancelled, ...deliveries } = result
+      printResult(
+        options,
+        { dry_run: dryRun, ...deliveries, bulk_retries_started: bulkRetriesStarted, bulk_retries_cancelled: bulkRetriesCancelled },
+        [`${dryRun ? 'Nothing was changed. A run would report: ' : ''}${describeReconciled(result)}.`],
+      )
+    })
+  program
     .command('openapi')
     .description('print the OpenAPI 3.1 description of the management API as JSON')
     .addOption(jsonOption)

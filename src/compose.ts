@@ -19,6 +19,7 @@ import { isOutage, openDatabase } from './db/database.ts'
 import { requireSchema } from './db/migrations.ts'
 import { createOutbox } from './db/outbox.ts'
 import { createLoadJob } from './delivery/delivery-job.ts'
+import { countOverdue, createReconcile } from './delivery/reconcile.ts'
 import { createRecordAttempt } from './delivery/record-attempt.ts'
 import { createRedeliverNewer } from './delivery/redeliver.ts'
 import { createSlots } from './delivery/slots.ts'
@@ -41,10 +42,11 @@ import { createOutboundGuard } from './security/outbound.ts'
 import { createKeyRing } from './security/seal.ts'
 import { createRepositoryMetrics } from './monitoring/repository-metrics.ts'
 import { createOutboxMetrics } from './monitoring/outbox-metrics.ts'
+import { createOverdueMetric } from './monitoring/overdue-metric.ts'
 import { createStorageMetrics } from './monitoring/storage-metrics.ts'
 import { openTemporal } from './temporal/client.ts'
 import { createLauncher } from './temporal/launcher.ts'
-import { createSchedules } from './temporal/schedules.ts'
+import { createSchedules, keepSchedules } from './temporal/schedules.ts'
 import { createWorker, installRuntime } from './temporal/worker.ts'
 import { createThreads } from './threads.ts'
 import { createUseCases } from './use-cases.ts'
@@ -163,6 +165,7 @@ export const startApi = (config: Config, log: Log, probes: Probes = createProbes
       ...requestLog.metrics,
       ...createStorageMetrics(db, config),
       ...createRepositoryMetrics(db),
+      createOverdueMetric(db, config),
     ])
     const bridge = createBridge({
       ...useCases,
@@ -216,9 +219,10 @@ export const startWorker = (config: Config, log: Log, sharedProbes?: Probes): Pr
   startWith(openRuntime(config, 'worker', log), async (runtime) => {
     // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
     installRuntime(log)
-    const { db, outbound, launcher, findConnector, stores, keyRing, downloadLinks, useCases, onClose } = runtime
+    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, useCases, onClose } = runtime
     const { sendAll } = launcher
-    const maintenance: MaintenanceDeps = { ...useCases, db, stores, launcher, config }
+    const reconcile = createReconcile(db, temporal, useCases.bulkRetries, sendAll, config)
+    const maintenance: MaintenanceDeps = { ...useCases, db, stores, launcher, reconcile, config }
     const slots = createSlots(
       {
         total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
@@ -288,10 +292,15 @@ const startWorkerProbes = (probes: Probes, config: Config, log: Log): Promise<Ht
  * Runs the maintenance jobs by schedules in Temporal, where operators see them, or on timers of this worker if Temporal does not accept
  * schedules. @returns a function that stops the timers
  */
-const startMaintenance = async ({ temporal, config, log }: Runtime, deps: MaintenanceDeps): Promise<() => Promise<void>> => {
+const startMaintenance = async ({ db, temporal, config, log }: Runtime, deps: MaintenanceDeps): Promise<() => Promise<void>> => {
+  const schedules = createSchedules(temporal.client, temporal.connection, config)
+  const jobs = maintenanceJobs(config)
   try {
-    await createSchedules(temporal.client, temporal.connection, config).ensure(maintenanceJobs(config))
-    return async () => {}
+    await schedules.ensure(jobs)
+    const catchUp = async () => {
+      if ((await countOverdue(db, config)) > 0) await deps.reconcile()
+    }
+    return keepSchedules(schedules, jobs, { temporal, catchUp, config, log })
   } catch (thrown) {
     log.warn({ reason: messageOf(thrown) }, 'Temporal does not accept schedules; this worker runs maintenance jobs on its own timer')
     return runJobsLocally(deps, config, log)

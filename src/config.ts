@@ -354,6 +354,19 @@ export const environment = z.object({
     1_000,
     'Interval at which held deliveries are released or cancelled whose connection has become active or was deleted',
   ),
+  RECONCILE_INTERVAL_MS: integer(
+    60_000,
+    1_000,
+    'Interval at which the reconciler asks Temporal about overdue deliveries and starts those again that Temporal has lost, and at which ' +
+      'each worker checks that the schedules exist',
+  ),
+  RECONCILE_AGE_MS: integer(30_000, 0, 'Time without a sign of life after which the reconciler considers a delivery overdue'),
+  RECONCILE_MAX_CHECKS: integer(
+    2_000,
+    1,
+    'Number of overdue deliveries in order after which a run of the reconciler ends; the next run continues. ' +
+      'A run does not end while it finds deliveries that Temporal has lost',
+  ),
   UPKEEP_INTERVAL_MS: integer(3_600_000, 1_000, 'Interval at which partitions are created ahead of time and orphaned content is deleted'),
 
   RETENTION_ATTEMPTS_DAYS: integer(

@@ -3,12 +3,13 @@ import { findUnreadableCredentials } from './commands/sealing-keys.ts'
 import type { Config } from './config.ts'
 import { isOutage, openDatabase, type Database } from './db/database.ts'
 import { requireSchema } from './db/migrations.ts'
+import { countOverdue, maxCountedOverdue } from './delivery/reconcile.ts'
 import { messageOf, UserError } from './errors.ts'
 import { hardeningChecklist, type HardeningCheck } from './hardening/checklist.ts'
 import { maintenanceJobs } from './maintenance.ts'
 import { createKeyRing } from './security/seal.ts'
 import { openTemporal } from './temporal/client.ts'
-import { describeTemporalError } from './temporal/errors.ts'
+import { describeTemporalError, isTemporalError } from './temporal/errors.ts'
 import { listPollers } from './temporal/pollers.ts'
 import { createSchedules } from './temporal/schedules.ts'
 import { version } from './version.ts'
@@ -73,6 +74,7 @@ export const diagnose = async (config: Config, source = 'environment variables')
       check('credentials', () => checkCredentials(db, config), [schema, keys]),
       check('destinations', () => checkDestinations(db), [schema]),
       check('documents', () => checkDocuments(db), [schema]),
+      check('deliveries', () => checkDeliveries(db, config), [schema]),
       server,
       check('search attributes', () => checkSearchAttributes(temporal), [server]),
       check('workers', () => checkWorkers(temporal, config), [server]),
@@ -120,9 +122,6 @@ const describeErrors = (config: Config) => (thrown: unknown) => {
   if (isTemporalError(thrown)) return describeTemporalError(thrown, config.temporal)
   return messageOf(thrown)
 }
-
-const isTemporalError = (thrown: unknown): boolean =>
-  thrown instanceof Error && (typeof (thrown as { code?: unknown }).code === 'number' || isTemporalError(thrown.cause))
 
 const databaseOf = ({ DATABASE_URL }: Config) => {
   if (DATABASE_URL === undefined || !URL.canParse(DATABASE_URL)) return 'the address in DATABASE_URL'
@@ -178,6 +177,14 @@ const checkDocuments = async (db: Database): Promise<string | Report> => {
   const counts = failed.map(({ workspace, count, more }) => `${workspace} ${more ? 'more than ' : ''}${count}`)
   const remedy = 'List them with GET /documents?status=failed, and retry them when their cause is gone.'
   return { message: 'checked', warnings: [`failed: ${listed(counts)}. ${remedy}`] }
+}
+
+const checkDeliveries = async (db: Database, config: Config): Promise<string | Report> => {
+  const overdue = await countOverdue(db, config)
+  if (overdue === 0) return 'none is overdue'
+  const count = `${overdue}${overdue === maxCountedOverdue ? ' or more' : ''}`
+  const remedy = 'The schedule relay-reconcile checks them while a worker runs. To check them now, run relay reconcile.'
+  return { message: 'checked', warnings: [`${count} are overdue, and nobody has asked Temporal about them. ${remedy}`] }
 }
 
 const checkSearchAttributes = async (temporal: Temporal) => {

@@ -4,6 +4,7 @@ import { sweepOrphans } from './content/sweep.ts'
 import type { Database } from './db/database.ts'
 import { ensurePartitions } from './db/partitions.ts'
 import { createRetention, type Removed, type RetentionConfig } from './db/retention.ts'
+import { describeReconciled, type Reconcile } from './delivery/reconcile.ts'
 import type { Release } from './delivery/release.ts'
 import { messageOf } from './errors.ts'
 import type { Log } from './log.ts'
@@ -15,10 +16,11 @@ export interface MaintenanceDeps {
   stores: Record<ContentStore['kind'], ContentStore | undefined>
   release: Pick<Release, 'releaseOverdue'>
   launcher: Pick<Launcher, 'sweep' | 'sendAll'>
+  reconcile: Reconcile
   config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
 }
 
-type IntervalConfig = Pick<Config, 'OUTBOX_SWEEP_INTERVAL_MS' | 'HELD_CHECK_INTERVAL_MS' | 'UPKEEP_INTERVAL_MS'>
+type IntervalConfig = Pick<Config, 'OUTBOX_SWEEP_INTERVAL_MS' | 'HELD_CHECK_INTERVAL_MS' | 'RECONCILE_INTERVAL_MS' | 'UPKEEP_INTERVAL_MS'>
 
 interface Run {
   /** By the workflow's clock, which tests can advance. */
@@ -46,13 +48,20 @@ const jobs: readonly MaintenanceJob[] = [
   },
   {
     name: 'release-overdue',
-    description: 'Releases or cancels deliveries that are held although their connection is active or deleted',
+    description:
+      'Releases or cancels deliveries that are held although their connection is active or deleted, or whose destination is deleted',
     interval: 'HELD_CHECK_INTERVAL_MS',
     run: async ({ release, launcher }) => {
       const messages = await release.releaseOverdue()
       await launcher.sendAll(messages)
-      return `deliveries of ${messages.length} connections released or cancelled`
+      return `deliveries of ${messages.length} connections and destinations released or cancelled`
     },
+  },
+  {
+    name: 'reconcile',
+    description: 'Starts deliveries and bulk retries again that Temporal has lost',
+    interval: 'RECONCILE_INTERVAL_MS',
+    run: async ({ reconcile }, { signal }) => describeReconciled(await reconcile({ signal })),
   },
   {
     name: 'create-partitions',

@@ -1,5 +1,7 @@
 import { createPostgresStore } from '../src/content/postgres.ts'
 import { findJob, maintenanceJobNames, runJobsLocally, type MaintenanceDeps } from '../src/maintenance.ts'
+import { createBulkRetries } from '../src/delivery/bulk-retry.ts'
+import { createReconcile } from '../src/delivery/reconcile.ts'
 import { createRelease } from '../src/delivery/release.ts'
 import { createOutbox } from '../src/db/outbox.ts'
 import { createReceive } from '../src/archive/receive.ts'
@@ -25,11 +27,20 @@ const createDeps = () => {
   const { db } = database
   const sent: string[] = []
   const temporal = { send: async ({ kind }: { kind: string }) => void sent.push(kind) }
+  const launcher = createLauncher(temporal, createOutbox(db), config, log)
+  const findWorkflow = async () => ({ state: 'working' as const })
+  const workflows = {
+    findDeliveryWorkflow: findWorkflow,
+    findBulkRetryWorkflow: findWorkflow,
+    terminateDelivery: async () => {},
+    terminateBulkRetry: async () => {},
+  }
   const deps: MaintenanceDeps = {
     db,
     stores: { postgres: createPostgresStore(db), s3: undefined },
     release: createRelease(db, config),
-    launcher: createLauncher(temporal, createOutbox(db), config, log),
+    launcher,
+    reconcile: createReconcile(db, workflows, createBulkRetries(db, config), launcher.sendAll, config),
     config,
   }
   return { deps, sent }

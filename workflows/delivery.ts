@@ -19,6 +19,7 @@ import { documentWorkflowId } from './ids.ts'
 import {
   deliveryChangedSignal,
   deliveryStatusQuery,
+  manualRetryTimer,
   releaseSignal,
   retrySignal,
   type DeliveryActivities,
@@ -83,7 +84,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         await sleep(outcome.delayMs, { summary: nextAttempt(next) })
       } else if (outcome.status === 'failed') {
         await advance(next, failureOf(next))
-        await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: 'waiting for a manual retry' })
+        await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: manualRetryTimer })
         if (run.requested === undefined) throw ApplicationFailure.nonRetryable(failureOf(run), 'DeliveryFailed')
       } else if (outcome.status === 'held') {
         await advance(next, 'the connection is inactive. Activate it to continue.')

@@ -54,6 +54,8 @@ export interface RetryRequest {
 
 /** To `delivery`: starts a new round of attempts. Operators type this name. An operator's payload may be anything. */
 export const retrySignal = defineSignal<[unknown?]>('retry')
+/** Summary of the timer of a `delivery` that waits for a manual retry. It tells the reconciler so. */
+export const manualRetryTimer = 'waiting for a manual retry'
 /** To `delivery`: the connection that held it was activated. */
 export const releaseSignal = defineSignal<[RetryPolicy]>('release')
 /** To `document`, from one of its deliveries. */

@@ -245,8 +245,8 @@ const statement = `
       id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text,
       component_created_at timestamptz)
   ), delivery as (
-    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
-    select document_id, destination_id, :workspaceId, connection_id, status, path
+    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at)
+    select document_id, destination_id, :workspaceId, connection_id, status, path, case when status = 'pending' then now() end
     from archive_document, jsonb_to_recordset(:deliveries::jsonb) as planned (
       document_id text, destination_id text, connection_id text, status text, path text)
   ), message as (

@@ -11,6 +11,8 @@ export interface DocumentDelivery {
   deliveredAt: Date | null
   attempts: number
   statusSince: Date
+  /** Null unless the delivery is `retrying`. */
+  nextAttemptAt: Date | null
   /** Null after a success, and before the first failure. `code` is null if the error is not one of an attempt. */
   lastError: { code: string | null; message: string } | null
   endedBy: DeliveryEnd | null
@@ -116,6 +118,7 @@ export const createDocuments = (db: Database) => {
       select
         document_id as "documentId", destination_id as "destinationId", destinations.name as "destinationName",
         deliveries.status, delivered_at as "deliveredAt", attempts, status_since as "statusSince", ended_by as "endedBy",
+        case when deliveries.status = 'retrying' then next_attempt_at end as "nextAttemptAt",
         case when deliveries.last_error is not null
           then jsonb_build_object('code', last_error_code, 'message', deliveries.last_error) end as "lastError",
         coalesce(location, path) as path

@@ -53,6 +53,8 @@ export const recordDelivery = async (
     ...endOf(progress),
     bytesSent: result.bytesSent,
     result,
+    // If the document was changed meanwhile.
+    retryDelayMs: repeatDelayMs,
     signal: 'answered',
   })
   if (superseded && replacesByPath(deps, job)) await deps.redeliverNewer(input)
@@ -79,6 +81,8 @@ export const recordFailure = async (
     outcome: failure.code === 'interrupted' ? 'interrupted' : failure.permanent ? 'permanent' : 'retryable',
     ...endOf(sent),
     error: { code: failure.code, message, answer: failure.answer },
+    // A lost attempt whose upload goes on is repeated at once.
+    ...(decision.retry && !more.keepsSlot && { retryDelayMs: decision.delayMs }),
     signal: isRelayFault(failure.code) ? 'unknown' : failure.permanent ? 'answered' : 'failed',
     ...(isRetried && more),
     ...(!isRetried && { endedBy: failure.permanent || decision.retry ? 'permanent_error' : limits[decision.exhausted] }),

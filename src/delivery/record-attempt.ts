@@ -19,6 +19,8 @@ export interface AttemptEnd {
   /** If the document arrived. */
   result?: DeliveryResult
   error?: { code: string; message: string; answer?: TargetAnswer | undefined }
+  /** Delay until the retry, if one follows. */
+  retryDelayMs?: number
   /** Why no retry follows, if the operation is `attemptFailed`. */
   endedBy?: DeliveryEnd
   /** Says whether the target has answered. Default `unknown`. */
@@ -79,6 +81,7 @@ export const createRecordAttempt =
         answer: answer ? JSON.stringify(answer, (_, value: unknown) => (typeof value === 'string' ? storable(value) : value)) : null,
         bytesSent: attempt.bytesSent,
         endedBy: attempt.endedBy ?? null,
+        retryDelayMs: attempt.retryDelayMs ?? 0,
       })
       .options({ name: 'record-attempt' })
     // The workspace was deleted meanwhile.
@@ -133,7 +136,9 @@ const statement = `
       end,
       last_error = :errorMessage,
       last_error_code = :errorCode,
-      ended_by = :endedBy
+      ended_by = :endedBy,
+      -- A trigger clears it if the delivery has ended.
+      next_attempt_at = now() + :retryDelayMs::float8 * interval '1 millisecond'
     from document
     where document_id = :documentId
       and destination_id = :destinationId

@@ -86,6 +86,27 @@ const releaseHeld = async (
   return messages
 }
 
+/** Finds deleted destinations with open deliveries. Each of them costs one look-up in the index deliveries_open_of_destination. */
+const findDeletedWithDeliveries = async (trx: Transaction): Promise<Pick<BatchSubject, 'id' | 'name' | 'workspace'>[]> => {
+  const open = transitions.cancel.from.map((status) => `'${status}'`).join(', ')
+  const { rows } = await trx.raw<{ rows: Pick<BatchSubject, 'id' | 'name' | 'workspace'>[] }>(
+    `
+    select destinations.id, name, user_slug || '/' || workspace_slug as workspace
+    from destinations
+    join workspaces on workspaces.id = workspace_id
+    where deleted_at is not null
+      and exists (
+        select
+        from deliveries
+        where destination_id = destinations.id
+          and status in (${open})
+      )
+    order by destinations.id
+    `,
+  )
+  return rows
+}
+
 export const createRelease = (db: Database, config: DeliveryTermsConfig) => ({
   /** Releases a batch of what a connection holds. Switching the connection off waits for a batch under way, and stops the next one. */
   releaseBatch: (connectionId: string, limit: number): Promise<BatchOutcome & { messages: StartDelivery[] }> =>
@@ -103,8 +124,9 @@ export const createRelease = (db: Database, config: DeliveryTermsConfig) => ({
     }),
 
   /**
-   * Finds deliveries that are held although their connection is active or deleted: a create had read the routes before the change. The
-   * query steps from one connection that holds something to the next, however many deliveries each of them holds.
+   * Finds deliveries that are held although their connection is active or deleted, because a create had read the routes before the change,
+   * and open deliveries of deleted destinations, because Temporal has lost the workflow that cancelled them. The first query steps from
+   * one connection that holds something to the next, however many deliveries each of them holds.
    * @returns the committed messages that release or cancel these deliveries
    */
   releaseOverdue: (): Promise<OutboxMessage[]> =>
@@ -150,6 +172,9 @@ export const createRelease = (db: Database, config: DeliveryTermsConfig) => ({
         if (!connection) return [{ kind: 'processBatches', subject, requestId: newId() }]
         return shouldRelease(connection) ? [releaseMessage({ workspace, id, name: connection.name })] : []
       })
+      for (const destination of await findDeletedWithDeliveries(trx)) {
+        messages.push({ kind: 'processBatches', subject: { action: 'cancel', by: 'destination', ...destination }, requestId: newId() })
+      }
       await addMessages(trx, messages)
       return messages
     }),

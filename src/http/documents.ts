@@ -21,6 +21,9 @@ const delivery = z.object({
   delivered_at: timestamp.nullable(),
   attempts: z.int(),
   status_since: timestamp.describe('When the delivery got its status.'),
+  next_attempt_at: timestamp
+    .nullable()
+    .describe('When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.'),
   last_error: z
     .object({ code: z.string().nullable(), message: z.string() })
     .meta({ id: 'DeliveryProblem' })

@@ -1,16 +1,34 @@
-import { Client, Connection, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
-import { WorkflowIdReusePolicy } from '@temporalio/common'
+import {
+  Client,
+  Connection,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+  type WorkflowExecutionDescription,
+  type WorkflowExecutionStatusName,
+} from '@temporalio/client'
+import { defaultPayloadConverter, WorkflowIdReusePolicy } from '@temporalio/common'
 import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { cancelDeliveries, releaseDeliveries } from '../../workflows/batches.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { document } from '../../workflows/document.ts'
-import { deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
-import { checkAgainSignal, releaseSignal, retrySignal, type RetryRequest } from '../../workflows/messages.ts'
+import { bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
+import { checkAgainSignal, manualRetryTimer, releaseSignal, retrySignal, type RetryRequest } from '../../workflows/messages.ts'
 import { batchOptions, bulkRetryOptions, deliveryOptions, documentOptions, searchAttributes } from '../../workflows/options.ts'
 import type { Config } from '../config.ts'
 import type { CancelDelivery, OutboxMessage, ProcessBatches, RetryDelivery, StartDelivery } from '../db/outbox.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
-import { isRefusal } from './errors.ts'
+import type { DeliveryWorkflows, WorkflowState } from '../delivery/reconcile.ts'
+import { isInvalid, isRefusal } from './errors.ts'
+import { addMissing } from './search-attributes.ts'
+
+// An operator, or a worker that has found a new namespace, may register the search attributes at any time.
+const unregisteredMs = 60_000
+
+// Any other status, for example of a workflow that an operator has paused, is that of an open one.
+const closedStatuses = new Set<WorkflowExecutionStatusName>(['COMPLETED', 'FAILED', 'TIMED_OUT', 'CANCELLED', 'TERMINATED'])
+
+// A delivery that does nothing has started its timer among the last few events; signals to it may follow.
+const lastEvents = 20
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
@@ -21,6 +39,18 @@ export const openTemporal = (config: ClientConfig & Pick<Config, 'temporal'>) =>
   const client = new Client({ connection, namespace: namespace ?? 'default' })
   return { ...createTemporal(client, connection, config), connection, close: () => connection.close() }
 }
+
+const isOpen = ({ status }: WorkflowExecutionDescription) => !closedStatuses.has(status.name)
+
+// A workflow task that fails is repeated with a growing delay, and one that has failed this often does not succeed by itself.
+const stuckAttempts = 3
+
+/**
+ * Returns true if the workers cannot continue an open workflow. After Temporal was restored from an older backup, a worker that still has a
+ * later state of the workflow in its cache may answer a task with commands that do not belong to the restored history.
+ */
+export const isStuck = (found: WorkflowExecutionDescription): boolean =>
+  isOpen(found) && (found.raw.pendingWorkflowTask?.attempt ?? 0) >= stuckAttempts
 
 export const createTemporal = (
   client: Client,
@@ -36,14 +66,27 @@ export const createTemporal = (
     const { customAttributes } = await withTimeout(() => connection.operatorService.listSearchAttributes({ namespace }))
     return Object.values(searchAttributes).every((key) => key.name in customAttributes)
   }
-  // Asked once. A refusal (some clouds do not allow the call) counts as "not registered". After an outage, the next call asks again.
+  // A refusal (some clouds do not allow the call) counts as "not registered". After an outage, the next call asks again, and so does a call
+  // that the server finds invalid: its namespace may have been created anew, without the search attributes.
   let registered: Promise<boolean> | undefined
-  const hasSearchAttributes = () => {
-    registered ??= readRegistered().catch((thrown: unknown) => {
+  let askAgainAt = Number.POSITIVE_INFINITY
+  const ask = async (): Promise<boolean> => {
+    try {
+      const answer = await readRegistered()
+      if (!answer) askAgainAt = Date.now() + unregisteredMs
+      return answer
+    } catch (thrown) {
       if (isRefusal(thrown)) return false
       registered = undefined
       throw thrown
-    })
+    }
+  }
+  /** Asks the server once, and again from time to time while the search attributes are missing. */
+  const hasSearchAttributes = () => {
+    if (!registered || Date.now() >= askAgainAt) {
+      askAgainAt = Number.POSITIVE_INFINITY
+      registered = ask()
+    }
     return registered
   }
 
@@ -108,7 +151,7 @@ export const createTemporal = (
     )
   }
 
-  const send = async (message: OutboxMessage): Promise<void> => {
+  const sendOnce = async (message: OutboxMessage): Promise<void> => {
     switch (message.kind) {
       case 'startDocument': {
         const options = documentOptions(message.input, { registered: await hasSearchAttributes() })
@@ -118,7 +161,8 @@ export const createTemporal = (
         return startDelivery(message)
       case 'startBulkRetry': {
         const options = bulkRetryOptions(message.input, { registered: await hasSearchAttributes() })
-        return startOnce(() => workflow.start<typeof bulkRetry>('bulkRetry', { ...options, ...once }))
+        // One that has been completed already ends at once.
+        return startOnce(() => workflow.start<typeof bulkRetry>('bulkRetry', { ...options, ...again }))
       }
       case 'retryDelivery':
         return retryDelivery(message)
@@ -129,14 +173,90 @@ export const createTemporal = (
     }
   }
 
-  const statusOf = async (workflowId: string): Promise<string | undefined> => {
+  const send = async (message: OutboxMessage): Promise<void> => {
     try {
-      const { status } = await withTimeout(() => workflow.getHandle(workflowId).describe())
-      return status.name
+      await sendOnce(message)
+    } catch (thrown) {
+      if (!isInvalid(thrown)) throw thrown
+      registered = undefined
+      await sendOnce(message)
+    }
+  }
+
+  const describe = async (workflowId: string): Promise<WorkflowExecutionDescription | undefined> => {
+    try {
+      return await withTimeout(() => workflow.getHandle(workflowId).describe())
     } catch (thrown) {
       if (thrown instanceof WorkflowNotFoundError) return undefined
       throw thrown
     }
+  }
+
+  /**
+   * Returns true if an open workflow of a delivery waits for a manual retry, by the timer that it has started last. A query would cost a
+   * replay, and a worker may answer it from its memory of a state that the server has lost.
+   */
+  const isWaiting = async ({ workflowId, runId, raw }: WorkflowExecutionDescription): Promise<boolean> => {
+    if (raw.pendingWorkflowTask || (raw.pendingActivities ?? []).length > 0) return false
+    const { history } = await withTimeout(() =>
+      connection.workflowService.getWorkflowExecutionHistoryReverse({
+        namespace,
+        execution: { workflowId, runId },
+        maximumPageSize: lastEvents,
+      }),
+    )
+    const timer = history?.events?.find(({ timerStartedEventAttributes: started }) => started)
+    const summary = timer?.userMetadata?.summary
+    return summary ? defaultPayloadConverter.fromPayload(summary) === manualRetryTimer : false
+  }
+
+  const stateOfClosed = ({ status, closeTime }: WorkflowExecutionDescription): WorkflowState => {
+    if (status.name === 'TERMINATED') return { state: 'terminated', closedAt: closeTime! }
+    if (status.name === 'CANCELLED') return { state: 'cancelled', closedAt: closeTime! }
+    return { state: 'missing' }
+  }
+
+  /** @param found the workflow of the delivery, if the server knows it */
+  const stateOfDelivery = async (
+    found: WorkflowExecutionDescription | undefined,
+    document: DocumentKey,
+    revision: number,
+  ): Promise<WorkflowState> => {
+    if (found && isOpen(found)) return { state: 'working' }
+    const parent = await describe(documentWorkflowId(document, revision))
+    // The workflow of the document starts each delivery once, so it does not start one again that has closed since.
+    if (parent && isOpen(parent) && !isStuck(parent) && !(found?.closeTime && found.closeTime >= parent.startTime))
+      return { state: 'working' }
+    if (found) return stateOfClosed(found)
+    // Ending the workflow of a document cancels its deliveries, also those that it has not started.
+    const ended = parent ? stateOfClosed(parent) : undefined
+    return ended && 'closedAt' in ended ? { ...ended, state: 'cancelled' } : { state: 'missing' }
+  }
+
+  const terminateStuck = async (workflowId: string): Promise<void> => {
+    try {
+      await withTimeout(() => workflow.getHandle(workflowId).terminate('stuck: the reconciler starts it again'))
+    } catch (thrown) {
+      if (!(thrown instanceof WorkflowNotFoundError)) throw thrown
+    }
+  }
+
+  const deliveryWorkflows: DeliveryWorkflows = {
+    terminateDelivery: (document, destinationId) => terminateStuck(deliveryWorkflowId(document, destinationId)),
+    terminateBulkRetry: (bulkRetry) => terminateStuck(bulkRetryWorkflowId(bulkRetry)),
+
+    findDeliveryWorkflow: async (document, revision, destinationId) => {
+      const found = await describe(deliveryWorkflowId(document, destinationId))
+      if (found && isStuck(found)) return { state: 'stuck' }
+      if (found && isOpen(found) && (await isWaiting(found))) return { state: 'waiting' }
+      return stateOfDelivery(found, document, revision)
+    },
+    findBulkRetryWorkflow: async (bulkRetry) => {
+      const found = await describe(bulkRetryWorkflowId(bulkRetry))
+      if (!found) return { state: 'missing' }
+      if (isStuck(found)) return { state: 'stuck' }
+      return isOpen(found) ? { state: 'working' } : stateOfClosed(found)
+    },
   }
 
   return {
@@ -145,12 +265,16 @@ export const createTemporal = (
     hasSearchAttributes,
     /** Sends an outbox message. Sending it a second time has no further effect. */
     send,
+    ...deliveryWorkflows,
     /** Returns true if a workflow works, or will work, on a delivery. */
     isDeliveryRunning: async (document: DocumentKey, revision: number, destinationId: string): Promise<boolean> => {
-      const status = await statusOf(deliveryWorkflowId(document, destinationId))
-      // Not started yet, or completed before the current revision: the workflow of the document will start the delivery.
-      if (status === undefined || status === 'COMPLETED') return (await statusOf(documentWorkflowId(document, revision))) === 'RUNNING'
-      return status === 'RUNNING'
+      const found = await describe(deliveryWorkflowId(document, destinationId))
+      return (await stateOfDelivery(found, document, revision)).state === 'working'
+    },
+    /** Registers missing search attributes. @throws if the server refuses */
+    registerSearchAttributes: async (): Promise<void> => {
+      await withTimeout(() => addMissing(connection, namespace))
+      registered = undefined
     },
     /** Calls the server. @throws if it does not answer within the start timeout */
     ping: async (): Promise<void> => {

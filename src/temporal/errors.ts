@@ -2,6 +2,7 @@ import { messageOf } from '../errors.ts'
 import type { Config } from '../config.ts'
 
 // Status codes of gRPC.
+const invalidArgument = 3
 const deadlineExceeded = 4
 const notFound = 5
 const permissionDenied = 7
@@ -16,8 +17,14 @@ const codeOf = (thrown: unknown): number | undefined => {
   return typeof code === 'number' ? code : codeOf(thrown.cause)
 }
 
+/** Returns true if the error is one of a call to Temporal. */
+export const isTemporalError = (thrown: unknown): boolean => codeOf(thrown) !== undefined
+
 /** Returns true if the server does not permit or know the call, so that repeating it is of no use. */
 export const isRefusal = (thrown: unknown): boolean => [permissionDenied, unimplemented].includes(codeOf(thrown) ?? -1)
+
+/** Returns true if the server finds a value of the call invalid, for example a search attribute that is not registered. */
+export const isInvalid = (thrown: unknown): boolean => codeOf(thrown) === invalidArgument
 
 /** Describes a failed call to Temporal for an operator, with the address and what to check. */
 export const describeTemporalError = (thrown: unknown, { connectionOptions, namespace = 'default' }: Config['temporal']): string => {

@@ -1,6 +1,9 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client, type Connection, type ScheduleOptions } from '@temporalio/client'
 import type { MaintenanceInput } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
+import { messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { isStuck, type Temporal } from './client.ts'
 
 /** A job that a schedule runs. */
 export interface ScheduledJob {
@@ -59,16 +62,87 @@ export const createSchedules = (client: Client, connection: Pick<Connection, 'wi
     }
   }
 
+  /** Starts a job anew whose workflow the workers cannot continue. @returns the ids of the terminated workflows */
+  const replaceStuck = async (job: ScheduledJob): Promise<string[]> => {
+    const schedule = client.schedule.getHandle(scheduleIdOf(job))
+    const { info } = await withTimeout(() => schedule.describe())
+    const terminated: string[] = []
+    for (const { workflow } of info.runningActions) {
+      const handle = client.workflow.getHandle(workflow.workflowId)
+      if (!isStuck(await withTimeout(() => handle.describe()))) continue
+      await withTimeout(() => handle.terminate('stuck: its schedule starts it again'))
+      await withTimeout(() => schedule.trigger())
+      terminated.push(workflow.workflowId)
+    }
+    return terminated
+  }
+
   return {
     /** Creates or updates the schedules of these jobs. @throws if the server does not accept schedules */
     ensure: async (jobs: readonly ScheduledJob[]): Promise<void> => {
       for (const job of jobs) await ensureOne(job)
     },
 
+    /** Starts jobs anew whose workflows the workers cannot continue. @returns the ids of the terminated workflows */
+    replaceStuck: async (jobs: readonly ScheduledJob[]): Promise<string[]> => (await Promise.all(jobs.map(replaceStuck))).flat(),
+
     /** Returns the ids of missing schedules. */
     findMissing: async (jobs: readonly ScheduledJob[]): Promise<string[]> => {
       const found = await Promise.all(jobs.map(exists))
       return jobs.filter((_, index) => !found[index]).map(scheduleIdOf)
     },
+  }
+}
+
+type Schedules = ReturnType<typeof createSchedules>
+
+interface KeepOptions {
+  temporal: Pick<Temporal, 'registerSearchAttributes'>
+  /** Reconciles if the job does not, because its own workflow is stuck. */
+  catchUp(): Promise<void>
+  config: Pick<Config, 'RECONCILE_INTERVAL_MS'>
+  log: Log
+}
+
+/**
+ * Creates missing schedules again, and starts stuck jobs anew, once per RECONCILE_INTERVAL_MS: Temporal may have lost its state or may have
+ * been restored, and without the jobs nothing would repair the rest. If schedules are missing, the namespace is new, so the search
+ * attributes are registered as well, unless the server refuses.
+ * @returns a function that stops this
+ */
+export const keepSchedules = (
+  schedules: Schedules,
+  jobs: readonly ScheduledJob[],
+  { temporal, catchUp, config, log }: KeepOptions,
+): (() => Promise<void>) => {
+  const repair = async () => {
+    const missing = await schedules.findMissing(jobs)
+    if (missing.length === 0) {
+      const terminated = await schedules.replaceStuck(jobs)
+      if (terminated.length > 0) log.warn({ terminated }, 'workflows of maintenance jobs were stuck; their schedules start them again')
+      return
+    }
+    log.warn({ missing }, 'Temporal has lost schedules of maintenance jobs; this worker creates them again')
+    await temporal.registerSearchAttributes().catch((thrown: unknown) => {
+      log.warn({ reason: messageOf(thrown) }, 'search attributes could not be registered; running without them')
+    })
+    await schedules.ensure(jobs)
+  }
+  const keep = async () => {
+    for (const step of [repair, catchUp]) {
+      await step().catch((thrown: unknown) => {
+        log.warn({ reason: messageOf(thrown) }, 'failed to check the maintenance jobs in Temporal, the next check tries again')
+      })
+    }
+  }
+  let running: Promise<void> | undefined
+  const timer = setInterval(() => {
+    running ??= keep().finally(() => {
+      running = undefined
+    })
+  }, config.RECONCILE_INTERVAL_MS)
+  return async () => {
+    clearInterval(timer)
+    await running
   }
 }

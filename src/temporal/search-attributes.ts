@@ -43,7 +43,8 @@ const registerOnce = async (config: RegistrationConfig): Promise<unknown> => {
   }
 }
 
-const addMissing = async (connection: Pick<Connection, 'operatorService'>, namespace: string): Promise<void> => {
+/** Registers those search attributes that are missing. @throws if the server refuses */
+export const addMissing = async (connection: Pick<Connection, 'operatorService'>, namespace: string): Promise<void> => {
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace })
   const missing = Object.entries(attributeTypes).filter(([name]) => !(name in customAttributes))
   if (missing.length === 0) return

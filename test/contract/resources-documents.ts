@@ -11,6 +11,7 @@ const delivery = {
   attempts: 1,
   // Not part of the specification.
   status_since: time,
+  next_attempt_at: null,
   last_error: null,
   ended_by: null,
 }

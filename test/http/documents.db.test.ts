@@ -50,6 +50,7 @@ test('only the single response contains the metadata and the path of each delive
     delivered_at: '2026-11-01T10:00:00.123Z',
     attempts: 1,
     status_since: expect.any(String),
+    next_attempt_at: null,
     last_error: null,
     ended_by: null,
   }

@@ -32,6 +32,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
     stores: { postgres: createPostgresStore(db), s3: undefined },
     release: createRelease(db, config),
     launcher: createLauncher({ send: () => Promise.resolve() }, createOutbox(db), config, createLog('silent')),
+    reconcile: () => Promise.reject(new Error('not available in this test')),
     config,
   })
   const summaries: string[] = []

@@ -2,6 +2,8 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { maintenanceJobs } from '../../src/maintenance.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
+import { createReconcile } from '../../src/delivery/reconcile.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createReceive } from '../../src/archive/receive.ts'
@@ -37,6 +39,7 @@ const maintenanceActivities = () => {
     stores: { postgres: createPostgresStore(db), s3: undefined },
     release: createRelease(db, config),
     launcher,
+    reconcile: createReconcile(db, temporal, createBulkRetries(db, config), launcher.sendAll, config),
     config,
   })
 }

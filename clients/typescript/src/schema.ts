@@ -1626,6 +1626,11 @@ export interface components {
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
                     /** @description The error of the last attempt, or null if it succeeded. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /**
+                     * Format: date-time
+                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     */
+                    next_attempt_at: string | null;
                     status: components["schemas"]["DeliveryStatus"];
                     /**
                      * Format: date-time
@@ -1753,6 +1758,11 @@ export interface components {
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
                     /** @description The error of the last attempt, or null if it succeeded. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /**
+                     * Format: date-time
+                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     */
+                    next_attempt_at: string | null;
                     status: components["schemas"]["DeliveryStatus"];
                     /**
                      * Format: date-time
@@ -1956,6 +1966,11 @@ export interface components {
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
                     /** @description The error of the last attempt, or null if it succeeded. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /**
+                     * Format: date-time
+                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     */
+                    next_attempt_at: string | null;
                     /** @description The location of the document at the destination. */
                     path: string;
                     status: components["schemas"]["DeliveryStatus"];
@@ -3903,6 +3918,7 @@ export interface operations {
                      *                 "delivered_at": "2026-11-21T09:00:00.000Z",
                      *                 "attempts": 1,
                      *                 "status_since": "2026-11-21T09:00:00.000Z",
+                     *                 "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *                 "last_error": {
                      *                   "code": "auth_failed",
                      *                   "message": "The target answered 401 Unauthorized"
@@ -3976,6 +3992,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -4058,6 +4075,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -4295,6 +4313,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -4369,6 +4388,7 @@ export interface operations {
                      *               "delivered_at": "2026-11-21T09:00:00.000Z",
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"

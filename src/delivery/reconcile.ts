@@ -1,0 +1,366 @@
+import type { DocumentKey } from '../../workflows/ids.ts'
+import type { BulkRetryInput, DestinationRef } from '../../workflows/messages.ts'
+import type { Config } from '../config.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { deliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { addMessages, type OutboxMessage, type RetryDelivery, type StartBulkRetry, type StartDelivery } from '../db/outbox.ts'
+import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
+import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import { workspaceSettings } from '../domain/settings.ts'
+import { newId } from '../ids.ts'
+import type { BulkRetries } from './bulk-retry.ts'
+import { transition } from './transition.ts'
+
+// The database is the record of what is open, and Temporal does the work. Temporal may lose its state or be restored from an older backup:
+// the reconciler finds open deliveries and bulk retries on which no workflow works, and has them started again.
+
+/** State of the workflow of open work, as Temporal knows it. */
+export type WorkflowState =
+  /** A workflow works on it, or will do so without help. */
+  | { state: 'working' }
+  /** The workflow of the delivery waits for a manual retry. */
+  | { state: 'waiting' }
+  /** No workflow is open, and none will be started. */
+  | { state: 'missing' }
+  /** The workers cannot continue the workflow. */
+  | { state: 'stuck' }
+  /** An operator has ended the workflow. */
+  | { state: 'terminated' | 'cancelled'; closedAt: Date }
+
+/** Temporal, as the reconciler uses it. @throws if Temporal does not answer */
+export interface DeliveryWorkflows {
+  findDeliveryWorkflow(document: DocumentKey, revision: number, destinationId: string): Promise<WorkflowState>
+  findBulkRetryWorkflow(bulkRetry: BulkRetryInput): Promise<WorkflowState>
+  /** Ends a workflow that is stuck, if it is still open. */
+  terminateDelivery(document: DocumentKey, destinationId: string): Promise<void>
+  terminateBulkRetry(bulkRetry: BulkRetryInput): Promise<void>
+}
+
+/** Result of a run of the reconciler, or of a dry run. */
+export interface Reconciled {
+  /** Overdue deliveries about which Temporal was asked. */
+  checked: number
+  /** Deliveries whose workflow was missing or stuck. */
+  started: number
+  /** Deliveries whose workflow waited for a manual retry that had been requested already. */
+  retried: number
+  /** Deliveries recorded as failed, because an operator has terminated their workflow. */
+  failed: number
+  /** Deliveries recorded as cancelled, because an operator has cancelled their workflow, or their content is gone. */
+  cancelled: number
+  bulkRetriesStarted: number
+  bulkRetriesCancelled: number
+  /** False if the run ended at a limit. The next run continues. */
+  complete: boolean
+}
+
+type Action = 'none' | 'start' | 'replace' | 'retry' | 'fail' | 'cancel'
+
+interface Overdue {
+  documentId: string
+  destinationId: string
+  status: DeliveryStatus
+  statusSince: Date
+  /** Time of the last sign of life, with microseconds. It changes whenever the delivery does. */
+  due: string
+  revision: number
+  isContentKept: boolean
+  document: DocumentKey
+}
+
+export type ReconcileConfig = DeliveryTermsConfig &
+  Pick<Config, 'RECONCILE_INTERVAL_MS' | 'RECONCILE_AGE_MS' | 'RECONCILE_MAX_CHECKS' | 'TEMPORAL_MAX_CONCURRENT_STARTS'>
+
+const pageSize = 500
+const bulkRetriesMax = 1_000
+
+/** Up to this number, overdue deliveries are counted exactly. */
+export const maxCountedOverdue = 10_000
+
+interface Position {
+  due: string
+  documentId: string
+  destinationId: string
+}
+
+/**
+ * Finds the next overdue deliveries, those that have shown no sign of life for the longest time first. A delivery for which a message waits
+ * in the outbox is left out: the sweep sends the message.
+ */
+const findOverdue = async (db: Database, ageMs: number, after: Position | undefined): Promise<Overdue[]> => {
+  const { rows } = await db.raw<{ rows: Overdue[] }>(
+    `
+    with overdue as materialized (
+      select document_id, destination_id, status, status_since, greatest(next_attempt_at, checked_at) as due
+      from deliveries
+      where status in ('pending', 'retrying')
+        and greatest(next_attempt_at, checked_at) <= now() - :ageMs::float8 * interval '1 millisecond'
+        and (greatest(next_attempt_at, checked_at), document_id, destination_id)
+          > (:due::timestamptz, :documentId::text collate "C", :destinationId::text collate "C")
+        and not exists (
+          select
+          from outbox
+          where key >= 'deliver/' || document_id
+            and key < 'deliver/' || document_id || '~'
+        )
+      order by greatest(next_attempt_at, checked_at), document_id, destination_id
+      limit :pageSize
+    )
+    select
+      document_id as "documentId", destination_id as "destinationId", overdue.status, status_since as "statusSince", due::text,
+      revision, content_id is not null as "isContentKept",
+      jsonb_build_object(
+        'documentId', document_id, 'workspace', user_slug || '/' || workspace_slug, 'repoId', repo_id, 'docId', doc_id,
+        'compId', comp_id) as document
+    from overdue
+    join documents on documents.id = document_id
+    join workspaces on workspaces.id = documents.workspace_id
+    order by overdue.due, document_id, destination_id
+    `,
+    { ageMs, pageSize, ...(after ?? { due: '-infinity', documentId: '', destinationId: '' }) },
+  )
+  return rows
+}
+
+/** Decides what a delivery needs that the database has as `pending` or `retrying`. */
+export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept'>, found: WorkflowState): Action => {
+  if (found.state === 'working') return 'none'
+  if (!delivery.isContentKept) return 'cancel'
+  if (found.state === 'waiting') return 'retry'
+  if (found.state === 'stuck') return 'replace'
+  // A workflow that was ended before the delivery got its status belongs to the past: a later one has been lost.
+  if (found.state === 'missing' || found.closedAt < delivery.statusSince) return 'start'
+  return found.state === 'terminated' ? 'fail' : 'cancel'
+}
+
+interface Restarted extends Pick<BusinessMetadata, 'erpObjectType' | 'erpObjectId'> {
+  documentId: string
+  repoId: string
+  docId: string
+  compId: string
+  revision: number
+  destination: DestinationRef
+  workspace: { userSlug: string; workspaceSlug: string; settings: unknown }
+}
+
+/**
+ * Notes that deliveries have been checked. Those that have changed since they were found, or that are being changed, are left out: this is
+ * a sign of life. A document is locked before its deliveries, as by every statement that changes some.
+ */
+const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Promise<Restarted[]> => {
+  const { rows } = await trx.raw<{ rows: Restarted[] }>(
+    `
+    with picked as (
+      select document_id, destination_id
+      from jsonb_to_recordset(:deliveries::jsonb) as found ("documentId" text, "destinationId" text, status text, due timestamptz)
+      join documents on documents.id = "documentId"
+      join deliveries on document_id = "documentId" and destination_id = "destinationId"
+      where deliveries.status = found.status
+        and greatest(next_attempt_at, checked_at) = found.due
+      order by document_id, destination_id
+      for no key update of documents, deliveries skip locked
+    ), checked as (
+      update deliveries
+      set checked_at = clock_timestamp()
+      from picked
+      where deliveries.document_id = picked.document_id
+        and deliveries.destination_id = picked.destination_id
+      returning deliveries.document_id, deliveries.destination_id
+    )
+    select
+      documents.id as "documentId", repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
+      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId",
+      jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type) as destination,
+      jsonb_build_object('userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings) as workspace
+    from checked
+    join documents on documents.id = checked.document_id
+    join workspaces on workspaces.id = documents.workspace_id
+    join destinations on destinations.id = checked.destination_id
+    `,
+    {
+      deliveries: JSON.stringify(
+        deliveries.map(({ documentId, destinationId, status, due }) => ({ documentId, destinationId, status, due })),
+      ),
+    },
+  )
+  return rows
+}
+
+const terminated = 'the delivery workflow was terminated'
+
+/** Counts deliveries that the reconciler should have checked twice by now, up to `maxCountedOverdue`. */
+export const countOverdue = async (
+  db: Database,
+  { RECONCILE_AGE_MS, RECONCILE_INTERVAL_MS }: Pick<Config, 'RECONCILE_AGE_MS' | 'RECONCILE_INTERVAL_MS'>,
+): Promise<number> => {
+  const { rows } = await db.raw<{ rows: { count: number }[] }>(
+    `
+    select count(*) as count
+    from (
+      select
+      from deliveries
+      where status in ('pending', 'retrying')
+        and greatest(next_attempt_at, checked_at) <= now() - :overdueMs::float8 * interval '1 millisecond'
+      limit :limit
+    ) as overdue
+    `,
+    { overdueMs: RECONCILE_AGE_MS + 2 * RECONCILE_INTERVAL_MS, limit: maxCountedOverdue },
+  )
+  return rows[0]!.count
+}
+
+interface RunOptions {
+  /** Only report what a run would do. */
+  dryRun?: boolean
+  signal?: AbortSignal
+}
+
+/** @param sendAll sends messages and waits for them. Messages that cannot be sent are left to the sweep */
+export const createReconcile = (
+  db: Database,
+  workflows: DeliveryWorkflows,
+  bulkRetries: Pick<BulkRetries, 'cancel'>,
+  sendAll: (messages: OutboxMessage[]) => Promise<void>,
+  config: ReconcileConfig,
+) => {
+  const inGroups = async <T, R>(items: T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
+    const results: R[] = []
+    for (let next = 0; next < items.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
+      results.push(...(await Promise.all(items.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS).map(ask))))
+    }
+    return results
+  }
+
+  /** Applies the decisions about one page of deliveries. @returns the committed messages, and the actions that were taken */
+  const apply = (decided: { delivery: Overdue; action: Action }[]): Promise<{ messages: OutboxMessage[]; actions: Action[] }> =>
+    db.transaction(async (trx) => {
+      const actionOf = new Map(decided.map(({ delivery, action }) => [`${delivery.documentId}/${delivery.destinationId}`, action]))
+      const messages: OutboxMessage[] = []
+      const actions: Action[] = []
+      for (const { workspace, erpObjectType, erpObjectId, ...delivery } of await noteChecked(
+        trx,
+        decided.map((each) => each.delivery),
+      )) {
+        const ref = { documentId: delivery.documentId, destinationId: delivery.destination.id }
+        const action = actionOf.get(`${ref.documentId}/${ref.destinationId}`)!
+        actions.push(action)
+        if (action === 'fail') await transition(trx, 'terminate', ref, terminated)
+        if (action === 'cancel') await transition(trx, 'cancel', ref)
+        if (action !== 'start' && action !== 'replace' && action !== 'retry') continue
+        const terms = deliveryTerms({ ...workspace, settings: workspaceSettings(workspace.settings) }, config)
+        const input = { ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...terms }
+        messages.push(
+          action === 'retry'
+            ? ({ kind: 'retryDelivery', requestId: newId(), input } satisfies RetryDelivery)
+            : ({ kind: 'startDelivery', input } satisfies StartDelivery),
+        )
+      }
+      await addMessages(trx, messages)
+      return { messages, actions }
+    })
+
+  const reconcileDeliveries = async (result: Reconciled, { dryRun, signal }: RunOptions): Promise<void> => {
+    let after: Overdue | undefined
+    let inOrder = 0
+    for (;;) {
+      signal?.throwIfAborted()
+      const page = await findOverdue(db, config.RECONCILE_AGE_MS, after)
+      const decided = await inGroups(page, async (delivery) => {
+        const { document, revision, destinationId } = delivery
+        return { delivery, action: decide(delivery, await workflows.findDeliveryWorkflow(document, revision, destinationId)) }
+      })
+      const { messages, actions } = dryRun ? { messages: [], actions: decided.map(({ action }) => action) } : await apply(decided)
+      if (!dryRun) {
+        const stuck = decided.filter(({ action }) => action === 'replace')
+        await inGroups(stuck, ({ delivery }) => workflows.terminateDelivery(delivery.document, delivery.destinationId))
+      }
+      await sendAll(messages)
+      const count = (action: Action) => actions.filter((each) => each === action).length
+      result.checked += page.length
+      result.started += count('start') + count('replace')
+      result.retried += count('retry')
+      result.failed += count('fail')
+      result.cancelled += count('cancel')
+      inOrder += page.length - actions.filter((each) => each !== 'none').length
+      if (page.length < pageSize) return
+      if (inOrder >= config.RECONCILE_MAX_CHECKS) {
+        result.complete = false
+        return
+      }
+      after = page.at(-1)
+    }
+  }
+
+  const reconcileBulkRetries = async (result: Reconciled, { dryRun, signal }: RunOptions): Promise<void> => {
+    const { rows } = await db.raw<{ rows: BulkRetryInput[] }>(
+      `
+      select bulk_retries.id as "bulkRetryId", user_slug || '/' || workspace_slug as workspace
+      from bulk_retries
+      join workspaces on workspaces.id = workspace_id
+      where bulk_retries.status = 'running'
+        and bulk_retries.created_at <= now() - :ageMs::float8 * interval '1 millisecond'
+        and not exists (
+          select
+          from outbox
+          where key = 'bulk-retry/' || bulk_retries.id
+        )
+      order by bulk_retries.id
+      limit :limit
+      `,
+      { ageMs: config.RECONCILE_AGE_MS, limit: bulkRetriesMax },
+    )
+    const found = await inGroups(rows, async (input) => ({ input, state: (await workflows.findBulkRetryWorkflow(input)).state }))
+    for (const { input, state } of found) {
+      signal?.throwIfAborted()
+      if (state === 'missing' || state === 'stuck') {
+        result.bulkRetriesStarted += 1
+        const message: StartBulkRetry = { kind: 'startBulkRetry', input }
+        if (dryRun) continue
+        await db.transaction((trx) => addMessages(trx, [message]))
+        if (state === 'stuck') await workflows.terminateBulkRetry(input)
+        await sendAll([message])
+      } else if (state === 'terminated' || state === 'cancelled') {
+        result.bulkRetriesCancelled += 1
+        if (!dryRun) await bulkRetries.cancel(input.bulkRetryId, { type: 'system', userId: null })
+      }
+    }
+  }
+
+  /**
+   * Asks Temporal about overdue deliveries and running bulk retries, and has those started again on which no workflow works. Safe to run
+   * twice at the same time: a delivery that has changed since it was found is left alone.
+   */
+  return async (options: RunOptions = {}): Promise<Reconciled> => {
+    const result: Reconciled = {
+      checked: 0,
+      started: 0,
+      retried: 0,
+      failed: 0,
+      cancelled: 0,
+      bulkRetriesStarted: 0,
+      bulkRetriesCancelled: 0,
+      complete: true,
+    }
+    await reconcileDeliveries(result, options)
+    await reconcileBulkRetries(result, options)
+    return result
+  }
+}
+
+export type Reconcile = ReturnType<typeof createReconcile>
+
+/** Describes the result of a run for operators. */
+export const describeReconciled = (result: Reconciled): string => {
+  const counts = {
+    'deliveries checked': result.checked,
+    started: result.started,
+    retried: result.retried,
+    failed: result.failed,
+    cancelled: result.cancelled,
+    'bulk retries started': result.bulkRetriesStarted,
+    'bulk retries cancelled': result.bulkRetriesCancelled,
+  }
+  // The first number is always shown.
+  const listed = Object.entries(counts).filter(([, count], index) => index === 0 || count > 0)
+  return `${listed.map(([name, count]) => `${count} ${name}`).join(', ')}${result.complete ? '' : '; the next run continues'}`
+}

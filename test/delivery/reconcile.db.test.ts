@@ -1,0 +1,283 @@
+import { countOverdue, createReconcile, decide, describeReconciled, type WorkflowState } from '../../src/delivery/reconcile.ts'
+import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
+import { createLoadJob } from '../../src/delivery/delivery-job.ts'
+import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
+import { createReceive } from '../../src/archive/receive.ts'
+import type { OutboxMessage } from '../../src/db/outbox.ts'
+import { newId } from '../../src/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+// Temporal answers as each test says. test/delivery/reconcile.system.test.ts asks a real one.
+
+const config = testConfig({ RECONCILE_AGE_MS: '60000', RECONCILE_INTERVAL_MS: '60000' })
+const missing: WorkflowState = { state: 'missing' }
+const working: WorkflowState = { state: 'working' }
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+beforeEach(async () => {
+  await database.db('bulk_retries').delete()
+  await database.db('deliveries').update({ status: 'delivered' })
+  await database.db('outbox').delete()
+})
+
+type Answer = (destinationId: string, documentId: string) => WorkflowState | Promise<WorkflowState>
+
+const setUp = (answer: Answer, variables: Partial<typeof config> = {}) => {
+  const { db } = database
+  const sent: OutboxMessage[] = []
+  const asked: string[] = []
+  const terminated: string[] = []
+  const bulkRetries = createBulkRetries(db, config)
+  const workflows = {
+    findDeliveryWorkflow: async (document: { documentId: string }, _revision: number, destinationId: string) => {
+      asked.push(document.documentId)
+      return answer(destinationId, document.documentId)
+    },
+    findBulkRetryWorkflow: async ({ bulkRetryId }: { bulkRetryId: string }) => answer(bulkRetryId, ''),
+    terminateDelivery: async ({ documentId }: { documentId: string }) => void terminated.push(documentId),
+    terminateBulkRetry: async ({ bulkRetryId }: { bulkRetryId: string }) => void terminated.push(bulkRetryId),
+  }
+  const sendAll = async (messages: OutboxMessage[]) => void sent.push(...messages)
+  return {
+    reconcile: createReconcile(db, workflows, bulkRetries, sendAll, { ...config, ...variables }),
+    sent,
+    asked,
+    terminated,
+    bulkRetries,
+  }
+}
+
+/** Receives documents whose messages have been sent, and whose last sign of life was some time ago. */
+const receive = async (count: number, { overdueMs = 3_600_000, status = 'pending' } = {}) => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const ids: string[] = []
+  for (let index = 0; index < count; index += 1) {
+    const { messages } = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
+    ids.push(messages[0]!.input.documentId)
+  }
+  await db('outbox').delete()
+  await db('deliveries').whereIn('document_id', ids).update({ status })
+  await makeOverdue(ids, overdueMs)
+  return { ...routes, ids, destinationId: routes.destinations['archive']! }
+}
+
+const makeOverdue = (ids: string[], overdueMs: number) =>
+  database
+    .db('deliveries')
+    .whereIn('document_id', ids)
+    .update({ next_attempt_at: new Date(Date.now() - overdueMs), checked_at: null })
+
+const deliveryOf = (id: string) => database.db('deliveries').where({ document_id: id }).first()
+
+describe('the reconciler', () => {
+  test.each(['pending', 'retrying'])('starts a %s delivery again whose workflow is missing, once', async (status) => {
+    const { ids } = await receive(2, { status })
+    const { reconcile, sent } = setUp(() => missing)
+    expect(await reconcile()).toMatchObject({ checked: 2, started: 2, complete: true })
+    expect(new Set(sent.map((message) => message.kind === 'startDelivery' && message.input.documentId))).toEqual(new Set(ids))
+    expect(sent[0]).toMatchObject({
+      input: { revision: 1, destination: { name: 'archive', connector: 'webhook' }, docId: expect.any(String) },
+    })
+    // Committed with the check: a crash before they are sent loses nothing.
+    expect(await database.db('outbox').select('key')).toHaveLength(2)
+    await database.db('outbox').delete()
+    expect(await reconcile()).toMatchObject({ checked: 0, started: 0 })
+  })
+
+  test('leaves a delivery alone on which a workflow works, and asks about it again only when it is overdue again', async () => {
+    const { ids } = await receive(3)
+    const { reconcile, sent, asked } = setUp(() => working)
+    expect(await reconcile()).toMatchObject({ checked: 3, started: 0 })
+    expect(await reconcile()).toMatchObject({ checked: 0 })
+    expect([sent, asked.toSorted()]).toEqual([[], ids.toSorted()])
+    await makeOverdue(ids, 3_600_000)
+    expect(await reconcile()).toMatchObject({ checked: 3 })
+  })
+
+  test.each(['held', 'delivered', 'failed', 'cancelled'])('does not ask about a delivery that is %s', async (status) => {
+    await receive(1, { status })
+    expect(await setUp(() => missing).reconcile()).toMatchObject({ checked: 0, started: 0 })
+  })
+
+  test('does not ask about a delivery that has just shown a sign of life, or that a message in the outbox will start', async () => {
+    const { ids } = await receive(2, { overdueMs: 30_000 })
+    const { reconcile } = setUp(() => missing)
+    expect(await reconcile()).toMatchObject({ checked: 0 })
+    await makeOverdue(ids, 3_600_000)
+    const message = JSON.stringify({ kind: 'startDocument' })
+    await database.db('outbox').insert([
+      { key: `deliver/${ids[0]}@1`, message },
+      { key: `deliver/${ids[1]}/01J`, message },
+    ])
+    expect(await reconcile()).toMatchObject({ checked: 0 })
+  })
+
+  test('leaves a delivery alone that ends, or gets a sign of life, while Temporal is asked', async () => {
+    const { db } = database
+    const { ids } = await receive(3)
+    const { reconcile, sent } = setUp(async (_, id) => {
+      if (id === ids[0]) await db('deliveries').where({ document_id: id }).update({ status: 'delivered' })
+      if (id === ids[1]) await db('deliveries').where({ document_id: id }).update({ next_attempt_at: db.fn.now() })
+      return missing
+    })
+    expect(await reconcile()).toMatchObject({ checked: 3, started: 1 })
+    expect(sent).toMatchObject([{ input: { documentId: ids[2] } }])
+    expect((await deliveryOf(ids[0]!)).status).toBe('delivered')
+  })
+
+  test('starts each delivery once if two runs coincide', async () => {
+    await receive(40)
+    const runs = Array.from({ length: 4 }, () => setUp(() => missing))
+    await Promise.all(runs.map(({ reconcile }) => reconcile()))
+    expect(runs.flatMap(({ sent }) => sent)).toHaveLength(40)
+  })
+
+  test('records what an operator has ended, and retries what waits for an operator although a retry was requested', async () => {
+    const closedAt = new Date(Date.now() + 60_000)
+    const [terminated, cancelled, waiting, erased] = (await receive(4)).ids as [string, string, string, string]
+    await database.db('documents').where({ id: erased }).update({ content_id: null })
+    const answers: Record<string, WorkflowState> = {
+      [terminated]: { state: 'terminated', closedAt },
+      [cancelled]: { state: 'cancelled', closedAt },
+      [waiting]: { state: 'waiting' },
+      [erased]: missing,
+    }
+    const { reconcile, sent } = setUp((_, id) => answers[id]!)
+    expect(await reconcile()).toMatchObject({ checked: 4, started: 0, retried: 1, failed: 1, cancelled: 2 })
+    expect(sent).toMatchObject([{ kind: 'retryDelivery', requestId: expect.any(String), input: { documentId: waiting } }])
+    expect(await deliveryOf(terminated)).toMatchObject({
+      status: 'failed',
+      last_error: 'the delivery workflow was terminated',
+      next_attempt_at: null,
+    })
+    expect([(await deliveryOf(cancelled)).status, (await deliveryOf(erased)).status]).toEqual(['cancelled', 'cancelled'])
+  })
+
+  test('ends a workflow that is stuck before it starts the delivery again, but not in a dry run', async () => {
+    const { ids } = await receive(1)
+    const { reconcile, sent, terminated } = setUp(() => ({ state: 'stuck' }))
+    expect([await reconcile({ dryRun: true }), terminated]).toEqual([expect.objectContaining({ started: 1 }), []])
+    expect(await reconcile()).toMatchObject({ started: 1 })
+    expect([terminated, sent]).toMatchObject([ids, [{ kind: 'startDelivery' }]])
+  })
+
+  test('a workflow that was ended before the delivery got its status is started again', () => {
+    const since = { statusSince: new Date(2_000), isContentKept: true }
+    expect(decide(since, { state: 'terminated', closedAt: new Date(1_000) })).toBe('start')
+    expect(decide(since, { state: 'cancelled', closedAt: new Date(1_000) })).toBe('start')
+    expect(decide(since, { state: 'terminated', closedAt: new Date(3_000) })).toBe('fail')
+  })
+
+  test('a dry run reports the same and changes nothing', async () => {
+    const { ids } = await receive(2)
+    const { reconcile, sent } = setUp(() => missing)
+    expect(describeReconciled(await reconcile({ dryRun: true }))).toBe('2 deliveries checked, 2 started')
+    expect([sent, await database.db('outbox').select('key'), (await deliveryOf(ids[0]!)).checked_at]).toEqual([[], [], null])
+    expect(await reconcile()).toMatchObject({ started: 2 })
+  })
+
+  test('ends a run at its limit of deliveries in order, but not while it finds lost ones', async () => {
+    const { db } = database
+    const { ids } = await receive(1)
+    // Copies of one document: 1,200 deliveries, of which the oldest 500 are lost.
+    await db.raw(
+      `
+      insert into documents (id, workspace_id, repository_id, content_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+      select 'COPY' || lpad(n::text, 5, '0'), workspace_id, repository_id, content_id, repo_id, 'COPY' || n, comp_id, content_type, size_bytes, status, received_at, modified_at
+      from documents, generate_series(1, 1200) as n
+      where id = :id
+      `,
+      { id: ids[0]! },
+    )
+    await db.raw(
+      `
+      insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at)
+      select documents.id, destination_id, deliveries.workspace_id, connection_id, 'pending', path, now() - interval '2 days' + substr(documents.id, 5)::integer * interval '1 second'
+      from documents, deliveries
+      where documents.id like 'COPY%'
+        and document_id = :id
+      `,
+      { id: ids[0]! },
+    )
+    await db('deliveries').where({ document_id: ids[0] }).update({ status: 'delivered' })
+    const { reconcile } = setUp((_, id) => (id < 'COPY00501' ? missing : working), { RECONCILE_MAX_CHECKS: 400 })
+    expect(await reconcile()).toMatchObject({ checked: 1_000, started: 500, complete: false })
+    expect(await reconcile()).toMatchObject({ checked: 200, started: 0, complete: true })
+  })
+})
+
+describe('running bulk retries', () => {
+  const start = async () => {
+    const { workspaceId, workspaceSlug } = await createRoutes(database.db, [])
+    const actor = { type: 'system', userId: null } as const
+    const { bulkRetry } = await createBulkRetries(database.db, config).start(
+      { id: workspaceId, userSlug: 'acme', workspaceSlug },
+      {},
+      actor,
+    )
+    await database.db('bulk_retries').update({ created_at: new Date(0) })
+    return { workspaceId, id: bulkRetry.id }
+  }
+
+  test('are started again if their workflow is missing, and cancelled if an operator has ended it', async () => {
+    const { workspaceId, id } = await start()
+    const { reconcile, sent, bulkRetries } = setUp(() => missing)
+    // Its message still waits.
+    expect(await reconcile()).toMatchObject({ bulkRetriesStarted: 0 })
+    await database.db('outbox').delete()
+    expect(await reconcile({ dryRun: true })).toMatchObject({ bulkRetriesStarted: 1 })
+    expect(await reconcile()).toMatchObject({ bulkRetriesStarted: 1 })
+    expect(sent).toMatchObject([{ kind: 'startBulkRetry', input: { bulkRetryId: id } }])
+    await database.db('outbox').delete()
+    expect(await setUp(() => working).reconcile()).toMatchObject({ bulkRetriesStarted: 0, bulkRetriesCancelled: 0 })
+    const ended = setUp(() => ({ state: 'terminated', closedAt: new Date() }))
+    expect(await ended.reconcile()).toMatchObject({ bulkRetriesCancelled: 1 })
+    expect(await bulkRetries.find(workspaceId, id)).toMatchObject({ status: 'cancelled' })
+  })
+})
+
+describe('the time of the next attempt', () => {
+  const attempt = async (ref: { documentId: string; destinationId: string }, end: Partial<AttemptEnd>) => {
+    const job = (await createLoadJob(database.db, config)(ref))!
+    await createRecordAttempt(database.db, config)(ref, job, {
+      operation: 'attemptRetryable',
+      outcome: 'retryable',
+      id: newId(),
+      durationMs: 1,
+      bytesSent: 0,
+      error: { code: 'http_503', message: 'unavailable' },
+      ...end,
+    })
+    return (await deliveryOf(ref.documentId)).next_attempt_at as Date | null
+  }
+
+  test('is the end of the back-off of a delivery that is retried, and none of one that has ended', async () => {
+    const { ids, destinationId } = await receive(1)
+    const ref = { documentId: ids[0]!, destinationId }
+    for (let time = 0; time < 2; time += 1) {
+      const due = (await attempt(ref, { retryDelayMs: 3_600_000 }))!.getTime() - Date.now()
+      expect(due).toBeGreaterThan(3_000_000)
+      expect(due).toBeLessThan(4_200_000)
+    }
+    expect(await attempt(ref, { operation: 'attemptFailed', outcome: 'permanent' })).toBeNull()
+    await database.db('deliveries').where({ document_id: ref.documentId }).update({ status: 'retrying' })
+    expect((await deliveryOf(ref.documentId)).next_attempt_at).toEqual((await deliveryOf(ref.documentId)).status_since)
+    expect(await attempt(ref, { operation: 'attemptDelivered', outcome: 'delivered', retryDelayMs: 10_000 })).toBeNull()
+  })
+})
+
+test('overdue deliveries are counted once the reconciler should have checked them twice', async () => {
+  const { ids } = await receive(3)
+  expect(await countOverdue(database.db, config)).toBe(3)
+  await makeOverdue(ids.slice(1), 120_000)
+  expect(await countOverdue(database.db, config)).toBe(1)
+  await setUp(() => working).reconcile()
+  expect(await countOverdue(database.db, config)).toBe(0)
+})

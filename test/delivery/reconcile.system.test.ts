@@ -1,0 +1,113 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
+import { createReconcile } from '../../src/delivery/reconcile.ts'
+import { createTemporal } from '../../src/temporal/client.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startRelay, type Running, type StartedRelay } from '../support/relay.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+
+// A real server: the one that skips time does not tell what a workflow waits for. Every open delivery counts as overdue at once.
+
+let env: TestWorkflowEnvironment
+let relay: StartedRelay
+let target: HttpTarget
+
+beforeAll(async () => {
+  env = await startTemporalDevServer()
+  relay = await startRelay(env, { RECONCILE_AGE_MS: '0' })
+  target = await startHttpTarget()
+})
+afterAll(async () => {
+  await target?.stop()
+  await relay?.stop()
+  await env?.teardown()
+})
+
+const createReconciler = ({ launcher }: Running) =>
+  createReconcile(
+    relay.db,
+    createTemporal(env.client, env.connection, relay.config),
+    createBulkRetries(relay.db, relay.config),
+    launcher.sendAll,
+    relay.config,
+  )
+
+const untilStatus = (document: { status(): Promise<string> }, status: string) =>
+  until(`the document is ${status}`, document.status, (found) => found === status)
+
+test('the reconciler leaves every healthy delivery alone: waiting for a slot, in an attempt, in back-off, failed, held', async () => {
+  target.answerWith(({ url }, response) => {
+    // The path /hang is never answered.
+    if (url !== '/hang') response.writeHead(Number(url.slice(1))).end()
+  })
+  const to = (path: string, config: object = {}) => [{ name: 'web', config: { url: `${target.origin}/${path}`, ...config } }]
+  const longBackOff = { workspaceSettings: { retry_initial_interval_seconds: 3_600 } }
+  await relay.run(async (running) => {
+    const busy = await running.createRoutes(to('hang', { max_concurrent_deliveries: 1 }))
+    for (let index = 0; index < 5; index += 1) await busy.receive()
+    const retrying = await (await running.createRoutes(to('503'), longBackOff)).receive()
+    const failed = await (await running.createRoutes(to('403'))).receive()
+    const delivered = await (await running.createRoutes(to('200'))).receive()
+    await untilStatus(retrying, 'retrying')
+    await untilStatus(failed, 'failed')
+    await untilStatus(delivered, 'delivered')
+    await until('one of the busy destination is being sent', () => target.arrivals.some(({ url }) => url === '/hang'))
+    const arrivals = target.arrivals.length
+
+    // Its next attempt is in an hour. An impatient reconciler would find it now.
+    await relay
+      .db('deliveries')
+      .where({ document_id: retrying.id })
+      .update({ next_attempt_at: new Date(0) })
+    const reconcile = createReconciler(running)
+    for (let run = 0; run < 3; run += 1) {
+      expect(await reconcile()).toEqual({
+        checked: 6,
+        started: 0,
+        retried: 0,
+        failed: 0,
+        cancelled: 0,
+        bulkRetriesStarted: 0,
+        bulkRetriesCancelled: 0,
+        complete: true,
+      })
+    }
+    expect(await relay.db('outbox').select('key')).toEqual([])
+    expect(target.arrivals).toHaveLength(arrivals)
+    target.answerWith((_, response) => void response.end())
+  })
+}, 240_000)
+
+test('a delivery is retried whose workflow waits for an operator, and recorded whose workflow an operator has ended', async () => {
+  target.answerWith((_, response) => void response.writeHead(403).end())
+  await relay.run(async (running) => {
+    const { receive } = await running.createRoutes([{ name: 'web', config: { url: target.origin } }], {
+      workspaceSettings: { retry_initial_interval_seconds: 3_600 },
+    })
+    const behind = await receive()
+    await untilStatus(behind, 'failed')
+    const reconcile = createReconciler(running)
+    target.answerWith((_, response) => void response.end())
+    // As if the signal of a manual retry had been lost.
+    await relay.db('deliveries').where({ document_id: behind.id }).update({ status: 'retrying' })
+    await until('the retry is sent again', async () => (await reconcile()).retried === 1 || (await behind.status()) === 'delivered')
+    await untilStatus(behind, 'delivered')
+
+    target.answerWith((_, response) => void response.writeHead(503).end())
+    const ended = await receive()
+    await untilStatus(ended, 'retrying')
+    await ended.handle().terminate()
+    await untilStatus(ended, 'failed')
+    // Started by the retry, without the workflow of a document that could record the end.
+    expect((await ended.retry('web')).status).toBe(200)
+    await until('the retry has failed', async () => (await ended.deliveries())['web']!.attempts >= 2)
+    await ended.handle('web').terminate()
+    await relay
+      .db('deliveries')
+      .where({ document_id: ended.id })
+      .update({ next_attempt_at: new Date(0) })
+    expect(await reconcile()).toMatchObject({ checked: 1, failed: 1, started: 0 })
+    expect(await ended.deliveries()).toMatchObject({ web: { status: 'failed' } })
+  })
+}, 240_000)
