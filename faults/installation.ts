@@ -65,6 +65,8 @@ const shortenedIntervals = {
   DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000',
   DELIVERY_IDLE_TIMEOUT_MS: '10000',
   OUTBOX_SWEEP_INTERVAL_MS: '5000',
+  RECONCILE_INTERVAL_MS: '5000',
+  RECONCILE_AGE_MS: '5000',
 }
 const retrySettings = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 5, max_retries: 100 }
 
