@@ -26,7 +26,7 @@ export interface Row {
   mayDuplicate?: string
   /** Why the row is known to fall short. It does not fail the run then. */
   known?: string
-  /** Load to send before, during and after the fault. Default: one create per client and second, from 3 clients in the short form and from 6 in the long form. */
+  /** Load to send before, during and after the fault. Default: one create per client and second, from 2 clients in the short form and from 4 in the long form. */
   load?: { clients: number; intervalMs: number; largestBytes?: number }
   /** @returns the reason why this machine cannot run the row */
   cannotRun?: (installation: Installation) => Promise<string | undefined>
@@ -92,7 +92,7 @@ export const runRow = async (
     baseUrls: installation.baseUrls,
     workspace,
     signer: installation.signer,
-    clients: isShort ? 3 : 6,
+    clients: isShort ? 2 : 4,
     intervalMs: 1_000,
     largestBytes: (isShort ? 8 : 32) * 1024 * 1024,
     ...row.load,

@@ -134,6 +134,8 @@ const everythingKilled: Row = {
 const deploy: Row = {
   name: 'deploy-rolling',
   fault: 'Every process is replaced, one after the other, by one of a new version: SIGTERM, then a start',
+  // A start takes seconds of a processor, and the fault lasts for several of them.
+  load: { clients: 1, intervalMs: 1_000 },
   run: async ({ installation, returned }) => {
     for (const one of installation.processes) {
       await one.replace(installation.variablesOf(one))
@@ -166,6 +168,7 @@ const deployVersioned: Row = {
     'With worker versioning: a worker of a new build is started, the build is made current in Temporal, and the worker of the old build is replaced',
   variables: () => ({ TEMPORAL_WORKER_BUILD_ID: 'one' }),
   acceptsAlways: true,
+  load: { clients: 1, intervalMs: 1_000 },
   prepare: (installation) => setCurrentBuild(installation, 'one'),
   run: async ({ installation, returned }) => {
     const [first, second] = processesOf(installation, 'worker')
