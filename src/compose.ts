@@ -44,6 +44,7 @@ import { createRepositoryMetrics } from './monitoring/repository-metrics.ts'
 import { createOutboxMetrics } from './monitoring/outbox-metrics.ts'
 import { createOverdueMetric } from './monitoring/overdue-metric.ts'
 import { createStorageMetrics } from './monitoring/storage-metrics.ts'
+import { monotonicNow } from './monotonic-clock.ts'
 import { openTemporal } from './temporal/client.ts'
 import { createLauncher } from './temporal/launcher.ts'
 import { createSchedules, keepSchedules } from './temporal/schedules.ts'
@@ -232,7 +233,7 @@ export const startWorker = (config: Config, log: Log, sharedProbes?: Probes): Pr
         },
         maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
       },
-      Date.now,
+      monotonicNow,
       Math.random,
     )
     const { worker, close } = await createWorker(config, {

@@ -1,3 +1,4 @@
+import { monotonicNow } from '../monotonic-clock.ts'
 import { createTtlCache } from '../ttl-cache.ts'
 
 const minuteMs = 60_000
@@ -9,7 +10,7 @@ const maxWorkspaces = 10_000
  * filled with time, of which each request costs its share of a minute. The buckets are
  * kept in the memory of this process, because a count in the database would cost a write per request.
  */
-export const createRateLimit = (now: () => number = Date.now) => {
+export const createRateLimit = (now: () => number = monotonicNow) => {
   const buckets = createTtlCache<{ creditMs: number; filledAtMs: number }>({ maxEntries: maxWorkspaces, now })
   return {
     /** Counts a request. @returns seconds until the next request is allowed, 0 if this one is */

@@ -30,6 +30,18 @@ describe('the rate limit', () => {
     expect(take('a', 2)).toBe(20)
   })
 
+  test('does not follow the clock of the system when that is set back', () => {
+    const { take } = createRateLimit()
+    const realNow = Date.now
+    try {
+      expect(take('a', 60)).toBe(0)
+      Date.now = () => realNow() - 3_600_000
+      expect(take('a', 60)).toBe(0)
+    } finally {
+      Date.now = realNow
+    }
+  })
+
   test('counts each workspace by itself, and nothing without a limit', () => {
     const { take } = limit()
     expect(take('a', 1)).toBe(0)
