@@ -234,7 +234,7 @@ export const startWorker = (config: Config, log: Log, sharedProbes?: Probes): Pr
         },
         maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
       },
-      Date.now,
+      () => performance.now(),
       Math.random,
     )
     const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)

@@ -56,7 +56,8 @@ export const createAttemptReports = (log: Log, workflowId: () => string | undefi
       bytes.inc({ connector }, attempt.bytesSent)
       attemptDurations.observe({ connector, outcome }, seconds(durationMs))
       if (recorded.status === 'delivered' || recorded.status === 'failed') deliveries.inc({ connector, outcome: recorded.status })
-      if (recorded.status === 'delivered') deliveryDurations.observe({ connector }, seconds(Date.now() - job.receivedAt.getTime()))
+      if (recorded.status === 'delivered')
+        deliveryDurations.observe({ connector }, seconds(Math.max(0, Date.now() - job.receivedAt.getTime())))
 
       log[errorClass === 'relay' ? 'warn' : 'info'](
         {

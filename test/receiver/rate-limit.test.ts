@@ -37,4 +37,16 @@ describe('the rate limit', () => {
     expect(take('b', 1)).toBe(0)
     for (let request = 0; request < 1_000; request += 1) expect(take('c', Infinity)).toBe(0)
   })
+
+  test('is not affected by a change of the time of day', () => {
+    const { now } = Date
+    const { take } = createRateLimit()
+    expect(take('a', 1)).toBe(0)
+    try {
+      Date.now = () => now() - 3_600_000
+      expect(take('a', 1)).toBeLessThanOrEqual(60)
+    } finally {
+      Date.now = now
+    }
+  })
 })
