@@ -91,7 +91,7 @@ export default {
       from: { path: '^(src/[^/]+|activities|workflows)/', pathNot: '^src/demo/' },
       to: { path: '^src/(main|cli|compose|use-cases|dev-server)\\.ts$' },
     },
-    { name: 'nothing-needs-tests', severity: 'error', from: { pathNot: '^(test|bench)/' }, to: { path: '^(test|bench)/' } },
+    { name: 'nothing-needs-tests', severity: 'error', from: { pathNot: '^(test|bench|faults)/' }, to: { path: '^(test|bench|faults)/' } },
     {
       name: 'no-orphans',
       severity: 'error',

@@ -25,18 +25,15 @@ const readStat = (pid: number): Stat | undefined => {
   }
 }
 
-/**
- * Returns the CPU time of the processes and their descendants in milliseconds, by program.
- * @returns `undefined` on a system without /proc
- */
-export const cpuByProgramMs = (roots: number[]): Record<string, number> | undefined => {
+/** Returns the running processes of this list with their descendants; none on a system without /proc. */
+export const processTree = (roots: number[]): Stat[] => {
   let pids: number[]
   try {
     pids = readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))
       .map(Number)
   } catch {
-    return undefined
+    return []
   }
   const stats = pids.map(readStat).filter((stat) => stat !== undefined)
   const tree = new Set(roots)
@@ -45,7 +42,17 @@ export const cpuByProgramMs = (roots: number[]): Record<string, number> | undefi
     for (const { pid, parent } of stats) if (tree.has(parent)) tree.add(pid)
     hasGrown = tree.size > size
   }
+  return stats.filter(({ pid }) => tree.has(pid))
+}
+
+/**
+ * Returns the CPU time of the processes and their descendants in milliseconds, by program.
+ * @returns `undefined` on a system without /proc
+ */
+export const cpuByProgramMs = (roots: number[]): Record<string, number> | undefined => {
+  const tree = processTree(roots)
+  if (tree.length === 0) return undefined
   const byProgram: Record<string, number> = {}
-  for (const { pid, program, cpuMs } of stats) if (tree.has(pid)) byProgram[program] = (byProgram[program] ?? 0) + cpuMs
+  for (const { program, cpuMs } of tree) byProgram[program] = (byProgram[program] ?? 0) + cpuMs
   return byProgram
 }

@@ -47,7 +47,7 @@ const words: [pattern: RegExp, use: string][] = [
 ]
 
 const isProductText = (path: string) =>
-  /^(src|workflows|activities|docs|migrations|test|clients|bench|script)\/|^(README|CONTRIBUTING)\.md$/.test(path) &&
+  /^(src|workflows|activities|docs|migrations|test|clients|bench|faults|script)\/|^(README|CONTRIBUTING)\.md$/.test(path) &&
   // recorded by a program, with encoded payloads; and the words above, with their tests
   !/^test\/replay\/.*\.json$|\/check-conventions(\.test)?\.ts$/.test(path)
 

@@ -110,8 +110,8 @@ const lostRaceCodes = new Set(['40P01', '40001'])
 /** Returns true if PostgreSQL aborted a transaction in favour of another one. The same transaction may succeed if repeated. */
 export const isLostRace = (thrown: unknown): boolean => thrown instanceof DatabaseError && lostRaceCodes.has(thrown.code ?? '')
 
-// Class 08: connection; 53: insufficient resources; 57P: shutdown.
-const outage = /^(08|53|57P)/
+// Class 08: connection; 53: insufficient resources; 57P: shutdown; 58: the server's disk or operating system fails.
+const outage = /^(08|53|57P|58)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])
 
 // pg reports these errors without a code, and knex prepends the statement.

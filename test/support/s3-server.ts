@@ -12,6 +12,8 @@ export interface S3Server {
   accessKeyId: string
   secretAccessKey: string
   bucket: string
+  /** Folder that holds the objects of the bucket. */
+  folder: string
   /** Connects directly to the server, without the code under test. */
   client: S3Client
   stop(): Promise<void>
@@ -48,6 +50,7 @@ export const startS3Server = async (): Promise<S3Server> => {
     accessKeyId,
     secretAccessKey,
     bucket,
+    folder: join(root, bucket),
     client,
     stop: async () => {
       client.destroy()

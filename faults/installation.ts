@@ -1,0 +1,283 @@
+import { mkdir, mkdtemp, chmod, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Client } from 'pg'
+import { request } from 'undici'
+import { createKey } from '../src/commands/api-key.ts'
+import { createWorkspace } from '../src/commands/workspace.ts'
+import { readConfig, type Config } from '../src/config.ts'
+import { openDatabase } from '../src/db/database.ts'
+import { findTemporal } from '../src/embedded/find-temporal.ts'
+import { runProgram } from '../src/embedded/programs.ts'
+import { freePort } from '../test/support/free-port.ts'
+import { startS3Server, type S3Server } from '../test/support/s3-server.ts'
+import { createSigner, type Signer } from '../test/support/signer.ts'
+import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
+import type { Workspace } from './load.ts'
+import { createPostgres, createRelayDatabase, databaseName, roleName, standbyName, type PostgresServer } from './postgres.ts'
+import { startProxy, type Proxy } from './proxy.ts'
+import { supervise, type Supervised, type Verb } from './relay-processes.ts'
+import type { Routes } from './reroute.ts'
+import { kinds as allKinds, startTargets, type Kind, type Targets } from './targets.ts'
+import { startTemporal, type TemporalServer } from './temporal.ts'
+
+/** Everything that a relay in production consists of, on this machine: two API processes, two workers, and all servers they need. */
+export interface Installation {
+  config: Config
+  workDir: string
+  /** The server that the relay is connected to. */
+  postgres(): PostgresServer
+  /** Lead to PostgreSQL. */
+  proxies: { apiDatabase: Proxy; workerDatabase: Proxy; temporal: Proxy; contents: Proxy }
+  temporal: TemporalServer
+  /** Path of Temporal's command line. */
+  temporalProgram: string
+  targets: Targets
+  /** The S3 server that stores contents for rows with `contentsInS3`. */
+  contentStore: S3Server
+  contentsInS3: Record<string, string>
+  processes: Supervised[]
+  /** Addresses of the API processes. */
+  baseUrls: string[]
+  signer: Signer
+  /** While this file exists, the relay cannot resolve the names of targets. */
+  dnsOutageFile: string
+  /** Runs a statement in the relay's database. */
+  query<Row>(sql: string, parameters?: unknown[]): Promise<Row[]>
+  /** Replaces all processes of the relay by processes with these variables, unless they have them. */
+  configure(variables: Record<string, string>): Promise<void>
+  /** Returns the variables of a process, with changes. */
+  variablesOf(process: Supervised, changes?: Record<string, string>): Record<string, string>
+  /** Connects the relay to another server that has the same data. */
+  usePostgres(server: PostgresServer): void
+  /** Moves the database to another folder: copies it to a standby, and promotes that after a clean stop. */
+  moveDatabase(folder: string): Promise<void>
+  createWorkspace(slug: string, kinds: Kind[], changes: { configs: Partial<Record<Kind, object>>; settings: object }): Promise<Workspace>
+  stop(): Promise<void>
+}
+
+const secretKey = `faults:${Buffer.alloc(32, 7).toString('base64')}`
+
+// They differ from the defaults so that a row takes seconds instead of a minute.
+const shortenedIntervals = {
+  DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000',
+  DELIVERY_IDLE_TIMEOUT_MS: '10000',
+  OUTBOX_SWEEP_INTERVAL_MS: '5000',
+  RECONCILE_INTERVAL_MS: '5000',
+  RECONCILE_AGE_MS: '5000',
+}
+const retrySettings = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 5, max_retries: 100 }
+
+interface InstallationOptions {
+  say: (line: string) => void
+  /** Runs the sources instead of the built package in `dist`. Each start of a worker then takes seconds longer. */
+  fromSource?: boolean
+  /** Number of API processes, and of workers. */
+  replicas?: number
+  /** Kinds of destinations to start servers for. */
+  kinds?: readonly Kind[]
+}
+
+export const startInstallation = async ({
+  say,
+  fromSource = false,
+  replicas = 2,
+  kinds = allKinds,
+}: InstallationOptions): Promise<Installation> => {
+  const mainUrl = new URL(fromSource ? '../src/main.ts' : '../dist/src/main.js', import.meta.url)
+  const main = fileURLToPath(mainUrl)
+  const config = readConfig({ ...process.env, RELAY_SECRET_KEYS: secretKey })
+  const tools = { config, say }
+  process.env['TEST_VERSITYGW_BIN'] ??= await findVersitygw(tools)
+  process.env['TEST_AZURITE_BIN'] ??= await findAzurite(tools)
+  process.env['TEST_SSHD_BIN'] ??= await findSshd(tools)
+  const temporalProgram = await findTemporal(tools)
+
+  const workDir = await mkdtemp(join(tmpdir(), 'relay-faults-'))
+  // PostgreSQL runs as another user.
+  await chmod(workDir, 0o755)
+  const logFolder = join(workDir, 'logs')
+  await mkdir(logFolder)
+  const closers: (() => Promise<unknown>)[] = [() => rm(workDir, { recursive: true, force: true })]
+  const stop = async () => {
+    for (const close of closers.splice(0).toReversed()) await close().catch((thrown: unknown) => say(String(thrown)))
+  }
+  const onStop = <Part extends { stop(): Promise<unknown> }>(part: Part): Part => {
+    closers.push(part.stop)
+    return part
+  }
+
+  try {
+    let postgres = await createPostgres(config, join(workDir, 'postgres'))
+    closers.push(() => postgres.stop())
+    let temporalProxy: Proxy | undefined
+    const [, temporal, targets, contentStore, signer] = await Promise.all([
+      postgres.start(),
+      startTemporal(config, join(workDir, 'temporal'), (port) => temporalProxy?.redirect(port)).then(onStop),
+      startTargets(kinds).then(onStop),
+      startS3Server().then(onStop),
+      createSigner('RSA 2048'),
+    ])
+    closers.push(signer.remove)
+    await createRelayDatabase(postgres)
+    const proxies = {
+      apiDatabase: onStop(await startProxy(postgres.port)),
+      workerDatabase: onStop(await startProxy(postgres.port)),
+      temporal: (temporalProxy = onStop(await startProxy(temporal.port()))),
+      contents: onStop(await startProxy(contentStore.port)),
+    }
+    const databaseUrl = (port: number) => `postgres://${roleName}@127.0.0.1:${port}/${databaseName}`
+    const dnsOutageFile = join(workDir, 'dns-outage')
+    const microsoftModule = new URL(`./connectors/teamsite/schema.${fromSource ? 'ts' : 'js'}`, mainUrl).href
+    const common = {
+      TEMPORAL_ADDRESS: `127.0.0.1:${proxies.temporal.port}`,
+      RELAY_SECRET_KEYS: secretKey,
+      RELAY_HOST: '127.0.0.1',
+      RELAY_LOG_LEVEL: 'info',
+      RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8',
+      RELAY_DIRECTORY_ROOTS: targets.directoryRoot,
+      FAULTS_ROUTES: JSON.stringify({ ...targets.routes, dnsOutageFile, microsoftModule } satisfies Routes),
+      ...shortenedIntervals,
+    }
+    const ports = await Promise.all(Array.from({ length: replicas }, freePort))
+    const plan: { verb: Verb; variables: Record<string, string> }[] = [
+      ...ports.map((port) => ({
+        verb: 'api' as const,
+        variables: { ...common, RELAY_PORT: String(port), DATABASE_URL: databaseUrl(proxies.apiDatabase.port) },
+      })),
+      ...ports.map(() => ({
+        verb: 'worker' as const,
+        variables: { ...common, RELAY_WORKER_PORT: '0', DATABASE_URL: databaseUrl(proxies.workerDatabase.port) },
+      })),
+    ]
+    await runProgram(process.execPath, [main, 'migrate'], {
+      env: { ...config.childEnvironment, ...common, DATABASE_URL: databaseUrl(postgres.port) },
+      timeoutMs: 120_000,
+    })
+    let configured: Record<string, string> = {}
+    const processes = plan.map(({ verb, variables }, index) =>
+      onStop(supervise(main, verb, `${verb}-${index % replicas}`, logFolder, variables)),
+    )
+    const variablesOf: Installation['variablesOf'] = (one, changes = {}) => ({
+      ...plan[processes.indexOf(one)]!.variables,
+      ...configured,
+      ...changes,
+    })
+    await Promise.all(processes.map((one) => one.ready()))
+    const baseUrls = ports.map((port) => `http://127.0.0.1:${port}`)
+
+    const usePostgres = (server: PostgresServer) => {
+      postgres = server
+      proxies.apiDatabase.redirect(server.port)
+      proxies.workerDatabase.redirect(server.port)
+    }
+    return {
+      config,
+      workDir,
+      postgres: () => postgres,
+      proxies,
+      temporal,
+      temporalProgram,
+      targets,
+      contentStore,
+      contentsInS3: {
+        CONTENT_S3_BUCKET: contentStore.bucket,
+        CONTENT_S3_ENDPOINT: `http://127.0.0.1:${proxies.contents.port}`,
+        CONTENT_S3_PATH_STYLE: 'true',
+        CONTENT_S3_ACCESS_KEY_ID: contentStore.accessKeyId,
+        CONTENT_S3_SECRET_ACCESS_KEY: contentStore.secretAccessKey,
+      },
+      processes,
+      baseUrls,
+      signer,
+      dnsOutageFile,
+      query: async <Row>(sql: string, parameters: unknown[] = []) => {
+        const client = new Client({ connectionString: databaseUrl(postgres.port), connectionTimeoutMillis: 10_000, query_timeout: 30_000 })
+        client.on('error', () => {})
+        try {
+          await client.connect()
+          return (await client.query(sql, parameters)).rows as Row[]
+        } finally {
+          await client.end().catch(() => {})
+        }
+      },
+      configure: async (variables) => {
+        if (JSON.stringify(variables) === JSON.stringify(configured)) return
+        configured = variables
+        await Promise.all(processes.map((one) => one.replace(variablesOf(one))))
+        await Promise.all(processes.map((one) => one.ready()))
+      },
+      variablesOf,
+      usePostgres,
+      moveDatabase: async (folder) => {
+        const before = postgres
+        const standby = await before.startStandby(folder)
+        await untilStreaming(before)
+        // A clean stop waits until the standby has received everything.
+        await before.stop()
+        await standby.promote()
+        usePostgres(standby)
+      },
+      createWorkspace: async (slug, targetKinds, { configs, settings }) => {
+        const name = `faults/${slug}`
+        const db = openDatabase({ ...config, DATABASE_URL: databaseUrl(postgres.port) }, 'faults')
+        try {
+          const { id } = await createWorkspace(db, name)
+          const { key } = await createKey(db, { workspace: name, level: 'admin' })
+          const send = async (method: 'POST' | 'PATCH', path: string, body: object): Promise<string> => {
+            const response = await request(`${baseUrls[0]}/api/${name}${path}`, {
+              method,
+              headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+              body: JSON.stringify(body),
+            })
+            const text = await response.body.text()
+            if (response.statusCode >= 300) throw new Error(`${method} ${path} was answered ${response.statusCode}: ${text}`)
+            return (JSON.parse(text) as { data: { id: string } }).data.id
+          }
+          await send('PATCH', '/settings', { ...retrySettings, ...settings })
+          const open = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Open' })
+          const signed = await send('POST', '/repositories', { repo_id: 'Z2', name: 'Signed', signature_verification: true })
+          await send('POST', `/repositories/${signed}/certificates`, {
+            auth_id: 'CN=TST,OU=I0099999999,OU=SAPWebAS,O=SAPTrustCommunity,C=DE',
+            certificate: signer.pem,
+            status: 'active',
+          })
+          const destinationIds: string[] = []
+          for (const kind of targetKinds) {
+            const { config: usual, credentials } = targets.all[kind]
+            const target = { config: { ...usual, ...configs[kind] }, credentials }
+            destinationIds.push(await send('POST', '/destinations', { name: kind, connector_type: kind, ...target }))
+          }
+          await send('POST', '/connections', { name: 'all', repository_ids: [open, signed], destination_ids: destinationIds })
+          return { id, path: `/receiver/${name}`, repositories: { open: 'Z1', signed: 'Z2' } }
+        } finally {
+          await db.destroy()
+        }
+      },
+      stop,
+    }
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+}
+
+/** Waits until the standby of a server has received all that the server has written. */
+export const untilStreaming = async (server: PostgresServer, sync = false): Promise<void> => {
+  const condition = `application_name = '${standbyName}' and state = 'streaming'${sync ? ` and sync_state = 'sync'` : ''}`
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await pause(100)) {
+    if ((await server.query(`select from pg_stat_replication where ${condition}`)).length > 0) return
+  }
+  throw new Error('The standby did not connect')
+}
+
+/** Keeps the logs of the relay for a person who looks into a failed row. @returns the folder */
+export const keepLogs = async (installation: Installation, folder: string): Promise<string> => {
+  await mkdir(folder, { recursive: true })
+  for (const one of installation.processes) {
+    await writeFile(join(folder, `${one.name}.log`), await one.log())
+  }
+  return folder
+}

@@ -1,0 +1,128 @@
+// Faults of targets, of the content store and of the network.
+import { execFile } from 'node:child_process'
+import { rm, writeFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import type { Row } from '../run-row.ts'
+
+const run = promisify(execFile)
+
+const hanging: Row = {
+  name: 'target-hanging',
+  fault: 'Every target accepts connections and answers nothing for 12 s (long form: 60 s), and answers again',
+  acceptsAlways: true,
+  mayDuplicate: 'a target that has taken a document and not answered gets it again, with the same id',
+  run: async ({ installation: { targets }, returned, hold }) => {
+    const proxies = [targets.all.objstore.proxy!, targets.all.sftp.proxy!, targets.all.webhook.proxy!]
+    for (const proxy of proxies) proxy.set({ kind: 'silent' })
+    await hold(12_000, 60_000)
+    for (const proxy of proxies) proxy.set({ kind: 'up' })
+    returned()
+  },
+}
+
+const resetting: Row = {
+  name: 'target-resets-answers',
+  fault: 'Every target takes documents, and resets the connection with the first byte of its answer, for 5 s (long form: 30 s)',
+  acceptsAlways: true,
+  mayDuplicate: 'a target that has taken a document and not answered gets it again, with the same id',
+  run: async ({ installation: { targets }, returned, hold }) => {
+    const proxies = [targets.all.objstore.proxy!, targets.all.sftp.proxy!, targets.all.webhook.proxy!]
+    for (const proxy of proxies) proxy.set({ kind: 'resets-answers' })
+    await hold(5_000, 30_000)
+    for (const proxy of proxies) proxy.set({ kind: 'up' })
+    returned()
+  },
+}
+
+const late: Row = {
+  name: 'target-answers-late',
+  fault: 'A webhook answers 200 after 13 s, when the relay has given up, for 10 s (long form: 60 s). Then it answers at once',
+  kinds: ['webhook'],
+  acceptsAlways: true,
+  mayDuplicate: 'the target has taken the document before the relay gave up, and gets it again, with the same id',
+  run: async ({ installation: { targets }, returned, hold }) => {
+    targets.web.answerWith((_, response) => void setTimeout(() => response.end('late'), 13_000))
+    await hold(10_000, 60_000)
+    targets.web.answerWith((_, response) => void response.end('accepted'))
+    returned()
+  },
+  cleanUp: async ({ targets }) => targets.web.answerWith((_, response) => void response.end('accepted')),
+}
+
+const slow: Row = {
+  name: 'target-answers-slowly',
+  fault: 'A webhook answers 200 at once, and then one byte of the body each second for 6 s, during 8 s (long form: 60 s)',
+  kinds: ['webhook'],
+  acceptsAlways: true,
+  run: async ({ installation: { targets }, returned, hold }) => {
+    targets.web.answerWith((_, response) => {
+      response.writeHead(200)
+      let bytes = 0
+      const timer = setInterval(() => {
+        bytes += 1
+        response.write('.')
+        if (bytes < 6) return
+        clearInterval(timer)
+        response.end()
+      }, 1_000)
+    })
+    await hold(8_000, 60_000)
+    targets.web.answerWith((_, response) => void response.end('accepted'))
+    returned()
+  },
+  cleanUp: async ({ targets }) => targets.web.answerWith((_, response) => void response.end('accepted')),
+}
+
+const dnsFailing: Row = {
+  name: 'dns-failing',
+  fault: 'The name of a target cannot be resolved (EAI_AGAIN) for 8 s (long form: 60 s)',
+  kinds: ['webhook'],
+  acceptsAlways: true,
+  configs: ({ targets }) => ({ webhook: { url: `http://webhook.test:${targets.all.webhook.proxy!.port}/` } }),
+  run: async ({ installation: { targets, dnsOutageFile }, returned, hold }) => {
+    await writeFile(dnsOutageFile, '')
+    // Connections that are kept open need no name.
+    targets.all.webhook.proxy!.set({ kind: 'down' })
+    targets.all.webhook.proxy!.set({ kind: 'up' })
+    await hold(8_000, 60_000)
+    await rm(dnsOutageFile)
+    returned()
+  },
+  cleanUp: ({ dnsOutageFile }) => rm(dnsOutageFile, { force: true }),
+}
+
+const contentsAway: Row = {
+  name: 'contents-away',
+  fault: 'The content store (S3) resets every connection for 8 s (long form: 60 s), and returns',
+  variables: ({ contentsInS3 }) => contentsInS3,
+  run: async ({ installation: { proxies }, returned, hold }) => {
+    proxies.contents.set({ kind: 'down' })
+    await hold(8_000, 60_000)
+    proxies.contents.set({ kind: 'up' })
+    returned()
+  },
+}
+
+const contentsFull: Row = {
+  name: 'contents-full',
+  fault:
+    'The file system of the content store (a tmpfs of a limited size under the S3 server) becomes full for 8 s (long form: 60 s), and grows again',
+  variables: ({ contentsInS3 }) => contentsInS3,
+  cannotRun: async () =>
+    process.getuid?.() === 0 && process.platform === 'linux' ? undefined : 'it mounts a file system, which only root may do, on Linux',
+  prepare: async ({ contentStore }) => {
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=4g', 'tmpfs', contentStore.folder])
+  },
+  run: async ({ installation: { contentStore }, returned, hold }) => {
+    const { stdout } = await run('df', ['--output=used', '-B1', contentStore.folder])
+    await run('mount', ['-o', `remount,size=${Number(stdout.split('\n')[1]) + 64 * 1024}`, contentStore.folder])
+    await hold(8_000, 60_000)
+    await run('mount', ['-o', 'remount,size=4g', contentStore.folder])
+    returned()
+  },
+  cleanUp: async ({ contentStore }) => {
+    await run('umount', ['--lazy', contentStore.folder])
+  },
+}
+
+export const targetRows: Row[] = [hanging, resetting, late, slow, dnsFailing, contentsAway, contentsFull]

@@ -1,0 +1,73 @@
+// Faults of Temporal. The database alone decides if a create is acknowledged, so none may be refused.
+import type { Row } from '../run-row.ts'
+
+const crashed: Row = {
+  name: 'temporal-crashed',
+  fault: 'Temporal is killed and started again at once, with the same database',
+  acceptsAlways: true,
+  run: async ({ installation: { temporal }, returned }) => {
+    await temporal.kill()
+    await temporal.start()
+    returned()
+  },
+}
+
+const frozen: Row = {
+  name: 'temporal-frozen',
+  fault: 'Temporal is stopped with SIGSTOP for 8 s (long form: 60 s), and continues',
+  acceptsAlways: true,
+  run: async ({ installation: { temporal }, returned, hold }) => {
+    await temporal.freeze()
+    await hold(8_000, 60_000)
+    await temporal.thaw()
+    returned()
+  },
+}
+
+const away: Row = {
+  name: 'temporal-away',
+  fault: 'Temporal is killed, and started again after 20 s (long form: 5 minutes)',
+  acceptsAlways: true,
+  run: async ({ installation: { temporal }, returned, hold }) => {
+    await temporal.kill()
+    await hold(20_000, 300_000)
+    await temporal.start()
+    returned()
+  },
+}
+
+const empty: Row = {
+  name: 'temporal-empty',
+  fault: 'Temporal is killed while a target is away, and comes back without its data: every workflow and every schedule is gone',
+  acceptsAlways: true,
+  run: async ({ installation: { temporal, targets }, returned, hold }) => {
+    targets.all.sftp.proxy!.set({ kind: 'down' })
+    await hold(3_000, 10_000)
+    await temporal.kill()
+    await temporal.erase()
+    await temporal.start()
+    targets.all.sftp.proxy!.set({ kind: 'up' })
+    returned()
+  },
+  cleanUp: async ({ targets }) => targets.all.sftp.proxy!.set({ kind: 'up' }),
+}
+
+const older: Row = {
+  name: 'temporal-restored',
+  fault: 'Temporal is killed while a target is away, and comes back from a backup that is some seconds old',
+  acceptsAlways: true,
+  run: async ({ installation: { temporal, targets }, returned, hold }) => {
+    targets.all.sftp.proxy!.set({ kind: 'down' })
+    await hold(2_000, 10_000)
+    await temporal.backUp()
+    await hold(4_000, 20_000)
+    await temporal.kill()
+    await temporal.restore()
+    await temporal.start()
+    targets.all.sftp.proxy!.set({ kind: 'up' })
+    returned()
+  },
+  cleanUp: async ({ targets }) => targets.all.sftp.proxy!.set({ kind: 'up' }),
+}
+
+export const temporalRows: Row[] = [crashed, frozen, away, empty, older]

@@ -1,0 +1,90 @@
+import { markdownTable, withGenerated } from '../docs/generated-table.ts'
+import { recoveryGoalSeconds, type Outcome } from './run-row.ts'
+
+export interface Conditions {
+  commit: string
+  hardware: string
+  seed: string
+  form: 'short' | 'long'
+  date: string
+  minutes: number
+}
+
+/** Returns true if a row misses a goal, and is not known to. */
+export const isShortfall = ({ row, shortfalls }: Outcome): boolean => shortfalls.length > 0 && row.known === undefined
+
+const verdictOf = (outcome: Outcome): string => {
+  if (outcome.notRun !== undefined) return 'not run'
+  if (outcome.shortfalls.length === 0) return 'met'
+  return outcome.row.known === undefined ? 'MISSED' : 'known'
+}
+
+const header = ['row', 'acknowledged', 'lost', 'altered', 'duplicated', 'stuck', 'refused', 'recovered (s)', 'goal']
+
+const cellsOf = (outcome: Outcome): string[] => {
+  const { row, counts, recoverySeconds } = outcome
+  const numbers = counts
+    ? [counts.acknowledged, counts.lost, counts.altered, counts.duplicated, counts.stuck, counts.refused].map(String)
+    : Array.from({ length: 6 }, () => '-')
+  return [row.name, ...numbers, recoverySeconds?.toFixed(1) ?? '-', verdictOf(outcome)]
+}
+
+const reasonsOf = (outcome: Outcome): string[] => {
+  const { row, counts, shortfalls, notRun } = outcome
+  if (notRun !== undefined) return [`not run: ${notRun}`]
+  return [
+    ...(shortfalls.length > 0 ? [shortfalls.join(', ')] : []),
+    ...(shortfalls.length > 0 && row.known !== undefined ? [`known: ${row.known}`] : []),
+    ...((counts?.duplicated ?? 0) > 0 && row.mayDuplicate !== undefined ? [`duplicates: ${row.mayDuplicate}`] : []),
+  ]
+}
+
+/** Returns one line for the progress of a run. */
+export const summaryOf = (outcome: Outcome): string => {
+  const { counts, recoverySeconds, row } = outcome
+  const numbers = counts
+    ? `${counts.acknowledged} acknowledged, ${counts.lost} lost, ${counts.altered} altered, ${counts.duplicated} duplicated, ` +
+      `${counts.stuck} stuck, ${counts.refused} refused, recovered in ${recoverySeconds?.toFixed(1) ?? '?'} s`
+    : ''
+  return `${verdictOf(outcome).padEnd(7)} ${row.name}: ${[numbers, ...reasonsOf(outcome)].filter(Boolean).join('. ')}`
+}
+
+const conditionsText = ({ commit, hardware, seed, form, date, minutes }: Conditions) =>
+  `${date}, commit ${commit}, ${form} form, seed ${seed}, ${minutes} minutes, on ${hardware}`
+
+const totalsOf = (outcomes: Outcome[]) => {
+  const run = outcomes.filter(({ notRun }) => notRun === undefined)
+  const count = (verdict: string) => outcomes.filter((outcome) => verdictOf(outcome) === verdict).length
+  return `${run.length} rows run: ${count('met')} met every goal, ${count('known')} are known to fall short, ${count('MISSED')} missed a goal; ${count('not run')} not run`
+}
+
+/** Returns the table for a terminal. */
+export const textTable = (outcomes: Outcome[], conditions: Conditions): string => {
+  const lines = [header, ...outcomes.map(cellsOf)]
+  const widths = header.map((_, column) => Math.max(...lines.map((cells) => cells[column]!.length)))
+  const text = lines.map((cells) =>
+    cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '),
+  )
+  const notes = outcomes.flatMap((outcome) => reasonsOf(outcome).map((reason) => `${outcome.row.name}: ${reason}`))
+  return [conditionsText(conditions), '', ...text, '', ...notes, totalsOf(outcomes)].join('\n')
+}
+
+/** Writes the table into docs/reliability.md. */
+export const reliabilityPage = (page: string, outcomes: Outcome[], conditions: Conditions): string => {
+  const rows = outcomes.map((outcome) => {
+    const [name, ...cells] = cellsOf(outcome)
+    return [`\`${name}\``, outcome.row.fault, ...cells]
+  })
+  const notes = outcomes.flatMap((outcome) =>
+    [...reasonsOf(outcome), ...outcome.findings].map((text) => `- \`${outcome.row.name}\`: ${text}`),
+  )
+  const text = [
+    '',
+    `Run on ${conditionsText(conditions)}. ${totalsOf(outcomes)}. Goal: 0 lost, 0 altered, 0 stuck, recovered within ${recoveryGoalSeconds} s.`,
+    '',
+    markdownTable(['row', 'fault, and how it ends', ...header.slice(1)], rows),
+    ...notes,
+    '',
+  ].join('\n')
+  return withGenerated(page, 'faults', text, 'script/faults --write-docs')
+}

@@ -1,0 +1,22 @@
+import { DatabaseError } from 'pg'
+import { isOutage } from '../../src/db/database.ts'
+
+const errorOf = (code: string) => Object.assign(new DatabaseError('failed', 6, 'error'), { code })
+
+test.each([
+  ['08006', 'the connection was lost'],
+  ['53100', 'the disk is full'],
+  ['53300', 'there are too many connections'],
+  ['57P01', 'the server shuts down'],
+  ['58030', 'the disk cannot be read'],
+])('SQLSTATE %s is an outage: %s', (code) => {
+  expect(isOutage(errorOf(code))).toBe(true)
+})
+
+test.each([
+  ['42601', 'the statement is wrong'],
+  ['23505', 'a unique constraint rejects the row'],
+  ['57014', 'the statement was cancelled'],
+])('SQLSTATE %s is no outage: %s', (code) => {
+  expect(isOutage(errorOf(code))).toBe(false)
+})
