@@ -1,3 +1,4 @@
+import { activityInfo } from '@temporalio/activity'
 import type { Worker } from '@temporalio/worker'
 import { createBatchActivities } from '../activities/batches.ts'
 import { createBulkRetryActivities } from '../activities/bulk-retry.ts'
@@ -21,6 +22,7 @@ import { createOutbox } from './db/outbox.ts'
 import { createLoadJob } from './delivery/delivery-job.ts'
 import { countOverdue, createReconcile } from './delivery/reconcile.ts'
 import { createRecordAttempt } from './delivery/record-attempt.ts'
+import { createAttemptReports } from './delivery/report-attempts.ts'
 import { createRedeliverNewer } from './delivery/redeliver.ts'
 import { createSlots } from './delivery/slots.ts'
 import { messageOf, UserError } from './errors.ts'
@@ -44,7 +46,6 @@ import { createRepositoryMetrics } from './monitoring/repository-metrics.ts'
 import { createOutboxMetrics } from './monitoring/outbox-metrics.ts'
 import { createOverdueMetric } from './monitoring/overdue-metric.ts'
 import { createStorageMetrics } from './monitoring/storage-metrics.ts'
-import { monotonicNow } from './monotonic-clock.ts'
 import { openTemporal } from './temporal/client.ts'
 import { createLauncher } from './temporal/launcher.ts'
 import { createSchedules, keepSchedules } from './temporal/schedules.ts'
@@ -233,14 +234,15 @@ export const startWorker = (config: Config, log: Log, sharedProbes?: Probes): Pr
         },
         maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
       },
-      monotonicNow,
+      () => performance.now(),
       Math.random,
     )
+    const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)
     const { worker, close } = await createWorker(config, {
       ...createDeliveryActivities({
         db,
         loadJob: createLoadJob(db, config),
-        recordAttempt: createRecordAttempt(db, config),
+        recordAttempt: reports.reporting(createRecordAttempt(db, config)),
         redeliverNewer: createRedeliverNewer(db, config),
         slots,
         contents: stores,
@@ -260,7 +262,7 @@ export const startWorker = (config: Config, log: Log, sharedProbes?: Probes): Pr
     })
     onClose(close)
     const probes = sharedProbes ?? createProbes(log)
-    probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], [])
+    probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], reports.metrics)
     const listening = sharedProbes ? undefined : await startWorkerProbes(probes, config, log)
     // Until the worker has stopped, its probes answer: alive, but not ready.
     if (listening) onClose(listening.close)

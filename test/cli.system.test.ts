@@ -37,38 +37,45 @@ const json = async (args: string[]) => {
   return JSON.parse(stdout) as unknown
 }
 
+// Each run of the command takes a second, and on a busy machine up to ten.
+const manyRunsMs = 400_000
+
 describe('the relay command line', () => {
-  test('creates and lists workspaces and API keys, and prints a key only once', async () => {
-    const created = await json(['workspace', 'create', 'acme/invoices'])
-    expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })
-    expect(await json(['workspace', 'list'])).toEqual([created])
+  test(
+    'creates and lists workspaces and API keys, and prints a key only once',
+    async () => {
+      const created = await json(['workspace', 'create', 'acme/invoices'])
+      expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })
+      expect(await json(['workspace', 'list'])).toEqual([created])
 
-    expect(await json(['workspace', 'tier', 'acme/invoices', 'compliance'])).toEqual({ ...(created as object), tier: 'compliance' })
-    expect(await relay(['workspace', 'tier', 'acme/invoices', 'gold'])).toMatchObject({ status: 1 })
+      expect(await json(['workspace', 'tier', 'acme/invoices', 'compliance'])).toEqual({ ...(created as object), tier: 'compliance' })
+      expect(await relay(['workspace', 'tier', 'acme/invoices', 'gold'])).toMatchObject({ status: 1 })
 
-    await json(['workspace', 'create', 'acme/unused'])
-    const listing = { status: 1, stdout: expect.stringMatching(/^Workspace acme\/unused would be deleted: 0 repositories, /) }
-    expect(await relay(['workspace', 'delete', 'acme/unused'])).toMatchObject(listing)
-    expect(await json(['workspace', 'delete', 'acme/unused', '--yes'])).toMatchObject({ deleted: true, contents: { documents: 0 } })
-    expect(await json(['workspace', 'list'])).toEqual([created])
+      await json(['workspace', 'create', 'acme/unused'])
+      const listing = { status: 1, stdout: expect.stringMatching(/^Workspace acme\/unused would be deleted: 0 repositories, /) }
+      expect(await relay(['workspace', 'delete', 'acme/unused'])).toMatchObject(listing)
+      expect(await json(['workspace', 'delete', 'acme/unused', '--yes'])).toMatchObject({ deleted: true, contents: { documents: 0 } })
+      expect(await json(['workspace', 'list'])).toEqual([created])
 
-    const key = (await json(['key', 'create', 'acme/invoices', '--level', 'admin'])) as { id: string; key: string }
-    expect(key).toEqual({ id: expect.any(String), key: expect.stringMatching(new RegExp(`^relay_${key.id}_`)), level: 'admin' })
-    const listed = await json(['key', 'list', 'acme/invoices'])
-    expect(listed).toMatchObject([{ id: key.id, level: 'admin' }])
-    expect(JSON.stringify(listed)).not.toContain(key.key)
+      const key = (await json(['key', 'create', 'acme/invoices', '--level', 'admin'])) as { id: string; key: string }
+      expect(key).toEqual({ id: expect.any(String), key: expect.stringMatching(new RegExp(`^relay_${key.id}_`)), level: 'admin' })
+      const listed = await json(['key', 'list', 'acme/invoices'])
+      expect(listed).toMatchObject([{ id: key.id, level: 'admin' }])
+      expect(JSON.stringify(listed)).not.toContain(key.key)
 
-    expect(await json(['key', 'list'])).toEqual(listed)
+      expect(await json(['key', 'list'])).toEqual(listed)
 
-    const memberOptions = ['--member', 'ada@example.org', '--expires-at', '2099-01-01T00:00:00Z', '--name', 'Reader']
-    await json(['key', 'create', 'acme/invoices', '--level', 'viewer', ...memberOptions])
-    expect(await json(['key', 'list', 'acme/invoices'])).toMatchObject([
-      { id: key.id, user_id: null, expires_at: null },
-      { name: 'Reader', user_id: expect.any(String), expires_at: '2099-01-01T00:00:00.000Z' },
-    ])
-    expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
-    expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
-  })
+      const memberOptions = ['--member', 'ada@example.org', '--expires-at', '2099-01-01T00:00:00Z', '--name', 'Reader']
+      await json(['key', 'create', 'acme/invoices', '--level', 'viewer', ...memberOptions])
+      expect(await json(['key', 'list', 'acme/invoices'])).toMatchObject([
+        { id: key.id, user_id: null, expires_at: null },
+        { name: 'Reader', user_id: expect.any(String), expires_at: '2099-01-01T00:00:00.000Z' },
+      ])
+      expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
+      expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
+    },
+    manyRunsMs,
+  )
 
   test('rotates sealing keys, and exits with 1 and the ids of credentials that no key opens', async () => {
     const keyOf = (id: string, fill: number) => `${id}:${Buffer.alloc(32, fill).toString('base64')}`
@@ -144,7 +151,7 @@ describe('the relay command line', () => {
 
     await createRoutes(database.db, [])
     expect((await relay(['doctor'])).stdout).toMatch(
-      /^warn {2}open receivers: Everybody who can reach these receivers .*: acme\/\w+ Z1\. Turn signature_verification on/m,
+      /^warn {2}open receivers: Everybody who can reach these receivers .*: acme\/\w+ Z1(, .*)?\. Turn signature_verification on/m,
     )
 
     const away = await relay(['doctor'], { DATABASE_URL: 'postgres://relay:canary@127.0.0.1:1/relay', TEMPORAL_START_TIMEOUT_MS: '500' })

@@ -19,7 +19,8 @@ describe(`a document of ${sizeBytes / MiB} MiB`, () => {
     const database = await createTestDatabase()
     const env = await startTemporalDevServer()
     const sink = await startWebhookSink()
-    const api = await startRelayProcess('api', relayVariables(database, env.address))
+    // Searching 256 MiB takes seconds of processor time, and on a busy machine much longer.
+    const api = await startRelayProcess('api', { ...relayVariables(database, env.address), RELAY_SEARCH_TIMEOUT_MS: '300000' })
     const worker = await startRelayProcess('worker', relayVariables(database, env.address))
     try {
       const { workspaceId, workspaceSlug } = await routeToWebhook(database, sink.url)

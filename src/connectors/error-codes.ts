@@ -206,15 +206,15 @@ const remedyForStatus = (status: number): Remedy => {
   return 'configuration'
 }
 
-/** Returns true if the relay itself has to be mended, so that the code says nothing about the target. */
-export const isRelayFault = (code: string): boolean => find(code)?.remedy === 'relay'
+/** Returns what has to be mended after an error with this code. */
+export const errorClassOf = (code: string): Remedy => find(code)?.remedy ?? 'target'
 
 /** @returns `undefined` if the code alone does not decide it */
 export const isPermanent = (code: DeliveryErrorCode): boolean | undefined => find(code)?.permanent
 
 /** Returns one sentence that tells an operator what to do about a delivery that failed with this code. */
 export const remedyFor = (code: string | undefined, destinationName: string): string => {
-  const { remedy, action }: ErrorCode = find(code ?? '') ?? { remedy: 'target' }
-  const sentence = `${action ?? actions[remedy]}, then retry the document.`
+  const action = find(code ?? '')?.action
+  const sentence = `${action ?? actions[errorClassOf(code ?? '')]}, then retry the document.`
   return sentence.replaceAll('{destination}', () => `destination ${destinationName}`)
 }

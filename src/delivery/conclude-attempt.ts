@@ -1,5 +1,5 @@
 import { DeliveryError, type Connector, type DeliveryResult } from '../connectors/connector.ts'
-import { isRelayFault, remedyFor } from '../connectors/error-codes.ts'
+import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
 import type { Database } from '../db/database.ts'
 import type { AttemptInput } from '../../workflows/messages.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
@@ -83,7 +83,7 @@ export const recordFailure = async (
     error: { code: failure.code, message, answer: failure.answer },
     // A lost attempt whose upload goes on is repeated at once.
     ...(decision.retry && !more.keepsSlot && { retryDelayMs: decision.delayMs }),
-    signal: isRelayFault(failure.code) ? 'unknown' : failure.permanent ? 'answered' : 'failed',
+    signal: errorClassOf(failure.code) === 'relay' ? 'unknown' : failure.permanent ? 'answered' : 'failed',
     ...(isRetried && more),
     ...(!isRetried && { endedBy: failure.permanent || decision.retry ? 'permanent_error' : limits[decision.exhausted] }),
   })

@@ -108,8 +108,8 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
         const trialInMs = circuit.state === 'open' ? circuit.trialInMs : 0
         return { status: 'waiting', delayMs: slot.refuse(job.limits, { circuit: { trialInMs } }), circuit: circuit.state }
       }
-      const oldestStart = oldestAttemptId === null ? undefined : timeOfId(oldestAttemptId).getTime()
-      return { status: 'waiting', delayMs: slot.refuse(job.limits, { oldestStart }) }
+      const oldestAgeMs = oldestAttemptId === null ? undefined : Date.now() - timeOfId(oldestAttemptId).getTime()
+      return { status: 'waiting', delayMs: slot.refuse(job.limits, { oldestAgeMs }) }
     }
     if (job.attemptId !== start.attemptId) {
       await withdrawAttempt(deps.db, input, start.attemptId)

@@ -17,6 +17,10 @@ export interface DeliveryJob {
   /** Times that an older document may have overwritten this one at its path. */
   overwrites: number
   workspaceId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  /** The request that contained the document. Null for documents of earlier versions. */
+  requestId: string | null
   repoId: string
   docId: string
   compId: string
@@ -128,7 +132,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
                 and delivered.path = deliveries.path
                 and delivered.status = 'delivered'
             ) else false end as overtaken,
-            deliveries.workspace_id as "workspaceId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
+            deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace, request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
             erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
             content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
             case when appends = 0 then sha256 else appended_sha256 end as sha256,
@@ -163,6 +167,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
           join documents on documents.id = deliveries.document_id
           join contents on contents.id = documents.content_id
           join destinations on destinations.id = deliveries.destination_id
+          join workspaces on workspaces.id = deliveries.workspace_id
           where deliveries.document_id = :documentId
             and deliveries.destination_id = :destinationId
         ), permitted as (

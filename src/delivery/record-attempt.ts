@@ -36,6 +36,8 @@ interface Recorded {
   status: DeliveryStatus
   /** True if the document has been superseded by now. */
   superseded: boolean
+  /** Number of recorded attempts of the delivery. */
+  attempts: number
 }
 
 type RecordConfig = Pick<
@@ -85,7 +87,7 @@ export const createRecordAttempt =
       })
       .options({ name: 'record-attempt' })
     // The workspace was deleted meanwhile.
-    return rows[0] ?? { status: 'cancelled', superseded: false }
+    return rows[0] ?? { status: 'cancelled', superseded: false, attempts: 0 }
   }
 
 export type RecordAttempt = ReturnType<typeof createRecordAttempt>
@@ -198,10 +200,10 @@ const statement = `
         else trial_id = :id
       end
   )
-  select status, superseded
+  select status, superseded, attempts
   from delivery
   union all
-  select status, false
+  select status, false, attempts
   from deliveries
   where document_id = :documentId
     and destination_id = :destinationId

@@ -13,7 +13,7 @@ export interface Slot {
   confirm(limits: DestinationLimits): void
   /**
    * Releases the slot, because the destination has no lease for the attempt.
-   * @param why `oldestStart`: start of the oldest attempt that holds a lease, in milliseconds. `circuit`: the circuit that is not closed
+   * @param why `oldestAgeMs`: duration so far of the oldest attempt that holds a lease. `circuit`: the circuit that is not closed
    * @returns how long to wait in milliseconds
    */
   refuse(limits: DestinationLimits, why: Refusal): number
@@ -22,7 +22,7 @@ export interface Slot {
 }
 
 interface Refusal {
-  oldestStart?: number | undefined
+  oldestAgeMs?: number | undefined
   circuit?: { trialInMs: number } | undefined
 }
 
@@ -64,7 +64,7 @@ export const intervalMs = ({ maxPerMinute }: Pick<DestinationLimits, 'maxPerMinu
  * delivery-job.ts takes. No attempt waits here: an attempt that gets no slot gets a time after which to ask again. These times follow one
  * another at the pace at which slots should become free, so a line of any length asks about as often as it is served. None exceeds
  * `maxWaitMs`, because the destination may recover at any time.
- * @param now clock, in milliseconds
+ * @param now clock in milliseconds that no change of the time of day affects
  * @param random from 0 to 1
  */
 export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions, now: () => number, random: () => number) => {
@@ -87,10 +87,10 @@ export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions,
   }
 
   /** Returns how long to wait for the next free slot, and promises the slot. */
-  const promiseSlot = (occupancy: Occupancy, { oldestStart = now(), circuit }: Refusal = {}): number => {
+  const promiseSlot = (occupancy: Occupancy, { oldestAgeMs = 0, circuit }: Refusal = {}): number => {
     const [oldest] = occupancy.running
     // An attempt that hangs has no duration yet.
-    const durationMs = Math.max(occupancy.meanMs, now() - Math.min(oldestStart, oldest?.startedAt ?? now()))
+    const durationMs = Math.max(occupancy.meanMs, oldestAgeMs, now() - (oldest?.startedAt ?? now()))
     const paceMs = circuit ? trialSpacingMs : durationMs / Math.max(1, occupancy.running.size)
     const slotMs = Math.max(paceMs, intervalMs(occupancy.limits))
     const freeAt = Math.max(occupancy.promisedUntil, now() + (circuit?.trialInMs ?? 0)) + slotMs

@@ -1,4 +1,3 @@
-import { monotonicNow } from '../monotonic-clock.ts'
 import { createTtlCache } from '../ttl-cache.ts'
 
 const minuteMs = 60_000
@@ -7,10 +6,11 @@ const maxWorkspaces = 10_000
 
 /**
  * Limits the requests per minute of each workspace by token buckets: a burst may use up the requests of a whole minute. A bucket is
- * filled with time, of which each request costs its share of a minute. The buckets are
- * kept in the memory of this process, because a count in the database would cost a write per request.
+ * filled with time, of which each request costs its share of a minute. The buckets are kept in the memory of this process, because a
+ * count in the database would cost a write per request.
+ * @param now clock in milliseconds that no change of the time of day affects
  */
-export const createRateLimit = (now: () => number = monotonicNow) => {
+export const createRateLimit = (now: () => number = () => performance.now()) => {
   const buckets = createTtlCache<{ creditMs: number; filledAtMs: number }>({ maxEntries: maxWorkspaces, now })
   return {
     /** Counts a request. @returns seconds until the next request is allowed, 0 if this one is */

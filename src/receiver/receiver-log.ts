@@ -60,7 +60,7 @@ export const createReceiverLog = (log: Log) => {
       log.warn(factsOf(exchange), message)
     }
   }
-  const millisecondsSince = (time: Date) => Date.now() - time.getTime()
+  const millisecondsSince = (time: Date) => Math.max(0, Date.now() - time.getTime())
 
   return {
     /** Documents have been committed. */

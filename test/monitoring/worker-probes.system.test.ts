@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
@@ -36,10 +37,18 @@ afterAll(async () => {
   await database.drop()
 })
 
-const ask = async (path: string) => {
-  const response = await fetch(worker.baseUrl + path)
+const ask = async (path: string, { baseUrl } = worker) => {
+  const response = await fetch(baseUrl + path)
   return { status: response.status, text: await response.text() }
 }
+
+test('docs/operations.md describes every metric of the relay, and no other', async () => {
+  const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const described = page.matchAll(/^\| `(relay_[a-z_]+)/gm)
+  const served = `${(await ask('/metrics', api)).text}${(await ask('/metrics')).text}`.matchAll(/^# HELP (relay_[a-z_]+)/gm)
+  const names = (matches: Iterable<RegExpExecArray>) => new Set([...matches].map(([, name]) => name))
+  expect(names(described)).toEqual(names(served))
+})
 
 test('a worker answers probes and metrics, and is alive but not ready while it stops', async () => {
   const ready = await ask('/readyz')
