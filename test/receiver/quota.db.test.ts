@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Metric } from 'prom-client'
+import { Registry, type Metric } from 'prom-client'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { sweepOrphans } from '../../src/content/sweep.ts'
@@ -135,8 +135,10 @@ describe('a workspace with a limit of requests', () => {
 test('refusals are counted by code', async () => {
   const workspace = await scene.workspace()
   await set(workspace, { receiver_max_bytes: 0 })
+  const registry = new Registry()
+  for (const metric of scene.receiver.metrics) registry.registerMetric(metric)
   const count = async () =>
-    (await scene.receiver.metrics[0]!.get()).values.find(({ labels }) => labels['code'] === 'quota_exceeded')?.value ?? 0
+    Number(/^relay_receiver_refusals_total\{code="quota_exceeded"\} (\d+)$/m.exec(await registry.metrics())?.[1] ?? 0)
   const before = await count()
   await workspace.source.create('M1', 'x')
   expect(await count()).toBe(before + 1)
