@@ -215,7 +215,10 @@ create table documents (
   -- than this column.
   request_id text collate "C",
   -- When an operator acknowledged that the failed document will not be delivered. A change of the status clears it.
-  acknowledged_at timestamptz
+  acknowledged_at timestamptz,
+  -- The span of the request that contained the document (W3C Trace Context): the parent of its deliveries. Null if it
+  -- was not traced.
+  traceparent text
 );
 -- Serves the list of acknowledged documents.
 create index documents_acknowledged on documents (workspace_id, received_at, id) where acknowledged_at is not null;
@@ -275,8 +278,12 @@ create table deliveries (
   checked_at timestamptz,
   primary key (document_id, destination_id)
 );
+-- Serves the search for documents by destination, connector or status of a delivery.
+create index deliveries_by_destination on deliveries (destination_id, status, document_id);
 -- Serves the reconciler, which asks Temporal about the deliveries that have shown no sign of life for the longest time.
 create index deliveries_by_due_time on deliveries (greatest(next_attempt_at, checked_at), document_id, destination_id) where status in ('pending', 'retrying');
+-- Serves the check for incidents, which groups failed deliveries by destination and error code.
+create index deliveries_failed_by_error on deliveries (destination_id, coalesce(last_error_code, ''), status_since) where status = 'failed';
 -- Serves the release and the cancellation of held deliveries.
 create index deliveries_held_by_connection on deliveries (connection_id, document_id) where status = 'held';
 -- Serves the cancellation of open deliveries when a destination is deleted.
@@ -539,6 +546,297 @@ create table destination_gates (
   trial_id text collate "C"
 );
 
+-- Changes of counters that the job fold-counters has not added to them yet. Every transaction adds rows of its own, so
+-- none waits for another. The number of rows with a key is the sum of its counter and of its changes, read in one
+-- statement.
+create table counter_deltas (
+  workspace_id text collate "C" not null,
+  kind text collate "C" not null,
+  hour timestamptz not null,
+  repo_id text collate "C" not null,
+  destination_id text collate "C" not null,
+  status text collate "C" not null,
+  detail text collate "C" not null,
+  change bigint not null
+);
+-- Serves every reader of counters.
+create index counter_deltas_of_workspace on counter_deltas (workspace_id, kind);
+
+-- The number of documents, deliveries and attempts by hour, by day and altogether: a total adds up few rows. Without
+-- foreign keys, because only triggers and the job fold-counters write it; the deletion of a workspace removes its
+-- counters.
+create table counters (
+  workspace_id text collate "C" not null,
+  kind text collate "C" not null check (kind in ('documents', 'deliveries', 'attempts')),
+  -- Attempts are counted by hour and by day only: retention removes them.
+  period text collate "C" not null check (period in ('hour', 'day', 'all')),
+  -- The start of the hour or day in UTC in which a document was received, a delivery got its status or an attempt
+  -- started; -infinity for the period all.
+  since timestamptz not null,
+  -- The repository of the document. Empty for an attempt whose document was deleted.
+  repo_id text collate "C" not null,
+  -- Empty for documents.
+  destination_id text collate "C" not null,
+  -- The status of a document or delivery, or the outcome of an attempt.
+  status text collate "C" not null,
+  -- Of documents: acknowledged if an operator has acknowledged them. Of attempts: their error code or, if they have
+  -- delivered a document, the time since it was received or appended to, as latency_bucket returns it. Otherwise empty.
+  detail text collate "C" not null,
+  count bigint not null,
+  -- Serves the totals and the statistics of a workspace.
+  primary key (workspace_id, kind, period, since, repo_id, destination_id, status, detail)
+);
+-- Serves the removal of counters that have become 0.
+create index counters_of_nothing on counters (workspace_id) where count = 0;
+
+-- Values of metrics that the job compute-metrics has computed. Every API process exports them.
+create table aggregates (
+  metric text collate "C" not null,
+  labels jsonb not null,
+  -- Of a metric that is an age or a remaining time: the point in time that it is measured from, in seconds since 1970.
+  -- The age so grows while no worker computes.
+  value double precision not null,
+  primary key (metric, labels)
+);
+
+-- A rule: incidents of these kinds are announced at this destination.
+create table notifications (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  name text not null,
+  -- Kinds of incidents, see src/domain/notices.ts.
+  events text[] not null check (cardinality(events) > 0),
+  destination_id text collate "C" not null references destinations (id) on delete cascade,
+  -- Time after a notice in which no other incident of the same subject is announced.
+  quiet_seconds integer not null,
+  is_active boolean not null default true,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now()
+);
+-- Serves the check for incidents, which looks only at workspaces with an active notification.
+create index notifications_active on notifications (workspace_id) where is_active;
+-- Serves the deletion of a destination.
+create index notifications_of_destination on notifications (destination_id);
+-- Serves the list of notifications.
+create index notifications_of_workspace on notifications (workspace_id, id);
+
+-- A condition that is announced to operators, from its beginning to its end.
+create table incidents (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  -- The kind of the incident, see src/domain/notices.ts.
+  event text not null,
+  -- What the condition holds for: the id of a destination, with an error code, of a repository, or of a certificate.
+  subject text not null,
+  -- How many things the condition holds for, such as failed deliveries, at the last check that changed it.
+  count bigint not null,
+  -- What a notice says about the incident, by the names of the API.
+  details jsonb not null,
+  opened_at timestamptz not null,
+  -- The last check that found the condition with other values.
+  last_seen_at timestamptz not null,
+  -- Null while the condition holds.
+  closed_at timestamptz
+);
+-- Serves the removal of incidents by age.
+create index incidents_closed on incidents (closed_at) where closed_at is not null;
+-- Serves the search for earlier notices about the same subject.
+create index incidents_of_subject on incidents (workspace_id, event, subject, id);
+-- Serves the check for incidents. Allows one open incident per subject.
+create unique index incidents_open on incidents (workspace_id, event, subject) where closed_at is null;
+
+-- One message about the beginning or the end of an incident, to the destination of one notification.
+create table notices (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null,
+  notification_id text collate "C" not null references notifications (id) on delete cascade,
+  incident_id text collate "C" not null references incidents (id) on delete cascade,
+  transition text not null check (transition in ('opened', 'closed')),
+  -- What is sent, by the names of the API. The same in every attempt.
+  data jsonb not null,
+  status text not null default 'pending' check (status in ('pending', 'delivered', 'failed')),
+  attempts integer not null default 0,
+  last_error text,
+  last_error_code text,
+  -- When the next attempt is due, while the notice is pending.
+  next_attempt_at timestamptz,
+  delivered_at timestamptz,
+  created_at timestamptz not null
+);
+-- Allows one notice per incident, notification and transition.
+create unique index notices_by_transition on notices (incident_id, notification_id, transition);
+-- Serves the list of notices.
+create index notices_of_notification on notices (notification_id, id);
+-- Serves the search for notices whose workflow was lost.
+create index notices_pending on notices (next_attempt_at) where status = 'pending';
+
+-- When the source system sends to a repository, for the incident source.silent. Kept for workspaces with such a
+-- notification.
+create table repository_activity (
+  repository_id text collate "C" primary key references repositories (id) on delete cascade,
+  -- The last captured request that a check has seen.
+  last_request_id text collate "C",
+  last_request_at timestamptz,
+  -- The longest time between two requests. It halves in four weeks.
+  usual_gap_ms bigint not null default 0,
+  -- Since when the checks have not been interrupted. Silence is counted from then on.
+  watched_since timestamptz not null,
+  checked_at timestamptz not null,
+  created_at timestamptz not null
+);
+
+-- What documents can be found by. Written by triggers on documents.
+create table document_keys (
+  workspace_id text collate "C" not null,
+  key text collate "C" not null,
+  document_id text collate "C" not null references documents (id) on delete cascade,
+  primary key (workspace_id, key, document_id)
+);
+-- Serves changes of a business object, and the deletion of documents.
+create index document_keys_of_document on document_keys (document_id);
+
+-- Links that sign a browser in at the console with an API key. A link works once: its row is deleted with its use. Few
+-- rows exist at a time.
+create table sign_in_links (
+  token_sha256 bytea primary key,
+  key_id text collate "C" not null references api_keys (id) on delete cascade,
+  expires_at timestamptz not null
+);
+-- Serves the deletion of a workspace with its API keys.
+create index sign_in_links_of_key on sign_in_links (key_id);
+
+-- Writes the keys of new documents.
+create function add_document_keys() returns trigger language plpgsql as $$
+begin
+  insert into document_keys (workspace_id, key, document_id)
+  select workspace_id, key, id
+  from added, document_keys_of(doc_id, erp_object_id) as key;
+  return null;
+end
+$$;
+
+-- Adds the changes of a statement to counter_deltas: one row for each key whose number changes. Retention removes
+-- attempts together with their counters, without this function.
+create function count_attempts() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'attempts' as kind, date_trunc('hour', started_at, 'UTC') as hour,
+  coalesce((select repo_id from documents where documents.id = document_id), '') as repo_id, destination_id, outcome as status,
+  coalesce(
+    error_code,
+    case when outcome = 'delivered' then (
+      select latency_bucket(started_at + duration_ms * interval '1 millisecond' - greatest(received_at, modified_at))
+      from documents
+      where documents.id = document_id
+    ) end,
+    ''
+  ) as detail,
+      count(*)
+    from new_rows
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+  else
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'attempts' as kind, date_trunc('hour', started_at, 'UTC') as hour,
+  coalesce((select repo_id from documents where documents.id = document_id), '') as repo_id, destination_id, outcome as status,
+  coalesce(
+    error_code,
+    case when outcome = 'delivered' then (
+      select latency_bucket(started_at + duration_ms * interval '1 millisecond' - greatest(received_at, modified_at))
+      from documents
+      where documents.id = document_id
+    ) end,
+    ''
+  ) as detail,
+      sum(change)
+    from (
+      select *, -1 as change from old_rows
+      union all
+      select *, 1 as change from new_rows
+    ) as changed
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    having sum(change) <> 0;
+  end if;
+  return null;
+end
+$$;
+
+-- Adds the changes of a statement to counter_deltas: one row for each key whose number changes.
+create function count_deliveries() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'deliveries' as kind, date_trunc('hour', status_since, 'UTC') as hour,
+    (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
+      count(*)
+    from new_rows
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+  elsif tg_op = 'UPDATE' then
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'deliveries' as kind, date_trunc('hour', status_since, 'UTC') as hour,
+    (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
+      sum(change)
+    from (
+      select *, -1 as change from old_rows
+      union all
+      select *, 1 as change from new_rows
+    ) as changed
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    having sum(change) <> 0;
+  else
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'deliveries' as kind, date_trunc('hour', status_since, 'UTC') as hour,
+    (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
+      -count(*)
+    from old_rows
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+  end if;
+  return null;
+end
+$$;
+
+-- Adds the changes of a statement to counter_deltas: one row for each key whose number changes.
+create function count_documents() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
+    case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      count(*)
+    from new_rows
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+  elsif tg_op = 'UPDATE' then
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
+    case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      sum(change)
+    from (
+      select *, -1 as change from old_rows
+      union all
+      select *, 1 as change from new_rows
+    ) as changed
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    having sum(change) <> 0;
+  else
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
+    case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      -count(*)
+    from old_rows
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+  end if;
+  return null;
+end
+$$;
+
 -- Keeps workspace_storage equal to the sum of contents.size_bytes. The row that it locks is the last lock of a
 -- transaction, which cannot deadlock: it runs at the commit, and the shard follows from the transaction.
 create function count_stored_bytes() returns trigger language plpgsql as $$
@@ -567,6 +865,28 @@ from deliveries
 where document_id = of_document
 $$;
 
+-- Returns what a document can be found by, in upper case: the docId, the id of the business object, the same without
+-- its company code (the first four characters), its parts between other characters than letters and digits, and each of
+-- them without leading zeros.
+create function document_keys_of(doc_id text, erp_object_id text) returns SETOF text language sql immutable as $$
+select distinct upper(left(key, 255))
+from (
+  values (doc_id), (erp_object_id), (ltrim(erp_object_id, '0')), (substr(erp_object_id, 5)), (ltrim(substr(erp_object_id, 5), '0'))
+  union all
+  select part
+  from regexp_split_to_table(erp_object_id, '[^[:alnum:]]+') as part
+  union all
+  select ltrim(part, '0')
+  from regexp_split_to_table(erp_object_id, '[^[:alnum:]]+') as part
+) as keys (key)
+where key <> ''
+$$;
+
+-- The smallest power of two that is at least as many milliseconds: 32, 64, 128 and so on.
+create function latency_bucket(latency interval) returns text language sql immutable as $$
+select (2 ^ least(32, greatest(5, ceil(ln(greatest(1, extract(epoch from latency)::float8 * 1000)) / ln(2)))))::bigint::text
+$$;
+
 -- Sets the time of the last change of a delivery's status. A delivery that is not failed any more has not been ended.
 -- The next attempt of an open delivery is due at once, unless the statement says when; any other delivery has none.
 create function note_delivery_status() returns trigger language plpgsql as $$
@@ -579,6 +899,26 @@ begin
     new.next_attempt_at = now();
   end if;
   return new;
+end
+$$;
+
+-- Deletes the deliveries of a document before the document, whose repository count_deliveries needs. The foreign key
+-- deletes them later.
+create function remove_deliveries() returns trigger language plpgsql as $$
+begin
+  delete from deliveries where document_id = old.id;
+  return old;
+end
+$$;
+
+-- Writes the keys of a document whose business object has changed.
+create function replace_document_keys() returns trigger language plpgsql as $$
+begin
+  delete from document_keys where document_id = new.id;
+  insert into document_keys (workspace_id, key, document_id)
+  select new.workspace_id, key, new.id
+  from document_keys_of(new.doc_id, new.erp_object_id) as key;
+  return null;
 end
 $$;
 
@@ -595,6 +935,18 @@ begin
   return null;
 end
 $$;
+
+create trigger add_document_keys
+  after insert on documents referencing new table as added for each statement
+  execute function add_document_keys();
+
+create trigger attempts_added
+  after insert on delivery_attempts referencing new table as new_rows for each statement
+  execute function count_attempts();
+
+create trigger attempts_changed
+  after update on delivery_attempts referencing old table as old_rows new table as new_rows for each statement
+  execute function count_attempts();
 
 -- A small content is inserted together with its document.
 create constraint trigger content_inserted
@@ -614,6 +966,18 @@ create constraint trigger content_removed
   for each row when (old.size_bytes is not null)
   execute function count_stored_bytes();
 
+create trigger deliveries_added
+  after insert on deliveries referencing new table as new_rows for each statement
+  execute function count_deliveries();
+
+create trigger deliveries_changed
+  after update on deliveries referencing old table as old_rows new table as new_rows for each statement
+  execute function count_deliveries();
+
+create trigger deliveries_removed
+  after delete on deliveries referencing old table as old_rows for each statement
+  execute function count_deliveries();
+
 -- Whatever changes a delivery, its document follows.
 create trigger delivery_status_changed
   after update of status on deliveries
@@ -625,3 +989,25 @@ create trigger delivery_status_noted
   before update of status on deliveries
   for each row when (old.status is distinct from new.status)
   execute function note_delivery_status();
+
+create trigger document_deliveries_removed
+  before delete on documents
+  for each row
+  execute function remove_deliveries();
+
+create trigger documents_added
+  after insert on documents referencing new table as new_rows for each statement
+  execute function count_documents();
+
+create trigger documents_changed
+  after update on documents referencing old table as old_rows new table as new_rows for each statement
+  execute function count_documents();
+
+create trigger documents_removed
+  after delete on documents referencing old table as old_rows for each statement
+  execute function count_documents();
+
+create trigger replace_document_keys
+  after update of erp_object_id on documents
+  for each row when (old.erp_object_id is distinct from new.erp_object_id)
+  execute function replace_document_keys();

@@ -95,7 +95,8 @@ if (options.help) {
   else console.log(textTable(outcomes, conditions))
   if (options['write-docs']) {
     const page = new URL('../docs/reliability.md', import.meta.url)
-    await writeFile(page, reliabilityPage(await readFile(page, 'utf8'), outcomes, conditions))
+    const names = (options.row.length > 0 ? rows : chosenRows()).map(({ name }) => name)
+    await writeFile(page, reliabilityPage(await readFile(page, 'utf8'), names, outcomes, conditions))
   }
   if (outcomes.some(isShortfall)) process.exitCode = 1
 }

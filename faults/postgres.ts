@@ -93,7 +93,14 @@ export const createPostgres = async (config: Config, folder: string, settings: s
     })
   const tree = () => processTree([child?.pid ?? -1]).map(({ pid }) => pid)
   const signalAll = (signal: NodeJS.Signals) => {
-    for (const pid of tree()) process.kill(pid, signal)
+    for (const pid of tree()) {
+      try {
+        process.kill(pid, signal)
+      } catch (thrown) {
+        // A backend may have ended since the processes were listed.
+        if ((thrown as NodeJS.ErrnoException).code !== 'ESRCH') throw thrown
+      }
+    }
   }
 
   const server: PostgresServer = {

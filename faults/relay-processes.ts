@@ -89,7 +89,7 @@ export const supervise = (main: string, verb: Verb, name: string, logFolder: str
       await until(`${name} is ready`, isReady, Boolean, 120_000)
     },
     crashes: () => crashes,
-    log: async () => (await readFile(logFile, 'utf8')).slice(-20_000),
+    log: async () => (await readFile(logFile, 'utf8')).slice(-200_000),
     stop: async () => {
       isWanted = false
       await end()

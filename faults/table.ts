@@ -52,10 +52,12 @@ export const summaryOf = (outcome: Outcome): string => {
 const conditionsText = ({ commit, hardware, seed, form, date, minutes }: Conditions) =>
   `${date}, commit ${commit}, ${form} form, seed ${seed}, ${minutes} minutes, on ${hardware}`
 
-const totalsOf = (outcomes: Outcome[]) => {
-  const run = outcomes.filter(({ notRun }) => notRun === undefined)
-  const count = (verdict: string) => outcomes.filter((outcome) => verdictOf(outcome) === verdict).length
-  return `${run.length} rows run: ${count('met')} met every goal, ${count('known')} are known to fall short, ${count('MISSED')} missed a goal; ${count('not run')} not run`
+const totalsOf = (verdicts: string[]) => {
+  const count = (verdict: string) => verdicts.filter((each) => each === verdict).length
+  return (
+    `${verdicts.length - count('not run')} rows run: ${count('met')} met every goal, ${count('known')} are known to fall short, ` +
+    `${count('MISSED')} missed a goal; ${count('not run')} not run`
+  )
 }
 
 /** Returns the table for a terminal. */
@@ -66,24 +68,36 @@ export const textTable = (outcomes: Outcome[], conditions: Conditions): string =
     cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '),
   )
   const notes = outcomes.flatMap((outcome) => reasonsOf(outcome).map((reason) => `${outcome.row.name}: ${reason}`))
-  return [conditionsText(conditions), '', ...text, '', ...notes, totalsOf(outcomes)].join('\n')
+  return [conditionsText(conditions), '', ...text, '', ...notes, totalsOf(outcomes.map(verdictOf))].join('\n')
 }
 
-/** Writes the table into docs/reliability.md. */
-export const reliabilityPage = (page: string, outcomes: Outcome[], conditions: Conditions): string => {
-  const rows = outcomes.map((outcome) => {
-    const [name, ...cells] = cellsOf(outcome)
-    return [`\`${name}\``, outcome.row.fault, ...cells]
+const linesOf = (page: string, name: string) =>
+  page.split('\n').filter((line) => line.startsWith(`| \`${name}\` |`) || line.startsWith(`- \`${name}\`: `))
+
+/**
+ * Writes the table into docs/reliability.md.
+ * @param names of the rows of the table. Those that were not run this time stay as they are
+ */
+export const reliabilityPage = (page: string, names: string[], outcomes: Outcome[], conditions: Conditions): string => {
+  const lines = names.flatMap((name) => {
+    const outcome = outcomes.find(({ row }) => row.name === name)
+    if (!outcome) return linesOf(page, name)
+    const cells = cellsOf(outcome)
+    return [
+      `| ${[`\`${name}\``, outcome.row.fault, ...cells.slice(1, -1), conditions.commit, cells.at(-1)].join(' | ')} |`,
+      ...[...reasonsOf(outcome), ...outcome.findings].map((text) => `- \`${name}\`: ${text}`),
+    ]
   })
-  const notes = outcomes.flatMap((outcome) =>
-    [...reasonsOf(outcome), ...outcome.findings].map((text) => `- \`${outcome.row.name}\`: ${text}`),
-  )
+  const rows = lines.filter((line) => line.startsWith('|'))
+  const verdicts = rows.map((line) => line.split(' | ').at(-1)!.replace(' |', ''))
   const text = [
     '',
-    `Run on ${conditionsText(conditions)}. ${totalsOf(outcomes)}. Goal: 0 lost, 0 altered, 0 stuck, recovered within ${recoveryGoalSeconds} s.`,
+    `Last run on ${conditionsText(conditions)}. ${totalsOf(verdicts)}. Goal: 0 lost, 0 altered, 0 stuck, recovered within ${recoveryGoalSeconds} s.`,
     '',
-    markdownTable(['row', 'fault, and how it ends', ...header.slice(1)], rows),
-    ...notes,
+    markdownTable(['row', 'fault, and how it ends', ...header.slice(1, -1), 'commit', 'goal'], []).trimEnd(),
+    ...rows,
+    '',
+    ...lines.filter((line) => line.startsWith('-')),
     '',
   ].join('\n')
   return withGenerated(page, 'faults', text, 'script/faults --write-docs')

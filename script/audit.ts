@@ -60,7 +60,6 @@ const licences = new Set([
 /** Licences of packages that state theirs in a form that package-lock.json does not keep. */
 const statedElsewhere: Record<string, string> = { buildcheck: 'MIT', 'cpu-features': 'MIT', ssh2: 'MIT', unionfs: 'Unlicense' }
 
-const publicRegistry = 'https://registry.npmjs.org/'
 const strongHash = /(?:^| )sha(?:512|384|256|1)-[A-Za-z0-9+/]+=*/
 
 const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
@@ -73,9 +72,8 @@ export const checkLockfile = ({ packages }: Lockfile): string[] =>
     .flatMap(([path, entry]) => {
       const name = nameOf(path)
       const problems: string[] = []
-      // npm leaves the address out of packages that come from the configured registry.
-      if (entry.resolved !== undefined && !entry.resolved.startsWith(publicRegistry))
-        problems.push(`comes from ${entry.resolved}, not from the public registry`)
+      // The lock file has no addresses: every package comes from the registry that npm is configured with.
+      if (entry.resolved !== undefined) problems.push(`comes from ${entry.resolved}, not from the configured registry`)
       if (!strongHash.test(entry.integrity ?? '')) problems.push('has no hash')
       if (entry.hasInstallScript === true && !Object.hasOwn(installScripts, name))
         problems.push('runs a script when it is installed, and is not in the list of script/audit.ts')

@@ -76,7 +76,7 @@ const machineNames = (file: SourceFile): Finding[] =>
   findingsOf(
     file,
     'machine',
-    /(\/work\/|\/root\/|\/tmp\/bash_jobs|https?:\/\/(registry(?!\.npmjs\.org\/)|proxy|sum|repo\d?|deb|pypi|index|static)\.).*/g,
+    /(\/work\/|\/root\/|\/tmp\/bash_jobs|https?:\/\/(registry|proxy|sum|repo\d?|deb|pypi|index|static)\.).*/g,
     oneLine,
   )
 

@@ -1,4 +1,6 @@
 import { Argument, Command, Option } from 'commander'
+import { addDocumentVerbs } from './cli-documents.ts'
+import { jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './cli-output.ts'
 import { createKey, listKeys, revokeKey, type KeyOptions } from './commands/api-key.ts'
 import { deleteWorkspace, describeContents } from './commands/delete-workspace.ts'
 import { rotateKeys } from './commands/sealing-keys.ts'
@@ -13,17 +15,10 @@ import { openLog } from './log.ts'
 import { createStopSignal, runUntilStopped } from './run-until-stopped.ts'
 import { keyLevels } from './security/levels.ts'
 import { createKeyRing } from './security/seal.ts'
+import { openTracing } from './tracing/open-tracing.ts'
 import { version } from './version.ts'
 
 type Variables = NodeJS.ProcessEnv
-type ReadConfig = () => Config
-
-interface OutputOptions {
-  json?: boolean
-}
-
-const jsonOption = new Option('--json', 'print JSON')
-
 /**
  * Creates the command line. Results go to standard output, logs and progress to standard error.
  *
@@ -39,6 +34,7 @@ export const createCli = (variables: Variables): Command => {
 
   addServiceVerbs(program, config)
   addSetupVerbs(program, config, variables)
+  addDocumentVerbs(program, config)
   addWorkspaceVerbs(program, config)
   addKeyVerbs(program, config)
   addSealingKeyVerbs(program, config, variables)
@@ -52,30 +48,41 @@ const addServiceVerbs = (program: Command, config: ReadConfig) => {
     .description('serve the management API, the receivers and the bridge')
     .action(async () => {
       const settings = config()
-      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'json')
+      const { log, tracing } = await openTelemetry(settings, 'json')
       const stopSignal = createStopSignal()
-      const { startApi } = await import('./compose.ts')
-      const api = await startApi(settings, log)
+      const { startApi } = await import('./compose/api.ts')
+      const api = await startApi(settings, log, { tracing })
       log.info({ base_url: api.baseUrl, version }, 'the api is ready')
-      await runUntilStopped(stopSignal, [api], log)
+      await runUntilStopped(stopSignal, [tracing, api], log)
     })
   program
     .command('worker')
     .description('run workflows and deliver documents')
     .action(async () => {
       const settings = config()
-      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'json')
-      const { startWorker } = await import('./compose.ts')
+      const { log, tracing } = await openTelemetry(settings, 'json')
+      const { startWorker } = await import('./compose/worker.ts')
       const stopSignal = createStopSignal()
-      const worker = await startWorker(settings, log)
+      const worker = await startWorker(settings, log, { tracing })
       log.info({ probes_url: worker.probesUrl, version }, 'the worker is ready')
-      await runUntilStopped(stopSignal, [worker], log, worker.ended)
+      await runUntilStopped(stopSignal, [tracing, worker], log, worker.ended)
     })
 }
 
+/** Opens the log and, if they are configured, the traces, whose ids the log lines have. */
+const openTelemetry = async (settings: Config, format: 'json' | 'pretty', level: string = settings.RELAY_LOG_LEVEL) => {
+  const tracing = await openTracing(settings, (reason) => log.warn({ reason }, 'spans were lost'))
+  const log = await openLog(level, settings.RELAY_LOG_FORMAT ?? format, tracing?.logFields)
+  return { log, tracing }
+}
+
 const describeFinding = ({ name, status, message, warnings, remedy }: Finding): string[] => {
-  if (status === 'warning') return warnings.map((warning) => `warn  ${name}: ${[warning, remedy].filter(Boolean).join(' ')}`)
-  return [`${{ ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }[status]}  ${name}: ${message}`]
+  const lines =
+    status === 'warning'
+      ? warnings.map((warning) => `warn  ${name}: ${warning}`)
+      : [`${{ ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }[status]}  ${name}: ${message}`]
+  // What could not be checked follows from a line above it, which says what to do.
+  return remedy === null || status === 'not_checked' ? lines : [...lines, `      Do: ${remedy}`]
 }
 
 const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variables) => {
@@ -107,7 +114,10 @@ const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variable
     .addOption(jsonOption)
     .action(async (options: OutputOptions & { strict?: boolean }) => {
       const { diagnose, exitStatusOf } = await import('./doctor.ts')
-      const findings = await diagnose(config(), variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server')
+      const findings = await diagnose(config(), {
+        source: variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server',
+        isEmbedded: !variables['DATABASE_URL'],
+      })
       printResult(options, findings, findings.flatMap(describeFinding))
       process.exitCode = exitStatusOf(findings, options.strict === true)
     })
@@ -255,13 +265,14 @@ const addDevelopmentVerbs = (program: Command, variables: Variables) => {
     .action(async () => {
       const { startDevServer } = await import('./dev-server.ts')
       const settings = readConfig(variables)
-      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'pretty')
+      const { log, tracing } = await openTelemetry(settings, 'pretty')
       const stopSignal = createStopSignal()
-      const server = await startDevServer(variables, { log, say: printProgress, signal: stopSignal })
+      const server = await startDevServer(variables, { log, tracing, say: printProgress, signal: stopSignal })
       printProgress(`The relay is ready at ${server.baseUrl}`)
+      printProgress(`The console is at ${server.baseUrl}/console`)
       if (server.temporalUiUrl) printProgress(`The Temporal UI is at ${server.temporalUiUrl}`)
       printProgress('Press Ctrl-C to stop.')
-      await runUntilStopped(stopSignal, [server], log, server.ended)
+      await runUntilStopped(stopSignal, [tracing, server], log, server.ended)
     })
   program
     .command('demo')
@@ -269,13 +280,16 @@ const addDevelopmentVerbs = (program: Command, variables: Variables) => {
     .option('--once', 'exit after the delivery, with status 0 if the document arrived')
     .action(async (options: { once?: boolean }) => {
       const { runDemo } = await import('./demo/demo.ts')
-      const log = await openLog(variables['RELAY_LOG_LEVEL'] ?? 'warn', readConfig(variables).RELAY_LOG_FORMAT ?? 'pretty')
+      const { log, tracing } = await openTelemetry(readConfig(variables), 'pretty', variables['RELAY_LOG_LEVEL'] ?? 'warn')
       const stopSignal = createStopSignal()
-      const demo = await runDemo(variables, { log, say: print, signal: stopSignal })
+      const demo = await runDemo(variables, { log, tracing, say: print, signal: stopSignal, hasSampleData: !options.once })
       if (!demo.delivered) process.exitCode = 1
-      if (options.once) return demo.stop()
+      if (options.once) {
+        await demo.stop()
+        return tracing?.stop()
+      }
       print('\nEverything keeps running. Press Ctrl-C to stop.')
-      return runUntilStopped(stopSignal, [demo], log)
+      return runUntilStopped(stopSignal, [tracing, demo], log)
     })
 }
 
@@ -291,20 +305,4 @@ const withRunningServer = (variables: Variables): Variables => {
     DATABASE_URL: ready.database_url,
     TEMPORAL_ADDRESS: ready.temporal_address,
   }
-}
-
-const printResult = ({ json }: OutputOptions, result: unknown, lines: string[]): void => {
-  if (json) printJson(result)
-  else for (const line of lines) print(line)
-}
-
-const printJson = (value: unknown): void => print(JSON.stringify(value, null, 2))
-
-const print = (line: string): void => {
-  process.stdout.write(`${line}\n`)
-}
-
-/** Prints to standard error, which is apart from the result of the command. */
-const printProgress = (line: string): void => {
-  process.stderr.write(`${line}\n`)
 }

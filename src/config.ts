@@ -27,6 +27,39 @@ const list = (description: string, item: z.ZodType<string, string> = z.string())
     .pipe(z.array(item))
     .describe(description)
 
+/** Reads `name=value` pairs, separated by commas, with percent-encoded values: the format of the OpenTelemetry variables. */
+const pairs = (description: string) =>
+  z
+    .string()
+    .default('')
+    .refine((text) => text.split(',').every((pair) => pair.trim() === '' || /^[^=]+=/.test(pair.trim())), 'must be name=value pairs')
+    .transform((text) =>
+      Object.fromEntries(
+        text
+          .split(',')
+          .filter((pair) => pair.trim() !== '')
+          .map((pair): [string, string] => {
+            const equals = pair.indexOf('=')
+            return [pair.slice(0, equals).trim(), decoded(pair.slice(equals + 1).trim())]
+          }),
+      ),
+    )
+    .describe(description)
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const httpUrl = (description: string) =>
+  z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe(description)
+
 const isOrigin = (text: string) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).origin === text
 
 const KiB = 1024
@@ -139,6 +172,7 @@ export const environment = z.object({
     1_000,
     'Time after which a POST with an Idempotency-Key whose process was lost may be repeated. Longer than any such request takes',
   ),
+  RELAY_STATISTICS_MAX_DAYS: integer(92, 1, 'Maximum length of the time range of statistics'),
   RELAY_EXPORT_MAX_ROWS: integer(100_000, 1, 'Maximum number of rows in one CSV export. A narrower date range exports the remaining rows'),
   RELAY_EXPORT_TIMEOUT_MS: integer(
     600_000,
@@ -156,6 +190,23 @@ export const environment = z.object({
     1,
     'Number of bytes that a client must read of a CSV export in each RELAY_HTTP_IDLE_TIMEOUT_MS spent waiting for it. ' +
       'A slower client is disconnected',
+  ),
+  RELAY_SESSION_TTL_MS: integer(
+    12 * 3_600_000,
+    60_000,
+    'Time after which a session of the console ends. It ends earlier when its API key expires or is revoked',
+  ),
+  RELAY_EVENT_STREAMS: integer(
+    1_000,
+    0,
+    'Maximum number of pages of the console that listen for changes at one process. Others ask by themselves',
+  ),
+  RELAY_EVENT_STREAMS_PER_KEY: integer(20, 0, 'Maximum number of pages with the same API key that listen for changes at one process'),
+  RELAY_EVENT_INTERVAL_MS: integer(1_000, 100, 'Time between two looks for changes, while pages of the console are open'),
+  RELAY_EVENT_HEARTBEAT_MS: integer(
+    15_000,
+    1_000,
+    'Time between two signs of life to a page of the console. Shorter than the idle timeouts of proxies and RELAY_HTTP_IDLE_TIMEOUT_MS',
   ),
   RELAY_WRONG_KEYS_PER_MINUTE: integer(
     20,
@@ -369,6 +420,19 @@ export const environment = z.object({
   ),
   UPKEEP_INTERVAL_MS: integer(3_600_000, 1_000, 'Interval at which partitions are created ahead of time and orphaned content is deleted'),
 
+  COUNTERS_FOLD_INTERVAL_MS: integer(
+    15_000,
+    1_000,
+    'Interval at which changes of the number of documents, deliveries and attempts are added up. Totals are exact at any time; ' +
+      'the more changes wait, the longer reading a total takes',
+  ),
+  COUNTERS_FOLD_BATCH_SIZE: integer(10_000, 1, 'Number of these changes that are added up per transaction'),
+  METRICS_INTERVAL_MS: integer(
+    30_000,
+    1_000,
+    'Interval at which metrics about all documents, destinations and repositories are computed. /metrics shows the latest',
+  ),
+
   RETENTION_ATTEMPTS_DAYS: integer(
     365,
     1,
@@ -381,11 +445,42 @@ export const environment = z.object({
     'Maximum time that retention waits for the lock to drop a partition. Other statements queue behind it',
   ),
 
+  RETENTION_INCIDENTS_DAYS: integer(90, 7, 'Time for which closed incidents and their notices are kept'),
+
+  NOTIFICATION_CHECK_INTERVAL_MS: integer(30_000, 1_000, 'Interval at which incidents are opened and closed, and notices are written'),
+  NOTIFICATION_MAX_NOTICES: integer(1_000, 1, 'Maximum number of incidents that one check announces. The next check announces the rest'),
+  NOTIFICATION_MAX_COUNT: integer(1_000, 1, 'Number of failed deliveries or discarded documents up to which an incident counts them'),
+  NOTIFICATION_ATTEMPT_TIMEOUT_MS: integer(60_000, 1_000, 'Maximum duration of one attempt to send a notice'),
+  NOTIFICATION_DESTINATION_FAILURES: integer(
+    5,
+    1,
+    'Number of consecutive failed attempts from which a destination is announced as failing, also if its circuit is closed',
+  ),
+  NOTIFICATION_CERTIFICATE_DAYS: integer(30, 1, 'Time before the end of its validity from which a certificate is announced as expiring'),
+  NOTIFICATION_SILENCE_MIN_MS: integer(
+    3_600_000,
+    1_000,
+    'Time without a request after which, at the earliest, a source is announced as silent',
+  ),
+  NOTIFICATION_SILENCE_GAPS: integer(2, 1, 'Number of usual gaps between two requests after which a source is announced as silent'),
+  NOTIFICATION_SILENCE_LEARNING_MS: integer(
+    7 * 86_400_000,
+    0,
+    'Time for which the relay watches a source before it announces the source as silent: a week has nights and a weekend',
+  ),
+
   EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'Maximum time until an embedded server answers after its start'),
   EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'Time that an embedded server has to stop before it is killed'),
   EMBEDDED_DOWNLOAD_TIMEOUT_MS: integer(60_000, 1_000, 'Maximum time for downloading a program of the embedded stack'),
   EMBEDDED_BUILD_TIMEOUT_MS: integer(1_800_000, 1_000, 'Maximum time for building or installing a program of the embedded stack'),
 
+  TEMPORAL_UI_URL: z
+    .string()
+    .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http or https URL')
+    .optional()
+    .describe(
+      'URL of the Temporal UI, for the links in the console and in notices. script/server and script/demo know that of their own server',
+    ),
   TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
   TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Maximum time for starting a workflow. After it, the outbox sweep starts the workflow'),
   TEMPORAL_REGISTER_TIMEOUT_MS: integer(
@@ -406,6 +501,36 @@ export const environment = z.object({
     .describe('Build id of this worker, for upgrades with worker versioning. The version must then be made current in Temporal'),
   TEMPORAL_WORKER_DEPLOYMENT: z.string().default('document-relay').describe('Worker deployment that the build id belongs to'),
   TEMPORAL_MAX_CACHED_WORKFLOWS: integer(1_000, 0, 'Maximum number of workflows that a worker keeps in memory'),
+
+  OTEL_TRACES_EXPORTER: z
+    .enum(['otlp', 'none'])
+    .optional()
+    .describe('otlp sends traces with OTLP over HTTP, as protobuf; none records no traces. Default: otlp if an endpoint is set, else none'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(
+    'URL of the collector, to which v1/traces is appended. Default with OTEL_TRACES_EXPORTER=otlp: http://localhost:4318',
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl('URL to which traces are sent, instead of OTEL_EXPORTER_OTLP_ENDPOINT and v1/traces'),
+  OTEL_EXPORTER_OTLP_HEADERS: pairs('Headers for the collector, for example its API key, as comma-separated name=value pairs. A secret'),
+  OTEL_EXPORTER_OTLP_TIMEOUT: integer(
+    10_000,
+    100,
+    'Maximum time, in milliseconds, for sending a batch of spans, and for sending the last spans when the process stops',
+  ),
+  OTEL_SERVICE_NAME: z.string().optional().describe('Name of the service in traces. Default: document-relay'),
+  OTEL_RESOURCE_ATTRIBUTES: pairs('Further attributes of all spans, as comma-separated name=value pairs'),
+  OTEL_TRACES_SAMPLER: z
+    .enum(['always_on', 'always_off', 'traceidratio', 'parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'])
+    .default('parentbased_always_on')
+    .describe(
+      'Decides which traces are recorded. With a parentbased sampler, a request with a traceparent is recorded if its client records it',
+    ),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('Share of the traces that a sampler with traceidratio records, from 0 to 1'),
+  OTEL_SDK_DISABLED: flag(false, 'If true, no traces are recorded'),
 })
 
 export type Config = z.output<typeof environment> & {
@@ -413,7 +538,7 @@ export type Config = z.output<typeof environment> & {
   temporal: ClientConnectConfig
   /**
    * Variables passed to child processes, such as PATH, HOME and proxies. The variables of the relay, Temporal,
-   * PostgreSQL and cloud SDKs are excluded, because they contain secrets.
+   * PostgreSQL, OpenTelemetry and cloud SDKs are excluded, because they contain secrets.
    */
   childEnvironment: Record<string, string>
 }
@@ -438,7 +563,7 @@ export const readConfig = (variables: Variables = process.env): Config => {
   }
 }
 
-const ownVariables = /^(TEMPORAL_|AWS_|AZURE_|GOOGLE_|PG|RELAY_|TEST_)/
+const ownVariables = /^(TEMPORAL_|OTEL_|AWS_|AZURE_|GOOGLE_|PG|RELAY_|TEST_)/
 
 const childEnvironmentOf = (variables: Record<string, string>) =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in environment.shape) && !ownVariables.test(name)))

@@ -1,13 +1,18 @@
 import { migrateAll } from './commands/migrate.ts'
-import { startApi, startWorker, type Running } from './compose.ts'
+import { startApi } from './compose/api.ts'
+import type { Running } from './compose/runtime.ts'
+import { startWorker } from './compose/worker.ts'
 import { readConfig, type Config } from './config.ts'
 import { readOrCreateSecretKey, removeReady, writeReady } from './embedded/data-dir.ts'
 import { startStack } from './embedded/stack.ts'
 import type { Log } from './log.ts'
+import { createDataDirMetric } from './monitoring/data-dir-metric.ts'
 import { createProbes } from './monitoring/probes.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 export interface DevServerOptions {
   log: Log
+  tracing?: Tracing | undefined
   /** Prints progress, one sentence at a time. The first start can take minutes. */
   say(line: string): void
   /** Aborts the start. */
@@ -28,7 +33,7 @@ export interface DevServer extends Running {
  * Destinations may be on this machine, so only this machine can reach the server unless RELAY_HOST says otherwise.
  */
 export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevServerOptions): Promise<DevServer> => {
-  const { log, say, signal } = options
+  const { log, tracing, say, signal } = options
   const initialConfig = readConfig(variables)
   const dataDir = initialConfig.RELAY_DATA_DIR
   const running: Running[] = []
@@ -42,6 +47,7 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
     const config = readConfig({
       RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
       RELAY_HOST: '127.0.0.1',
+      ...(stack.temporalUiUrl !== null && { TEMPORAL_UI_URL: stack.temporalUiUrl }),
       ...variables,
       DATABASE_URL: stack.databaseUrl,
       TEMPORAL_ADDRESS: stack.temporalAddress,
@@ -54,10 +60,11 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
 
     say('Starting the API and the worker ...')
     const probes = createProbes(log)
-    const api = await startApi(config, log, probes)
+    probes.add([], [createDataDirMetric(dataDir)])
+    const api = await startApi(config, log, { probes, tracing })
     running.push(api)
     // Download links in e-mails need the URL of the API. Its port may be unknown before the API has started.
-    const worker = await startWorker({ ...config, RELAY_BASE_URL: api.baseUrl }, log, probes)
+    const worker = await startWorker({ ...config, RELAY_BASE_URL: api.baseUrl }, log, { probes, tracing })
     running.push(worker)
 
     await writeReady(dataDir, {

@@ -20,3 +20,6 @@ export const idPrefixAt = (time: Date) => encodeTime(Math.max(0, time.getTime())
 
 /** Returns the time, in milliseconds, at which an id was created. */
 export const timeOfId = (id: string) => new Date(decodeTime(id))
+
+/** Returns the time of the first ten characters of an id. */
+export const timeOfIdPrefix = (prefix: string) => timeOfId(prefix.padEnd(26, '0'))

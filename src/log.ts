@@ -6,22 +6,28 @@ export type Log = Logger
 const standardError = 2
 
 /** Creates a logger of JSON lines on standard error. */
-export const createLog = (level: string): Log => logTo(pino.destination({ dest: standardError, sync: true }), level)
+export const createLog = (level: string): Log => logTo(jsonLines(), level)
 
-/** Creates a logger in the format of RELAY_LOG_FORMAT: lines of JSON for programs, or of text for people. */
-export const openLog = async (level: string, format: 'json' | 'pretty'): Promise<Log> => {
-  if (format === 'json') return createLog(level)
+const jsonLines = () => pino.destination({ dest: standardError, sync: true })
+
+/**
+ * Creates a logger in the format of RELAY_LOG_FORMAT: lines of JSON for programs, or of text for people.
+ * @param fields returns further fields of the line that is being written
+ */
+export const openLog = async (level: string, format: 'json' | 'pretty', fields?: () => object): Promise<Log> => {
+  if (format === 'json') return logTo(jsonLines(), level, fields)
   const { default: pretty } = await import('pino-pretty')
-  return logTo(pretty({ destination: standardError, sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' }), level)
+  return logTo(pretty({ destination: standardError, sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' }), level, fields)
 }
 
 const secretNames = ['authorization', 'credentials', 'secret', 'password']
 
-const logTo = (destination: DestinationStream, level: string): Log =>
+const logTo = (destination: DestinationStream, level: string, fields?: () => object): Log =>
   pino(
     {
       level,
       base: null,
+      ...(fields && { mixin: fields }),
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       // `detail` and `where` of a PostgreSQL error may quote values of the row.

@@ -1,13 +1,16 @@
 import type { Config } from './config.ts'
 import type { ContentStore } from './content/store.ts'
 import { sweepOrphans } from './content/sweep.ts'
+import { foldCounters } from './db/counters.ts'
 import type { Database } from './db/database.ts'
 import { ensurePartitions } from './db/partitions.ts'
 import { createRetention, type Removed, type RetentionConfig } from './db/retention.ts'
 import { describeReconciled, type Reconcile } from './delivery/reconcile.ts'
 import type { Release } from './delivery/release.ts'
 import { messageOf } from './errors.ts'
+import { describeChecked, type CheckIncidents } from './notices/check-incidents.ts'
 import type { Log } from './log.ts'
+import { computeAggregates } from './monitoring/aggregates.ts'
 import type { Launcher } from './temporal/launcher.ts'
 import type { ScheduledJob } from './temporal/schedules.ts'
 
@@ -17,10 +20,20 @@ export interface MaintenanceDeps {
   release: Pick<Release, 'releaseOverdue'>
   launcher: Pick<Launcher, 'sweep' | 'sendAll'>
   reconcile: Reconcile
-  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
+  checkIncidents: CheckIncidents
+  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS' | 'COUNTERS_FOLD_BATCH_SIZE'> & RetentionConfig
 }
 
-type IntervalConfig = Pick<Config, 'OUTBOX_SWEEP_INTERVAL_MS' | 'HELD_CHECK_INTERVAL_MS' | 'RECONCILE_INTERVAL_MS' | 'UPKEEP_INTERVAL_MS'>
+type IntervalConfig = Pick<
+  Config,
+  | 'OUTBOX_SWEEP_INTERVAL_MS'
+  | 'HELD_CHECK_INTERVAL_MS'
+  | 'RECONCILE_INTERVAL_MS'
+  | 'NOTIFICATION_CHECK_INTERVAL_MS'
+  | 'UPKEEP_INTERVAL_MS'
+  | 'COUNTERS_FOLD_INTERVAL_MS'
+  | 'METRICS_INTERVAL_MS'
+>
 
 interface Run {
   /** By the workflow's clock, which tests can advance. */
@@ -64,6 +77,28 @@ const jobs: readonly MaintenanceJob[] = [
     run: async ({ reconcile }, { signal }) => describeReconciled(await reconcile({ signal })),
   },
   {
+    name: 'fold-counters',
+    description: 'Adds up the changes of the number of documents, deliveries and attempts, so that totals and statistics read few rows',
+    interval: 'COUNTERS_FOLD_INTERVAL_MS',
+    run: async ({ db, config }, { signal }) => `${await foldCounters(db, config, signal)} changes added up`,
+  },
+  {
+    name: 'compute-metrics',
+    description: 'Computes metrics about all documents, destinations and repositories, which /metrics of the API then shows',
+    interval: 'METRICS_INTERVAL_MS',
+    run: async ({ db }) => `${await computeAggregates(db)} values computed`,
+  },
+  {
+    name: 'check-incidents',
+    description: 'Opens and closes incidents, and announces them by the notifications of the workspaces',
+    interval: 'NOTIFICATION_CHECK_INTERVAL_MS',
+    run: async ({ checkIncidents, launcher }, { now }) => {
+      const checked = await checkIncidents(now)
+      await launcher.sendAll(checked.messages)
+      return describeChecked(checked)
+    },
+  },
+  {
     name: 'create-partitions',
     description: 'Creates partitions ahead of time; without them, nothing could be recorded',
     interval: 'UPKEEP_INTERVAL_MS',
@@ -82,18 +117,19 @@ const jobs: readonly MaintenanceJob[] = [
   {
     name: 'apply-retention',
     description:
-      'Removes captured requests and bodies, audit entries, attempts, contents and idempotency keys that are past their retention',
+      'Removes captured requests and bodies, audit entries, attempts, contents, idempotency keys and incidents that are past their retention',
     interval: 'UPKEEP_INTERVAL_MS',
     run: async ({ db, config }, { now, signal }) => summarize(await createRetention(db, config).removeExpired(now, signal)),
   },
 ]
 
-const summarize = ({ rows, partitions, contents, idempotencyKeys }: Removed): string =>
+const summarize = ({ rows, partitions, contents, idempotencyKeys, incidents }: Removed): string =>
   [
     ...Object.entries(rows).map(([table, count]) => `${count} rows of ${table}`),
     `${partitions.length} partitions${partitions.length > 0 ? ` (${partitions.join(', ')})` : ''}`,
     `contents of ${contents} documents`,
     `${idempotencyKeys} idempotency keys`,
+    `${incidents} incidents`,
   ].join(', ') + ' removed'
 
 /** Returns every job with its interval, for the schedules. */

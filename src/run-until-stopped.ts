@@ -1,4 +1,4 @@
-import type { Running } from './compose.ts'
+import type { Running } from './compose/runtime.ts'
 import { UserError } from './errors.ts'
 import type { Log } from './log.ts'
 
@@ -18,12 +18,17 @@ export const createStopSignal = (): AbortSignal => {
  * Waits until the signal is aborted or `ended` settles, then stops the parts in reverse order.
  * @param ended the end of a part that may end by itself
  */
-export const runUntilStopped = async (stopSignal: AbortSignal, parts: Running[], log: Log, ended?: Promise<void>): Promise<void> => {
+export const runUntilStopped = async (
+  stopSignal: AbortSignal,
+  parts: (Running | undefined)[],
+  log: Log,
+  ended?: Promise<void>,
+): Promise<void> => {
   try {
     await Promise.race([aborted(stopSignal), ...(ended ? [ended] : [])])
     log.info('stopping')
   } finally {
-    for (const part of parts.toReversed()) await part.stop()
+    for (const part of parts.toReversed()) await part?.stop()
   }
 }
 

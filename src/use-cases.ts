@@ -14,16 +14,22 @@ import type { Database } from './db/database.ts'
 import { createDocuments } from './db/documents.ts'
 import { createIdempotencyKeys } from './db/idempotency-keys.ts'
 import { createInstallation } from './db/installation.ts'
+import { createSignInLinks } from './db/sign-in-links.ts'
+import { createStatistics } from './db/statistics.ts'
+import { createDestinationStatistics } from './db/destination-statistics.ts'
 import { createWorkspaces } from './db/workspaces.ts'
 import { createAcknowledge } from './delivery/acknowledge.ts'
 import { createAttemptLog } from './delivery/attempt-log.ts'
 import { createBulkRetries } from './delivery/bulk-retry.ts'
 import { createErase } from './delivery/erase.ts'
+import { createFailures } from './delivery/failures.ts'
+import { createNoticeLog } from './notices/notice-log.ts'
 import { createRedeliverAppended, type AppendConfig } from './delivery/redeliver.ts'
 import { createRelease } from './delivery/release.ts'
 import { createRetry } from './delivery/retry.ts'
 import { createConnections } from './routing/connections.ts'
 import { createDestinations } from './routing/destinations.ts'
+import { createNotifications } from './routing/notifications.ts'
 import { createRepositories } from './routing/repositories.ts'
 import { createRevokeDownloadLinks } from './routing/revoke-download-links.ts'
 
@@ -39,6 +45,7 @@ export const createUseCases = (db: Database, config: InsertConfig & AppendConfig
 
   // delivery: the documents as the destinations see them
   attemptLog: createAttemptLog(db),
+  failures: createFailures(db),
   retry: createRetry(db, config),
   bulkRetries: createBulkRetries(db, config),
   release: createRelease(db, config),
@@ -49,9 +56,11 @@ export const createUseCases = (db: Database, config: InsertConfig & AppendConfig
   repositories: createRepositories(db),
   destinations: createDestinations(db),
   connections: createConnections(db),
+  notifications: createNotifications(db),
   revokeDownloadLinks: createRevokeDownloadLinks(db),
 
   // records
+  noticeLog: createNoticeLog(db),
   apiKeys: createApiKeys(db),
   auditLogs: createAuditLogs(db),
   capturedRequests: createCapturedRequests(db),
@@ -59,5 +68,8 @@ export const createUseCases = (db: Database, config: InsertConfig & AppendConfig
   documents: createDocuments(db),
   idempotencyKeys: createIdempotencyKeys(db),
   installation: createInstallation(db),
+  signInLinks: createSignInLinks(db),
+  statistics: createStatistics(db),
+  destinationStatistics: createDestinationStatistics(db),
   workspaces: createWorkspaces(db),
 })

@@ -25,7 +25,8 @@ interface RunResult {
 
 const relay = (args: string[], variables: Record<string, string> = { DATABASE_URL: database.url }): Promise<RunResult> =>
   new Promise((resolve) => {
-    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables }
+    const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+    const env = { PATH, HOME, NODE_COMPILE_CACHE, TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables }
     execFile(process.execPath, [main, ...args], { env }, (error, stdout, stderr) =>
       resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
     )
@@ -145,13 +146,16 @@ describe('the relay command line', () => {
       schedules: 'not_checked',
     })
     const messageOf = (name: string) => findings.find((finding) => finding.name === name)!.message
-    expect(messageOf('temporal')).toBe('Temporal does not answer at 127.0.0.1:1. Check that it runs, and that TEMPORAL_ADDRESS is correct.')
+    expect(findings.find(({ name }) => name === 'temporal')).toMatchObject({
+      message: 'Temporal does not answer at 127.0.0.1:1.',
+      remedy: 'Check that it runs, and that TEMPORAL_ADDRESS is correct.',
+    })
     expect(messageOf('environment')).toContain(new URL(database.url).host)
     expect(stdout).not.toContain(new URL(database.url).password)
 
     await createRoutes(database.db, [])
     expect((await relay(['doctor'])).stdout).toMatch(
-      /^warn {2}open receivers: Everybody who can reach these receivers .*: acme\/\w+ Z1(, .*)?\. Turn signature_verification on/m,
+      /^warn {2}open receivers: Everybody who can reach these receivers .*: acme\/\w+ Z1(, .*)?\.\n {6}Do: Turn signature_verification on/m,
     )
 
     const away = await relay(['doctor'], { DATABASE_URL: 'postgres://relay:canary@127.0.0.1:1/relay', TEMPORAL_START_TIMEOUT_MS: '500' })

@@ -19,6 +19,9 @@ describe('the configuration', () => {
     [{ RELAY_PORT: '-1' }, 'RELAY_PORT'],
     [{ RELAY_TRUST_PROXY: 'yes' }, 'RELAY_TRUST_PROXY'],
     [{ DELIVERY_CONNECT_TIMEOUT_MS: '1' }, 'DELIVERY_CONNECT_TIMEOUT_MS'],
+    [{ OTEL_TRACES_EXPORTER: 'jaeger' }, 'OTEL_TRACES_EXPORTER'],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+    [{ OTEL_TRACES_SAMPLER_ARG: '2' }, 'OTEL_TRACES_SAMPLER_ARG'],
   ])('names the invalid variable in %j', (variables, name) => {
     expect(() => readConfig(variables)).toThrow(UserError)
     expect(() => readConfig(variables)).toThrow(name)
@@ -27,6 +30,15 @@ describe('the configuration', () => {
   test('reads the Temporal connection from the standard variables', () => {
     const { temporal } = readConfig({ TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_NAMESPACE: 'documents' })
     expect(temporal).toMatchObject({ namespace: 'documents', connectionOptions: { address: 'temporal.example:7233' } })
+  })
+
+  test('reads the headers for the collector, and does not quote them if they are invalid', () => {
+    const headers = 'api-key=a%20b, x=1=2,'
+    expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: headers }).OTEL_EXPORTER_OTLP_HEADERS).toEqual({ 'api-key': 'a b', x: '1=2' })
+    expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'x=100%' }).OTEL_EXPORTER_OTLP_HEADERS).toEqual({ x: '100%' })
+    expect(() => readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'canary' })).toThrow(
+      new UserError('Invalid configuration: OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs'),
+    )
   })
 
   test('keeps its variables and those of its services from the programs that it starts', () => {
@@ -38,6 +50,8 @@ describe('the configuration', () => {
       AWS_SECRET_ACCESS_KEY: 'canary',
       AZURE_CLIENT_SECRET: 'canary',
       GOOGLE_APPLICATION_CREDENTIALS: 'canary',
+      OTEL_EXPORTER_OTLP_HEADERS: 'api-key=canary',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'api-key=canary',
     }
     const others = { PATH: '/usr/bin', HOME: '/home/relay', LANG: 'C' }
     expect(readConfig({ ...secret, ...others }).childEnvironment).toEqual(others)

@@ -169,6 +169,14 @@ const expectDeliveredOnce = async (docIds: string[]) => {
   expect(accepted.filter((docId) => docIds.includes(docId)).toSorted()).toEqual(docIds.toSorted())
 }
 
+/** Returns the number of open workflows whose id names the document. */
+const openWorkflows = async (docId: string): Promise<number> => {
+  const query = ['--query', "ExecutionStatus = 'Running'", '--limit', '1000', '--namespace', namespace, '--output', 'json']
+  const { stdout } = await run(process.env.TEST_TEMPORAL_BIN!, ['workflow', 'list', ...query, '--address', temporal!.address])
+  const listed = JSON.parse(stdout) as { execution: { workflowId: string } }[]
+  return listed.filter(({ execution }) => execution.workflowId.includes(docId)).length
+}
+
 const areAlive = () => [api, worker].every(({ child }) => child.exitCode === null && child.signalCode === null)
 
 test('if Temporal comes back empty, every open delivery is delivered once, without a restart of the relay', async () => {
@@ -211,6 +219,7 @@ test('if Temporal is restored from an older backup, every open delivery is deliv
   const active = await createWorkspace()
   const paused = await createWorkspace({ inactive: ['web'] })
   const toDelete = await createWorkspace()
+  const deleted = await createWorkspace()
   await active.create('R-BACKOFF', 503)
   await active.create('R-FAILED', 403)
   await active.create('R-RETRIED', 403)
@@ -218,7 +227,8 @@ test('if Temporal is restored from an older backup, every open delivery is deliv
   await active.create('R-ATTEMPT', 'hang')
   await paused.create('R-HELD', 503)
   await toDelete.create('R-CANCELLED', 403)
-  for (const docId of ['R-BACKOFF', 'R-DELIVERED']) await untilStatus(docId, 'retrying')
+  await deleted.create('R-DELETED', 503)
+  for (const docId of ['R-BACKOFF', 'R-DELIVERED', 'R-DELETED']) await untilStatus(docId, 'retrying')
   for (const docId of ['R-FAILED', 'R-RETRIED', 'R-CANCELLED']) await untilStatus(docId, 'failed')
   await untilHanging('R-ATTEMPT')
   await untilOutboxEmpty()
@@ -233,7 +243,10 @@ test('if Temporal is restored from an older backup, every open delivery is deliv
   await active.call('POST', `/documents/${await active.idOf('R-RETRIED')}/retry`)
   await paused.call('PATCH', `/connections/${paused.connections['web']}`, { is_active: true })
   await untilStatus('R-HELD', 'retrying')
+  await deleted.call('DELETE', `/destinations/${deleted.destinations['web']}`)
+  await untilStatus('R-DELETED', 'cancelled')
   await untilOutboxEmpty()
+  answers.set('R-DELETED', 200)
   await restoreTemporal()
 
   await expectDeliveredOnce(['R-DELIVERED', 'R-BACKOFF', 'R-ATTEMPT', 'R-RETRIED', 'R-HELD', 'R-NEW'])
@@ -244,5 +257,9 @@ test('if Temporal is restored from an older backup, every open delivery is deliv
   await untilStatus('R-FAILED', 'delivered')
   await toDelete.call('DELETE', `/destinations/${toDelete.destinations['web']}`)
   await untilStatus('R-CANCELLED', 'cancelled')
+  // Temporal has forgotten the cancellation, too: the workflow ends by itself, and sends nothing.
+  await until('the workflow of the deleted destination has ended', async () => (await openWorkflows('R-DELETED')) === 0)
+  expect(await statusOf('R-DELETED')).toBe('cancelled')
+  expect(accepted).not.toContain('R-DELETED')
   expect(areAlive()).toBe(true)
 }, 600_000)

@@ -3,6 +3,7 @@ import { findJob, maintenanceJobNames, runJobsLocally, type MaintenanceDeps } fr
 import { createBulkRetries } from '../src/delivery/bulk-retry.ts'
 import { createReconcile } from '../src/delivery/reconcile.ts'
 import { createRelease } from '../src/delivery/release.ts'
+import { createCheckIncidents } from '../src/notices/check-incidents.ts'
 import { createOutbox } from '../src/db/outbox.ts'
 import { createReceive } from '../src/archive/receive.ts'
 import { createLog } from '../src/log.ts'
@@ -40,6 +41,7 @@ const createDeps = () => {
     stores: { postgres: createPostgresStore(db), s3: undefined },
     release: createRelease(db, config),
     launcher,
+    checkIncidents: createCheckIncidents(db, config),
     reconcile: createReconcile(db, workflows, createBulkRetries(db, config), launcher.sendAll, config),
     config,
   }
@@ -58,7 +60,7 @@ describe('every maintenance job', () => {
     const { deps } = createDeps()
     expect(await job.run(deps, { now: new Date(), signal: new AbortController().signal })).toMatch(/\w/)
     expect(await job.run(deps, { now: new Date(), signal: new AbortController().signal })).toMatch(
-      /^(0 |deliveries of 0 |all partitions exist)/,
+      /^(0 |deliveries of 0 |all partitions exist|\d+ values computed)/,
     )
   })
 })

@@ -3,7 +3,7 @@ import { checkAgainSignal, type BatchActivities, type BatchInput } from './messa
 
 const { processBatch } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '5m',
-  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
 })
 
 // A batch takes about six events, so a run stays far below the history size that Temporal warns about.

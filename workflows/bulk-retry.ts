@@ -4,7 +4,7 @@ import type { BulkRetryActivities, BulkRetryInput, BulkRetryProgress } from './m
 const { retryNextPage, recordBulkRetryCancellation } = proxyActivities<BulkRetryActivities>({
   startToCloseTimeout: '5m',
   heartbeatTimeout: '30s',
-  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
 })
 
 /** Retries the failed deliveries that a filter matches, page by page. The database keeps the progress, so a new run needs none of it. */

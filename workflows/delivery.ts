@@ -14,7 +14,16 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow'
-import { applyOutcome, attemptBudget, newRun, nextAttempt, requestRetry, startRound, type DeliveryRun } from '../src/domain/delivery-run.ts'
+import {
+  applyOutcome,
+  attemptBudget,
+  newRun,
+  nextAttempt,
+  requestRetry,
+  startRound,
+  wakeUp,
+  type DeliveryRun,
+} from '../src/domain/delivery-run.ts'
 import { documentWorkflowId } from './ids.ts'
 import {
   deliveryChangedSignal,
@@ -22,6 +31,7 @@ import {
   manualRetryTimer,
   releaseSignal,
   retrySignal,
+  wakeSignal,
   type DeliveryActivities,
   type DeliveryInput,
   type DeliveryState,
@@ -38,7 +48,7 @@ const recordingTimeMs = 60_000
  * then waits for a manual retry. Temporal retries the activity only for failures of the relay itself, which cost no retry budget.
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
-  const { documentId, destination, policy, attemptTimeoutMs } = input
+  const { documentId, destination, policy, attemptTimeoutMs, traceparent } = input
   let run = input.run ?? newRun()
   setHandler(deliveryStatusQuery, () => stateOf(input, run))
   setHandler(retrySignal, (payload) => {
@@ -47,12 +57,15 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   setHandler(releaseSignal, (released) => {
     run = { ...run, released }
   })
+  setHandler(wakeSignal, (startedAt) => {
+    run = wakeUp(run, startedAt)
+  })
   const { attemptDelivery } = proxyActivities<DeliveryActivities>({
     startToCloseTimeout: attemptTimeoutMs + recordingTimeMs,
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     summary: `to ${destination.name}`,
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
   })
   /** Takes the next state, shows it to operators, and reports it to the workflow of the document. */
   const advance = async (next: DeliveryRun, details: string) => {
@@ -68,17 +81,23 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
       if (!run.round) await advance(startRound(run, policy), run.requested ? 'manual retry requested' : 'released')
 
       const startedAt = Date.now()
+      const { wake } = run
+      run = { ...run, wake: undefined }
       const outcome = await attemptDelivery({
         documentId,
         destinationId: destination.id,
         attemptTimeoutMs,
         ...attemptBudget(run, startedAt),
+        ...(wake !== undefined && { wake }),
+        ...(traceparent !== undefined && { traceparent }),
       })
       const next = applyOutcome(run, outcome, startedAt)
 
       if (outcome.status === 'waiting') {
         await advance(next, waitingFor(destination.name, outcome.circuit))
-        await sleep(outcome.delayMs, { summary: `waiting for ${outcome.circuit ? 'the circuit of' : 'a slot at'} ${destination.name}` })
+        const summary = `waiting for ${outcome.circuit ? 'the circuit of' : 'a slot at'} ${destination.name}`
+        // A wake that came during the attempt may be younger than its outcome.
+        if (run.wake === undefined) await condition(() => run.wake !== undefined, outcome.delayMs, { summary })
       } else if (outcome.status === 'retrying') {
         await advance(next, `${outcome.error}. Retries automatically: ${nextAttempt(next)}.`)
         await sleep(outcome.delayMs, { summary: nextAttempt(next) })

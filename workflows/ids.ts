@@ -34,6 +34,14 @@ export const deliveryWorkflowId = (document: DocumentKey, destinationId: string)
 export const batchWorkflowId = ({ action, workspace, id }: { action: 'release' | 'cancel'; workspace: string; id: string }): string =>
   `${action}-deliveries/${workspace}/${id}`
 
+/** `wake-deliveries/acme/invoices/<destination id>` */
+export const wakeWorkflowId = ({ workspace, destination }: { workspace: string; destination: { id: string } }): string =>
+  `wake-deliveries/${workspace}/${destination.id}`
+
+/** `notice/acme/invoices/<notice id>` */
+export const noticeWorkflowId = ({ workspace, noticeId }: { workspace: string; noticeId: string }): string =>
+  `notice/${workspace}/${noticeId}`
+
 /** `bulk-retry/acme/invoices/<bulk retry id>` */
 export const bulkRetryWorkflowId = ({ workspace, bulkRetryId }: { workspace: string; bulkRetryId: string }): string =>
   `bulk-retry/${workspace}/${bulkRetryId}`

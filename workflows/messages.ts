@@ -18,6 +18,8 @@ interface DeliveryTerms extends DocumentKey {
   revision?: number
   /** `{type}/{id}` of the business object, if it was known at that moment. */
   businessObject?: string
+  /** Span of the request that contained the document, if it was traced: the parent of the spans of the attempts. */
+  traceparent?: string
   policy: RetryPolicy
   /** Time for which a failed delivery stays open and waits for a manual retry. */
   retryWindowMs: number
@@ -58,9 +60,14 @@ export const retrySignal = defineSignal<[unknown?]>('retry')
 export const manualRetryTimer = 'waiting for a manual retry'
 /** To `delivery`: the connection that held it was activated. */
 export const releaseSignal = defineSignal<[RetryPolicy]>('release')
+/**
+ * To `delivery`: the circuit of its destination has closed, or a trial is wanted. A delivery that waits asks for a slot at once. The
+ * payload is the start of the wake in milliseconds, by the clock of Temporal. Operators may send the signal without one.
+ */
+export const wakeSignal = defineSignal<[unknown?]>('wake')
 /** To `document`, from one of its deliveries. */
 export const deliveryChangedSignal = defineSignal<[DeliveryState]>('deliveryChanged')
-/** To `releaseDeliveries` and `cancelDeliveries`: look for deliveries once more before ending. */
+/** To `releaseDeliveries`, `cancelDeliveries` and `wakeDeliveries`: look for deliveries once more before ending. */
 export const checkAgainSignal = defineSignal('checkAgain')
 
 /** Answered by `document` with one state per destination, and by `delivery` with its own state. */
@@ -81,6 +88,9 @@ export interface AttemptInput extends DeliveryRef {
   attemptTimeoutMs: number
   /** Consecutive times that this delivery waited for a slot. */
   waits: number
+  /** Start of the wake that has reached the delivery since its last attempt, in milliseconds. */
+  wake?: number
+  traceparent?: string
 }
 
 /** Activities of `document` and `delivery`. Each may run twice. */
@@ -127,6 +137,46 @@ export interface BatchActivities {
   processBatch(subject: BatchSubject): Promise<BatchOutcome>
 }
 
+/** Input of the workflow `wakeDeliveries`. */
+export interface WakeInput {
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  destination: Pick<DestinationRef, 'id' | 'name'>
+  /** Progress of the previous run, if this run continues it as new. */
+  progress?: WakeProgress
+}
+
+interface WakeProgress {
+  /** Start of the wake in milliseconds, by the clock of Temporal. */
+  startedAt: number
+  /** Deliveries woken so far. */
+  woken: number
+  /** Undefined before the first page. */
+  position?: WakePosition | undefined
+}
+
+/** Deliveries are woken in the order of their documents. */
+export interface WakePosition {
+  /** Document of the last delivery that was woken. */
+  after: string
+  /** The latest document that may have waited when the wake started. */
+  last: string
+}
+
+export interface WakePage {
+  position: WakePosition
+  /** Deliveries woken by this page; 0 if those of earlier pages have to be delivered first. */
+  count: number
+  isLast: boolean
+  /** Reason why the remaining deliveries wait on. */
+  stopped?: string
+}
+
+export interface WakeActivities {
+  /** Wakes the next deliveries of a destination. A second run wakes the same ones. */
+  wakeNextPage(page: Pick<WakeProgress, 'startedAt' | 'position'> & { destinationId: string }): Promise<WakePage>
+}
+
 /** Input of the workflow `bulkRetry`. */
 export interface BulkRetryInput {
   bulkRetryId: string
@@ -146,6 +196,27 @@ export interface BulkRetryActivities {
   retryNextPage(bulkRetry: Pick<BulkRetryInput, 'bulkRetryId'>): Promise<BulkRetryProgress>
   /** Records that an operator cancelled the workflow. */
   recordBulkRetryCancellation(bulkRetry: Pick<BulkRetryInput, 'bulkRetryId'>): Promise<void>
+}
+
+/** Input of the workflow `notice`. */
+export interface NoticeInput {
+  noticeId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  attemptTimeoutMs: number
+}
+
+/** Outcome of an attempt to send a notice. `cancelled`: its notification was deleted. */
+export type NoticeOutcome =
+  | { status: 'delivered' | 'cancelled' }
+  | { status: 'retrying'; delayMs: number; error: string }
+  | { status: 'failed'; error: string }
+
+export interface NoticeActivities {
+  /** Makes one attempt to send a notice and records it. A failure of the target is an outcome and not an exception. */
+  sendNotice(notice: Pick<NoticeInput, 'noticeId' | 'attemptTimeoutMs'>): Promise<NoticeOutcome>
+  /** Records that an operator cancelled the workflow. */
+  recordNoticeCancellation(notice: Pick<NoticeInput, 'noticeId'>): Promise<void>
 }
 
 /** Input of the workflow `maintenance`. */

@@ -1,7 +1,15 @@
 // Start options of the workflows. The client and the parent workflow use the same options, so all runs look alike to operators.
 import { defineSearchAttributeKey, SearchAttributeType, type SearchAttributePair } from '@temporalio/common'
-import { batchWorkflowId, bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, type DocumentKey } from './ids.ts'
-import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput } from './messages.ts'
+import {
+  batchWorkflowId,
+  bulkRetryWorkflowId,
+  deliveryWorkflowId,
+  documentWorkflowId,
+  noticeWorkflowId,
+  wakeWorkflowId,
+  type DocumentKey,
+} from './ids.ts'
+import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput, WakeInput } from './messages.ts'
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)
 
@@ -79,9 +87,22 @@ export const batchOptions = (subject: BatchSubject) => ({
   staticSummary: batchSummary(subject),
 })
 
+export const wakeOptions = (input: WakeInput) => ({
+  workflowId: wakeWorkflowId(input),
+  args: [input] as [WakeInput],
+  staticSummary: `Wake deliveries that wait for ${input.destination.name}`,
+})
+
 export const bulkRetryOptions = (input: BulkRetryInput, registration: Registration) => ({
   workflowId: bulkRetryWorkflowId(input),
   args: [input] as [BulkRetryInput],
   staticSummary: `Retry failed deliveries of ${input.workspace}`,
+  ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
+})
+
+export const noticeOptions = (input: NoticeInput, registration: Registration) => ({
+  workflowId: noticeWorkflowId(input),
+  args: [input] as [NoticeInput],
+  staticSummary: `Send a notice of ${input.workspace}`,
   ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
 })

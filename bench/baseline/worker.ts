@@ -3,9 +3,10 @@
 import { fileURLToPath } from 'node:url'
 import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
-import { createWorker, installRuntime } from '../../src/temporal/worker.ts'
+import { installRuntime } from '../../src/temporal/runtime.ts'
+import { createWorker } from '../../src/temporal/worker.ts'
 
-installRuntime(createLog('error'))
+await installRuntime(createLog('error'))
 const { worker, close } = await createWorker(
   { ...readConfig(), TEMPORAL_TASK_QUEUE: 'baseline' },
   { deliverNothing: async () => {} },

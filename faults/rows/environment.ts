@@ -32,6 +32,7 @@ const clockFile = ({ workDir }: Installation) => join(workDir, 'clock')
 
 const clockJumps: Row = {
   name: 'clock-jumps',
+  longOnly: true,
   fault:
     'The clock of every process of the relay jumps an hour ahead, an hour back behind the true time, and to the true time (libfaketime)',
   cannotRun: async (installation) => {

@@ -164,6 +164,7 @@ const setCurrentBuild = async (installation: Installation, buildId: string | und
 
 const deployVersioned: Row = {
   name: 'deploy-versioned',
+  longOnly: true,
   fault:
     'With worker versioning: a worker of a new build is started, the build is made current in Temporal, and the worker of the old build is replaced',
   variables: () => ({ TEMPORAL_WORKER_BUILD_ID: 'one' }),
@@ -210,6 +211,7 @@ const poisonRetries = 3
 
 const poison: Row = {
   name: 'poison-document',
+  longOnly: true,
   fault: `A document kills the worker that delivers it, at each attempt, with ${poisonRetries} retries allowed. The others must be delivered`,
   kinds: ['webhook'],
   settings: { max_retries: poisonRetries },

@@ -51,6 +51,7 @@ const late: Row = {
 
 const slow: Row = {
   name: 'target-answers-slowly',
+  longOnly: true,
   fault: 'A webhook answers 200 at once, and then one byte of the body each second for 6 s, during 8 s (long form: 60 s)',
   kinds: ['webhook'],
   acceptsAlways: true,
@@ -105,6 +106,7 @@ const contentsAway: Row = {
 
 const contentsFull: Row = {
   name: 'contents-full',
+  longOnly: true,
   fault:
     'The file system of the content store (a tmpfs of a limited size under the S3 server) becomes full for 8 s (long form: 60 s), and grows again',
   variables: ({ contentsInS3 }) => contentsInS3,

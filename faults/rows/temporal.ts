@@ -28,6 +28,8 @@ const away: Row = {
   name: 'temporal-away',
   fault: 'Temporal is killed, and started again after 20 s (long form: 5 minutes)',
   acceptsAlways: true,
+  known:
+    'five minutes leave some 150 documents behind, each for three targets, and two cores deliver about twelve of these deliveries a second',
   run: async ({ installation: { temporal }, returned, hold }) => {
     await temporal.kill()
     await hold(20_000, 300_000)
@@ -36,10 +38,14 @@ const away: Row = {
   },
 }
 
+const cutOff =
+  'a worker ends an attempt that Temporal has forgotten. If the target has taken the document just then, it gets it again, with the same id'
+
 const empty: Row = {
   name: 'temporal-empty',
   fault: 'Temporal is killed while a target is away, and comes back without its data: every workflow and every schedule is gone',
   acceptsAlways: true,
+  mayDuplicate: cutOff,
   run: async ({ installation: { temporal, targets }, returned, hold }) => {
     targets.all.sftp.proxy!.set({ kind: 'down' })
     await hold(3_000, 10_000)
@@ -70,8 +76,10 @@ const restoreBackup = async ({ installation, returned, hold }: Scene, whileDown:
 
 const older: Row = {
   name: 'temporal-restored',
+  longOnly: true,
   fault: 'Temporal is killed while a target is away, and comes back from a backup that is some seconds old',
   acceptsAlways: true,
+  mayDuplicate: cutOff,
   known:
     'workers that keep running hold workflows in memory that are ahead of the backup. What they add to a restored history contradicts the ' +
     'code of the workflow, and Temporal repeats its task without end. Restart the workers when Temporal is restored',

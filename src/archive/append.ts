@@ -27,6 +27,8 @@ export interface AppendedDocument {
   docId: string
   compId: string
   revision: number
+  /** Span of the request that contained the document. Null if it was not traced. */
+  traceparent: string | null
 }
 
 /**
@@ -43,7 +45,7 @@ export const createAppend =
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined) return 'changed'
       await segment?.content.own(trx)
-      const { rows } = await trx.raw<{ rows: { id: string; revision: number }[] }>(
+      const { rows } = await trx.raw<{ rows: Pick<AppendedDocument, 'id' | 'revision' | 'traceparent'>[] }>(
         `
         with document as (
           update documents
@@ -56,7 +58,7 @@ export const createAppend =
             and content_id = :contentId
             and size_bytes = :sizeBytes
             and exists (select from contents where id = :contentId and appends = :appends)
-          returning id, workspace_id, revision
+          returning id, workspace_id, revision, traceparent
         ), archive_document as (
           update archive_documents
           set modified_at = greatest(modified_at, :receivedAt::timestamptz)
@@ -85,7 +87,7 @@ export const createAppend =
           from document
           where contents.id = any(:merged::text[])
         )
-        select id, revision
+        select id, revision, traceparent
         from document
         `,
         {

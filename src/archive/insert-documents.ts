@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { captureRow, type Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { deliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { deliveryTerms, traceOf, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { outboxKey, type StartDocument } from '../db/outbox.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { documentStatus, type DocumentStatus } from '../domain/delivery-states.ts'
@@ -33,6 +33,8 @@ export interface ReceivedDocument {
   requestId: string
   /** The captured request, unless another document of the same request takes it. */
   capture: Capture | undefined
+  /** Span of the request, if it is traced. */
+  traceparent?: string | undefined
 }
 
 /** Attributes of a component that an update keeps from the component it replaces. */
@@ -72,7 +74,7 @@ const countShards = 16
 const defaultContentType = 'application/octet-stream'
 
 const planDocument = (received: ReceivedDocument, component: ReceivedComponent, carriedOver: CarriedOver, config: InsertConfig) => {
-  const { repository, docId, metadata, receivedAt } = received
+  const { repository, docId, metadata, receivedAt, traceparent = null } = received
   const { repoId, routes, workspace } = repository
   const { compId, sizeBytes } = component
   const contentType = component.contentType ?? carriedOver.contentType ?? defaultContentType
@@ -86,6 +88,7 @@ const planDocument = (received: ReceivedDocument, component: ReceivedComponent, 
       docId,
       compId,
       ...businessObjectOf(metadata),
+      ...traceOf({ traceparent }),
       destinations: deliveries.filter(({ status }) => status === 'pending').map(({ destination }) => destination),
       ...deliveryTerms(workspace, config),
     },
@@ -121,7 +124,7 @@ export const insertDocuments = async (
   carriedOver: CarriedOver[],
   config: InsertConfig,
 ): Promise<Inserted> => {
-  const { repository, docId, docProt, metadata, receivedAt, requestId, capture } = received
+  const { repository, docId, docProt, metadata, receivedAt, requestId, traceparent = null, capture } = received
   const plans = received.components.map((component, index) => planDocument(received, component, carriedOver[index]!, config))
   const documents = plans.map((plan) => ({
     id: plan.documentId,
@@ -158,6 +161,7 @@ export const insertDocuments = async (
       ...metadata,
       receivedAt,
       requestId,
+      traceparent,
       contentId: buffered?.id ?? null,
       contentSizeBytes: buffered?.sizeBytes ?? null,
       contentSha256: buffered?.sha256 ?? null,
@@ -236,11 +240,11 @@ const statement = `
   ), document as (
     insert into documents (
       id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
-      status, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at, request_id)
+      status, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at, request_id, traceparent)
     select
       planned.id, :workspaceId, :repositoryId, archive_document.id, content_id, :repoId, :docId, comp_id, position, content_type,
       size_bytes, status, :erpObjectType, :erpObjectId, :arObject, :receivedAt::timestamptz, :receivedAt::timestamptz,
-      component_created_at, :requestId
+      component_created_at, :requestId, :traceparent
     from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (
       id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text,
       component_created_at timestamptz)

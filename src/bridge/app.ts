@@ -54,6 +54,7 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
   return async (context, next) => {
     const [, userSlug, workspaceSlug, subPath = ''] = ownPath.exec(context.path) ?? []
     if (userSlug === undefined || workspaceSlug === undefined) return next()
+    context.state['route'] = '/bridge/:userSlug/:workspaceSlug'
     const exchange = createExchange(context, { userSlug, workspaceSlug }, deps.captures)
     await errors(context, async () => {
       const hops = context.get(hopsHeader)

@@ -70,12 +70,23 @@ export const createCaptureQueue = (store: CaptureStore, config: QueueConfig, log
     labelNames: ['reason'],
     registers: [],
   })
+  // The first increase counts only if Prometheus has seen the 0 before it.
+  for (const reason of ['full', 'budget', 'no_workspace', 'refused', 'unwritten']) lost.inc({ reason }, 0)
   const length = new Gauge({
     name: 'relay_captures_waiting',
     help: 'Captured requests waiting to be written',
     registers: [],
     collect() {
       this.set(waiting.length)
+    },
+  })
+
+  const oldest = new Gauge({
+    name: 'relay_capture_oldest_seconds',
+    help: 'Time since the response of the oldest captured request that waits to be written; 0 if none waits',
+    registers: [],
+    collect() {
+      this.set(waiting[0] ? Math.max(0, (Date.now() - waiting[0].response.at.getTime()) / 1_000) : 0)
     },
   })
 
@@ -175,7 +186,7 @@ export const createCaptureQueue = (store: CaptureStore, config: QueueConfig, log
   }
 
   return {
-    metrics: [lost, length] as Metric[],
+    metrics: [lost, length, oldest] as Metric[],
 
     /** Creates the recorder of a body to capture. @param sourceIp address of the client, which has a share of the memory */
     streamingBody: (sourceIp: string): StreamingBody =>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { createApiKeys } from '../db/api-keys.ts'
-import type { AuditActor } from '../db/audit.ts'
+import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { UserError } from '../errors.ts'
@@ -18,9 +18,6 @@ export interface KeyOptions {
   /** E-mail address of the member who owns the key. The member is created if it does not exist. */
   member?: string | undefined
 }
-
-// The command line has access to the database but no user to name in the audit log.
-const operator: AuditActor = { type: 'system', userId: null }
 
 const readEmail = (text: string): string => {
   if (!z.email().safeParse(text).success) throw new UserError(`${JSON.stringify(text)} is not a valid e-mail address.`)
@@ -43,7 +40,7 @@ export const createKey = async (db: Database, { workspace: workspaceName, level,
   const memberId = member === undefined ? null : await createWorkspaces(db).ensureMember(workspace.id, readEmail(member))
   const { id, key, secretSha256 } = newApiKey()
   const row = { id, workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, secretSha256, expiresAt: expiry }
-  await createApiKeys(db).insert(row, operator)
+  await createApiKeys(db).insert(row, systemActor)
   return { id, key, level }
 }
 
@@ -70,6 +67,6 @@ export const listKeys = async (db: Database, workspaceName?: string) => {
 
 /** `relay key revoke`. @throws `UserError` if the key does not exist or is already revoked */
 export const revokeKey = async (db: Database, id: string) => {
-  if (!(await createApiKeys(db).revoke(id, operator))) throw new UserError(`Key ${id} does not exist or is already revoked.`)
+  if (!(await createApiKeys(db).revoke(id, systemActor))) throw new UserError(`Key ${id} does not exist or is already revoked.`)
   return { id, revoked: true }
 }

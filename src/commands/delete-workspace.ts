@@ -3,7 +3,7 @@ import { lockRouting, type Workspace } from '../db/workspaces.ts'
 import { UserError } from '../errors.ts'
 import { findWorkspace } from './workspace.ts'
 
-/** What a workspace contains, as the command prints it. */
+/** Content of a workspace, as the command prints it. */
 interface WorkspaceContents {
   repositories: number
   destinations: number
@@ -67,9 +67,15 @@ const removeWorkspace = async (trx: Transaction, workspace: Workspace): Promise<
   await cancelFailed(trx, id)
   await releaseContents(trx, id)
   for (const table of partitioned) await trx(table).where({ workspace_id: id }).delete()
-  // Documents before what they refer to, and with them their deliveries. The rest goes together with the workspace.
+  // Deliveries before documents, and documents before what they refer to. The rest goes together with the workspace.
+  await trx('deliveries')
+    .whereIn('document_id', trx('documents').select('id').where({ workspace_id: id }))
+    .delete()
   await trx('documents').where({ workspace_id: id }).delete()
   await trx('archive_documents').where({ workspace_id: id }).delete()
+  // Changes first: the job that adds them up may be moving them to the counters.
+  await trx('counter_deltas').where({ workspace_id: id }).delete()
+  await trx('counters').where({ workspace_id: id }).delete()
   await trx('workspaces').where({ id }).delete()
   return contents
 }

@@ -1,3 +1,4 @@
+import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createWorkspaces, type Workspace } from '../db/workspaces.ts'
 import type { Tier } from '../domain/settings.ts'
@@ -37,7 +38,7 @@ export const findWorkspace = async (db: Database, name: string): Promise<Workspa
 /** `relay workspace tier`. @throws `UserError` if the workspace does not exist */
 export const setTier = async (db: Database, name: string, tier: Tier) => {
   const workspace = await findWorkspace(db, name)
-  await createWorkspaces(db).setTier(workspace.id, tier, { type: 'system', userId: null })
+  await createWorkspaces(db).setTier(workspace.id, tier, systemActor)
   return { ...toOutput(workspace), tier }
 }
 

@@ -44,6 +44,8 @@ export interface AttemptContext {
   answerMaxBytes: number
   /** Identifies this installation of the relay: a receiver of the same installation refuses a request that carries it. */
   installationId: string
+  /** The span of the attempt, in the form of the header `traceparent`, if the attempt is traced. */
+  traceparent?: string | undefined
   /** The state that the previous run saved, if its worker was lost or stopped during the delivery. */
   saved: unknown
   /**
@@ -91,6 +93,18 @@ export interface DeliveryResult {
   answer?: TargetAnswer
 }
 
+/** A message about an incident, for people and for programs. */
+export interface NoticeMessage {
+  /** Identical in every attempt, so that a target can recognise a repetition. */
+  id: string
+  /** One line, for people. */
+  subject: string
+  /** Plain text, for people. */
+  text: string
+  /** For programs (Standard Webhooks): a small JSON object. */
+  event: { type: string; timestamp: string; data: unknown }
+}
+
 export interface Connector<Config = unknown, Credentials = unknown> {
   kind: string
   /**
@@ -122,6 +136,11 @@ export interface Connector<Config = unknown, Credentials = unknown> {
    * @throws DeliveryError whose message says what to correct
    */
   probe(target: Target<Config, Credentials>, context: AttemptContext): Promise<string>
+  /**
+   * Sends a notice. Absent if destinations of this kind are for documents only.
+   * @throws DeliveryError; any other error counts as a failure that is retried
+   */
+  sendNotice?(notice: NoticeMessage, target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
 }
 
 interface ErrorDetails {

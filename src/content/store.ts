@@ -51,16 +51,28 @@ export const measure = (source: AsyncIterable<Uint8Array>) => {
   let sizeBytes = 0
   let sourceError: { thrown: unknown } | undefined
 
-  async function* measured(): AsyncGenerator<Uint8Array, void, undefined> {
+  const noted = async <Result>(step: Promise<Result>): Promise<Result> => {
     try {
-      for await (const chunk of source) {
-        hash.update(chunk)
-        sizeBytes += chunk.length
-        yield chunk
-      }
+      return await step
     } catch (thrown) {
       sourceError = { thrown }
       throw thrown
+    }
+  }
+
+  // A store that stops reading throws its own error into this function, at `yield`.
+  async function* measured(): AsyncGenerator<Uint8Array, void, undefined> {
+    const chunks = source[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const { done, value } = await noted(chunks.next())
+        if (done) return
+        hash.update(value)
+        sizeBytes += value.length
+        yield value
+      }
+    } finally {
+      await chunks.return?.()
     }
   }
 

@@ -12,6 +12,9 @@ export type AuditActor =
     }
   | { type: 'user' | 'system'; userId: string | null }
 
+/** The relay itself, or an operator on the command line, which has no user to name. */
+export const systemActor: AuditActor = { type: 'system', userId: null }
+
 interface AuditEntry {
   workspaceId: string
   event: AuditEvent

@@ -8,6 +8,10 @@ export type DeliveryTermsConfig = Pick<Config, 'DELIVERY_RETRY_WINDOW_MS' | 'DEL
 /** The terms of a delivery that are pinned when its workflow starts: later changes of the settings do not affect it. */
 export type DeliveryTerms = Pick<DeliveryInput, 'workspace' | 'policy' | 'retryWindowMs' | 'attemptTimeoutMs' | 'heartbeatTimeoutMs'>
 
+/** Returns `{ traceparent }` as the workflows of a document have it, or nothing if its request was not traced. */
+export const traceOf = ({ traceparent }: { traceparent: string | null }): { traceparent?: string } =>
+  traceparent === null ? {} : { traceparent }
+
 interface WorkspaceFacts {
   userSlug: string
   workspaceSlug: string

@@ -1,8 +1,10 @@
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { DeliveryEnd, DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
 import { record, type AuditActor } from './audit.ts'
+import { countDocuments } from './counters.ts'
 import type { Database, Transaction } from './database.ts'
-import { pageOf, type Page, type PageRequest } from './page.ts'
+import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
+import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from './page.ts'
 
 export interface DocumentDelivery {
   destinationId: string
@@ -110,6 +112,8 @@ const contentOf = (row: ContentRow | undefined): DocumentContent | undefined => 
 }
 
 export const createDocuments = (db: Database) => {
+  const findIds = createDocumentSearch(db)
+
   /** Adds the deliveries of a page of documents, in one query. */
   const withDeliveries = async (documents: Omit<Document, 'deliveries'>[]): Promise<Document[]> => {
     if (documents.length === 0) return []
@@ -136,17 +140,39 @@ export const createDocuments = (db: Database) => {
   return {
     /** Lists documents, newest first. */
     list: async (workspaceId: string, filter: DocumentFilter & PageRequest): Promise<Page<Document>> => {
-      const { status, acknowledged, page, perPage } = filter
-      const query = documentsOf(db, workspaceId, filter)
-      if (status) query.where({ status })
-      if (acknowledged === true) query.whereNotNull('acknowledged_at')
-      if (acknowledged === false) query.whereNull('acknowledged_at')
-      query.orderBy([
-        { column: 'received_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ])
-      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(query, columnsOf(db), { page, perPage })
+      const { repoId, status, acknowledged, dateFrom, dateTo, page, perPage } = filter
+      const matching = () => {
+        const query = documentsOf(db, workspaceId, filter)
+        if (status) query.where({ status })
+        if (acknowledged === true) query.whereNotNull('acknowledged_at')
+        if (acknowledged === false) query.whereNull('acknowledged_at')
+        return query
+      }
+      const counter = {
+        ...(repoId !== undefined && { repo_id: repoId }),
+        ...(status && { status }),
+        ...(acknowledged !== undefined && { detail: acknowledged ? 'acknowledged' : '' }),
+      }
+      // Times of receipt have milliseconds.
+      const range = { since: dateFrom ?? null, before: dateTo ? new Date(dateTo.getTime() + 1) : null }
+      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(
+        matching().orderBy([
+          { column: 'received_at', order: 'desc' },
+          { column: 'id', order: 'desc' },
+        ]),
+        columnsOf(db),
+        { page, perPage },
+        () => countDocuments(db, workspaceId, counter, range, matching),
+      )
       return { items: await withDeliveries(items), total }
+    },
+
+    /** Lists the documents that a search finds, newest first. A page may have fewer rows than were asked for. */
+    search: async (workspaceId: string, search: DocumentSearch & CursorRequest): Promise<CursorPage<Document>> => {
+      const { ids, nextCursor } = await findIds(workspaceId, search)
+      const found = await withDeliveries(await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).whereIn('id', ids))
+      const byId = new Map(found.map((document) => [document.id, document]))
+      return { items: ids.flatMap((id) => byId.get(id) ?? []), nextCursor }
     },
 
     find: async (workspaceId: string, id: string): Promise<Document | undefined> => {

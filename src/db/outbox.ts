@@ -1,5 +1,5 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput } from '../../workflows/messages.ts'
+import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput, WakeInput } from '../../workflows/messages.ts'
 import type { Database, Transaction } from './database.ts'
 
 /** Starts the workflow of a document. */
@@ -36,13 +36,44 @@ export interface ProcessBatches {
   requestId: string
 }
 
+/** Starts the workflow that wakes the deliveries that wait for a destination. If it runs already, it starts over. */
+export interface WakeDeliveries {
+  kind: 'wakeDeliveries'
+  input: WakeInput
+  requestId: string
+}
+
+/** Ends the wait of a delivery for a slot, if its workflow is open. */
+export interface WakeDelivery {
+  kind: 'wakeDelivery'
+  document: DocumentKey
+  destinationId: string
+  /** Start of the wake, in milliseconds by the clock of Temporal. */
+  startedAt: number
+}
+
 export interface StartBulkRetry {
   kind: 'startBulkRetry'
   input: BulkRetryInput
 }
 
+/** Starts the workflow that sends a notice. */
+export interface StartNotice {
+  kind: 'startNotice'
+  input: NoticeInput
+}
+
 /** A message to Temporal, committed together with the change that requires it. Sending a message twice has no further effect. */
-export type OutboxMessage = StartDocument | StartDelivery | RetryDelivery | CancelDelivery | ProcessBatches | StartBulkRetry
+export type OutboxMessage =
+  | StartDocument
+  | StartDelivery
+  | RetryDelivery
+  | CancelDelivery
+  | ProcessBatches
+  | WakeDeliveries
+  | WakeDelivery
+  | StartBulkRetry
+  | StartNotice
 
 const deliverPrefix = (documentId: string) => `deliver/${documentId}`
 
@@ -59,8 +90,14 @@ export const outboxKey = (message: OutboxMessage): string => {
       return `cancel/${message.document.documentId}/${message.destinationId}`
     case 'processBatches':
       return `${message.subject.action}-batches/${message.subject.id}#${message.requestId}`
+    case 'wakeDeliveries':
+      return `wake/${message.input.destination.id}#${message.requestId}`
+    case 'wakeDelivery':
+      return `wake/${message.document.documentId}/${message.destinationId}`
+    case 'startBulkRetry':
+      return `bulk-retry/${message.input.bulkRetryId}`
   }
-  return `bulk-retry/${message.input.bulkRetryId}`
+  return `notice/${message.input.noticeId}`
 }
 
 /** Adds messages in the transaction of the change that they announce. A message with the same key that still waits is kept. */
@@ -92,6 +129,14 @@ export const createOutbox = (db: Database) => ({
   /** Counts the messages that are due and have not been sent. */
   count: async (): Promise<number> =>
     Number((await db('outbox').where('due_at', '<=', db.fn.now()).count({ total: '*' }))[0]?.['total'] ?? 0),
+
+  /** Returns the time, in seconds, for which the oldest of these messages has been due; 0 if there is none. */
+  oldestDueSeconds: async (): Promise<number> => {
+    const { rows } = await db.raw<{ rows: { seconds: number | null }[] }>(
+      `select greatest(extract(epoch from now() - min(due_at)), 0)::float8 as seconds from outbox`,
+    )
+    return rows[0]!.seconds ?? 0
+  },
 
   /** Removes messages that have been sent. */
   remove: async (messages: OutboxMessage[]): Promise<void> => {

@@ -14,26 +14,33 @@ export interface Page<Item> {
  * Returns one page of a query, and the number of rows that meet its conditions. Rows before the page are skipped in the index alone: the
  * last page of a million documents costs 0.3 s instead of 1.2 s.
  * @param query with conditions and order, without columns
+ * @param count counts the rows, if a list may be too long for `count(*)`
  */
 export const pageOf = async <Item>(
   query: Knex.QueryBuilder,
   columns: readonly unknown[],
   { page, perPage }: PageRequest,
+  count: () => Promise<number> = () => countRows(query),
 ): Promise<Page<Item>> => {
   const ids = query
     .clone()
     .select('id')
     .limit(perPage)
     .offset((page - 1) * perPage)
-  const [items, counted] = await Promise.all([
+  const [items, total] = await Promise.all([
     query
       .clone()
       .clearWhere()
       .whereIn('id', ids)
       .select(columns as Knex.ColumnDescriptor<object, unknown>[]) as PromiseLike<Item[]>,
-    query.clone().clearOrder().count({ total: '*' }).first() as PromiseLike<{ total: number }>,
+    count(),
   ])
-  return { items, total: counted.total }
+  return { items, total }
+}
+
+const countRows = async (query: Knex.QueryBuilder): Promise<number> => {
+  const counted = (await query.clone().clearOrder().count({ total: '*' }).first()) as { total: number }
+  return counted.total
 }
 
 export interface CursorRequest {

@@ -1,4 +1,4 @@
-import { idPrefixAt } from '../ids.ts'
+import { idPrefixAt, timeOfIdPrefix } from '../ids.ts'
 import type { Database } from './database.ts'
 
 // Captured requests are kept for days, the other records for months. Partitions are as long, so that retention can drop them whole.
@@ -50,16 +50,31 @@ export const listTablesWithoutPartition = async (db: Database, time: Date): Prom
   return tables
 }
 
+/** Lists the time up to which the partitions of each partitioned table have room for rows. */
+export const listPartitionEnds = async (db: Database): Promise<{ table: string; end: Date }[]> => {
+  const ends: { table: string; end: Date }[] = []
+  for (const { table } of partitionedTables) {
+    const last = (await listPartitions(db, table))
+      .map(({ to }) => to)
+      .toSorted()
+      .at(-1)
+    ends.push({ table, end: last === undefined ? new Date(0) : timeOfIdPrefix(last) })
+  }
+  return ends
+}
+
 /**
  * Creates the partitions of the present and of the time ahead, bounded by the ULIDs of their first and last moment. It must run at least
- * weekly, because PostgreSQL refuses a row without a partition. A new table is created and then attached: attaching does not block
+ * weekly, because PostgreSQL refuses a row without a partition. The first partition is the one of the day before: the clock of a new
+ * installation can be set back. A new table is created and then attached: attaching does not block
  * readers and writers of the other partitions.
  */
 export const ensurePartitions = async (db: Database, now: Date): Promise<void> => {
   for (const { table, step, ahead } of partitionedTables) {
     const existing = new Set((await listPartitions(db, table)).map(({ name }) => name))
-    for (let offset = 0; offset <= ahead; offset += 1) {
-      const from = startOf(step, now, offset)
+    const first = startOf(step, new Date(now.getTime() - 86_400_000), 0)
+    const last = startOf(step, now, ahead)
+    for (let from = first; from <= last; from = startOf(step, from, 1)) {
       const name = partitionName(table, step, from)
       if (existing.has(name)) continue
       await db.transaction(async (trx) => {
@@ -69,7 +84,7 @@ export const ensurePartitions = async (db: Database, now: Date): Promise<void> =
         if (found.length > 0) return
         await trx.raw('create table ?? (like ?? including all)', [name, table])
         await trx.raw(
-          `alter table ?? attach partition ?? for values from ('${idPrefixAt(from)}') to ('${idPrefixAt(startOf(step, now, offset + 1))}')`,
+          `alter table ?? attach partition ?? for values from ('${idPrefixAt(from)}') to ('${idPrefixAt(startOf(step, from, 1))}')`,
           [table, name],
         )
       })

@@ -4,7 +4,10 @@ import { idPrefixAt } from '../ids.ts'
 import { isLockTimeout, type Database } from './database.ts'
 import { listPartitions } from './partitions.ts'
 
-export type RetentionConfig = Pick<Config, 'RETENTION_BATCH_SIZE' | 'RETENTION_LOCK_TIMEOUT_MS' | 'RETENTION_ATTEMPTS_DAYS'>
+export type RetentionConfig = Pick<
+  Config,
+  'RETENTION_BATCH_SIZE' | 'RETENTION_LOCK_TIMEOUT_MS' | 'RETENTION_ATTEMPTS_DAYS' | 'RETENTION_INCIDENTS_DAYS'
+>
 
 interface Rule {
   table: 'captured_bodies' | 'captured_requests' | 'audit_logs' | 'delivery_attempts'
@@ -31,6 +34,8 @@ export interface Removed {
   contents: number
   /** Expired idempotency keys. */
   idempotencyKeys: number
+  /** Closed incidents, with their notices. */
+  incidents: number
 }
 
 interface WorkspaceRetention {
@@ -145,6 +150,27 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
       return rowCount
     })
 
+  /** Removes the counters of attempts by whole hours, together with the attempts that they count. */
+  const removeAttemptCounters = (workspaceId: string, before: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const { rowCount } = await db.raw<{ rowCount: number }>(
+        `
+        delete from counters
+        where ctid = any (array(
+          select ctid
+          from counters
+          where workspace_id = :workspaceId
+            and kind = 'attempts'
+            and period in ('hour', 'day')
+            and since < date_trunc(period, :before::timestamptz, 'UTC')
+          limit :limit
+        ))
+        `,
+        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+      )
+      return rowCount
+    })
+
   const removeIdempotencyKeys = (signal: AbortSignal) =>
     inBatches(signal, async () => {
       const expired = db('idempotency_keys')
@@ -153,6 +179,13 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
         .orderBy('expires_at')
         .limit(config.RETENTION_BATCH_SIZE)
       return db('idempotency_keys').whereIn(['api_key_id', 'key'], expired).where('expires_at', '<=', db.fn.now()).delete()
+    })
+
+  const removeIncidents = (now: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const before = daysBefore(now, config.RETENTION_INCIDENTS_DAYS)
+      const old = db('incidents').select('id').where('closed_at', '<', before).orderBy('closed_at').limit(config.RETENTION_BATCH_SIZE)
+      return db('incidents').whereIn('id', old).delete()
     })
 
   return {
@@ -164,12 +197,15 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
         partitions: [],
         contents: 0,
         idempotencyKeys: await removeIdempotencyKeys(signal),
+        incidents: await removeIncidents(now, signal),
       }
       for (const rule of rules) {
         removed.partitions.push(...(await dropPartitions(rule, workspaces, now)))
         for (const workspace of workspaces) {
           const days = rule.days(workspace, config)
-          if (days !== null) removed.rows[rule.table] += await removeRows(rule.table, rule.id, workspace.id, daysBefore(now, days), signal)
+          if (days === null) continue
+          removed.rows[rule.table] += await removeRows(rule.table, rule.id, workspace.id, daysBefore(now, days), signal)
+          if (rule.table === 'delivery_attempts') await removeAttemptCounters(workspace.id, daysBefore(now, days), signal)
         }
       }
       for (const { id, settings } of workspaces) {

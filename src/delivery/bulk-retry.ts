@@ -4,6 +4,7 @@ import type { DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { documentsOf } from '../db/documents.ts'
 import { addMessages, type RetryDelivery, type StartBulkRetry } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { noErrorCode } from '../domain/delivery-states.ts'
 import { newId } from '../ids.ts'
 import { ended, lockDocument, requeue } from './retry.ts'
 
@@ -11,6 +12,8 @@ import { ended, lockDocument, requeue } from './retry.ts'
 export interface BulkRetryFilter {
   repoId?: string | undefined
   destinationId?: string | undefined
+  /** Code of the last error, or `none`. */
+  errorCode?: string | undefined
   /** Time of receipt; both ends are inclusive. */
   dateFrom?: Date | undefined
   dateTo?: Date | undefined
@@ -61,9 +64,10 @@ const parseFilter = <Row extends BulkRetry>(row: Row): Row => {
   }
 }
 
-const recordedFilter = ({ repoId, destinationId, dateFrom, dateTo }: BulkRetryFilter) => ({
+const recordedFilter = ({ repoId, destinationId, errorCode, dateFrom, dateTo }: BulkRetryFilter) => ({
   ...(repoId !== undefined && { repo_id: repoId }),
   ...(destinationId !== undefined && { destination_id: destinationId }),
+  ...(errorCode !== undefined && { error_code: errorCode }),
   ...(dateFrom && { date_from: dateFrom }),
   ...(dateTo && { date_to: dateTo }),
 })
@@ -86,6 +90,7 @@ const retryableDeliveries = (db: Database | Transaction, workspaceId: string, fi
     .join('destinations', 'destinations.id', 'deliveries.destination_id')
     .whereNull('destinations.deleted_at')
   if (filter.destinationId !== undefined) query.where({ destination_id: filter.destinationId })
+  if (filter.errorCode !== undefined) query.where({ last_error_code: filter.errorCode === noErrorCode ? null : filter.errorCode })
   return query
 }
 
@@ -219,7 +224,15 @@ export const createBulkRetries = (db: Database, config: DeliveryTermsConfig) => 
           if (current.cursor >= document.id || !(await lockDocument(trx, { workspaceId, documentId: document.id }))) return []
           const retried = await requeue(
             trx,
-            { workspaceId, documentId: document.id, destinationId: filter.destinationId, statuses: ended, actor, bulkRetryId: id },
+            {
+              workspaceId,
+              documentId: document.id,
+              destinationId: filter.destinationId,
+              errorCode: filter.errorCode,
+              statuses: ended,
+              actor,
+              bulkRetryId: id,
+            },
             config,
           )
           await trx('bulk_retries')

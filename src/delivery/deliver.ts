@@ -2,7 +2,7 @@ import type { AttemptInput } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
 import { outboundFor } from '../connectors/bound-config.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
-import { parseTarget } from '../connectors/index.ts'
+import { readTarget } from '../connectors/stored-target.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Installation } from '../db/installation.ts'
@@ -23,7 +23,8 @@ import {
   type ConcludeDeps,
   type TimedInput,
 } from './conclude-attempt.ts'
-import { leaseMs, renewLease, withdrawAttempt, type DeliveryJob, type LoadJob, type PinnedDestination } from './delivery-job.ts'
+import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
+import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
 import { hold, isPaused } from './pause.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
 import type { Slots } from './slots.ts'
@@ -41,6 +42,8 @@ export interface DeliverDeps extends ConcludeDeps {
   keyRing: KeyRing
   installation: Installation
   outbound: OutboundGuard
+  /** Returns the span of the running attempt. Absent unless traces are recorded. */
+  traceparent?: (() => string | undefined) | undefined
   config: Pick<
     Config,
     'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'
@@ -70,7 +73,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
   // A retry that will not be made needs no slot.
   const slot = isExpired
     ? undefined
-    : deps.slots.acquire(input.destinationId, { hasWaited: input.waits > 0, resumes: run.lastHeartbeat !== undefined })
+    : deps.slots.acquire(input.destinationId, { hasWaited: input.waits > 0, resumes: run.lastHeartbeat !== undefined, wake: input.wake })
   if (slot && 'waitMs' in slot) return { status: 'waiting', delayMs: slot.waitMs }
   try {
     const saved = run.lastHeartbeat?.savedUpload === undefined ? undefined : run.lastHeartbeat
@@ -106,7 +109,8 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
       if (circuit) {
         // While a trial is under way, its end is not known. Then the circuit may be closed at any moment.
         const trialInMs = circuit.state === 'open' ? circuit.trialInMs : 0
-        return { status: 'waiting', delayMs: slot.refuse(job.limits, { circuit: { trialInMs } }), circuit: circuit.state }
+        const delayMs = slot.refuse(job.limits, { circuit: { trialInMs, pauseMs: circuit.pauseMs } })
+        return { status: 'waiting', delayMs, circuit: circuit.state }
       }
       const oldestAgeMs = oldestAttemptId === null ? undefined : Date.now() - timeOfId(oldestAttemptId).getTime()
       return { status: 'waiting', delayMs: slot.refuse(job.limits, { oldestAgeMs }) }
@@ -175,7 +179,7 @@ const send = async (
   const uploads = createUploadSeal(deps.keyRing, input)
   const installationId = await deps.installation.id()
   try {
-    const { connector, target } = readTarget(deps, job)
+    const { connector, target } = readTarget(deps.findConnector, job.destination, (found) => deps.openCredentials(job, found))
     return await connector.deliver(await payloadOf(deps, input, job, signal), target, {
       signal,
       onProgress: (bytesSent) => {
@@ -186,6 +190,7 @@ const send = async (
       idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
       answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
       installationId,
+      traceparent: deps.traceparent?.(),
       saved: progress.savedUpload === undefined ? undefined : uploads.open(progress.savedUpload),
       save: (state) => saveUpload(uploads.seal(state)),
       pin: (values) => Object.assign(pinned, values),
@@ -195,18 +200,6 @@ const send = async (
     if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)
     return thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
   }
-}
-
-const readTarget = (deps: DeliverDeps, job: DeliveryJob) => {
-  const { connector: kind, config, id } = job.destination
-  const connector = deps.findConnector(kind)
-  if (!connector) throw new DeliveryError('connector_unknown', `this worker has no connector of type ${kind}`)
-  const parsed = parseTarget(connector, { config, credentials: deps.openCredentials(job, connector) })
-  if ('issues' in parsed) {
-    const issues = parsed.issues.map(({ path, message }) => `${path}: ${message}`).join('; ')
-    throw new DeliveryError('config_invalid', `the stored config of destination ${id} is invalid, save it again: ${issues}`)
-  }
-  return { connector, target: parsed.target }
 }
 
 const payloadOf = async (

@@ -2,6 +2,7 @@ import type { Config } from '../config.ts'
 import type { Database } from '../db/database.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import { addSlots, leaseMs } from './leases.ts'
 import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -55,7 +56,7 @@ export interface DeliveryJob {
   hasSlot: boolean
   limits: DestinationLimits
   /** The circuit of the destination, if it has one and the attempt was refused a slot. */
-  circuit: { state: Exclude<Circuit['state'], 'closed'>; trialInMs: number } | null
+  circuit: { state: Exclude<Circuit['state'], 'closed'>; trialInMs: number; pauseMs: number } | null
   /** The attempt that has held a slot of the destination for the longest time. Null unless the attempt was refused a slot. */
   oldestAttemptId: string | null
   /** Lost attempts of the same activity that have been recorded. */
@@ -86,10 +87,6 @@ type LeaseConfig = Pick<
   | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'
   | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
 >
-
-/** Returns the time for which a slot is leased. A lost attempt is noticed after half of it, so the next attempt finds the lease. */
-export const leaseMs = ({ DELIVERY_HEARTBEAT_TIMEOUT_MS }: Pick<LeaseConfig, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>) =>
-  2 * DELIVERY_HEARTBEAT_TIMEOUT_MS
 
 /** An attempt to start. */
 interface StartRequest {
@@ -247,7 +244,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
           job.*, coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
           case when number is null then (
             select jsonb_build_object(
-              'state', circuit, 'trialInMs', greatest(0, extract(epoch from trial_at - now()) * 1000))
+              'state', circuit, 'trialInMs', greatest(0, extract(epoch from trial_at - now()) * 1000), 'pauseMs', pause_ms)
             from destination_gates
             where destination_id = :destinationId
               and circuit <> 'closed'
@@ -288,74 +285,12 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
     return rows[0]
   }
 
-  /** Adds the rows that the leases of a destination need: before its first attempt, and after its limit was raised. */
-  const addSlots = async (destinationId: string, { maxConcurrent }: DestinationLimits): Promise<void> => {
-    await db.raw(
-      `
-      with gate as (
-        insert into destination_gates (destination_id)
-        values (:destinationId)
-        on conflict do nothing
-      )
-      insert into destination_slots (destination_id, number)
-      select :destinationId, number
-      from generate_series(1, :maxConcurrent::integer) as number
-      on conflict do nothing
-      `,
-      { destinationId, maxConcurrent },
-    )
-  }
-
   return async (delivery: DeliveryRef, start?: StartRequest): Promise<DeliveryJob | undefined> => {
     const job = await load(delivery, start)
     if (!job?.isNew) return job
-    await addSlots(delivery.destinationId, job.limits)
+    await addSlots(db, delivery.destinationId, job.limits)
     return load(delivery, start)
   }
 }
 
 export type LoadJob = ReturnType<typeof createLoadJob>
-
-/** Removes the mark of an attempt that was started and will not be made, and returns its slot. */
-export const withdrawAttempt = async (db: Database, { documentId, destinationId }: DeliveryRef, attemptId: string): Promise<void> => {
-  await db.raw(
-    `
-    with delivery as (
-      update deliveries
-      set attempt_id = null
-      where document_id = :documentId
-        and destination_id = :destinationId
-        and attempt_id = :attemptId
-    ), trial as (
-      update destination_gates
-      set trial_at = now()
-      where destination_id = :destinationId
-        and trial_id = :attemptId
-    )
-    update destination_slots
-    set holder = null, leased_until = '-infinity'
-    where destination_id = :destinationId
-      and holder = :attemptId
-    `,
-    { documentId, destinationId, attemptId },
-  )
-}
-
-/** Renews the lease of a running attempt, which may be a trial. */
-export const renewLease = async (db: Database, destinationId: string, attemptId: string, durationMs: number): Promise<void> => {
-  await db.raw(
-    `
-    with trial as (
-      update destination_gates
-      set trial_at = now() + :durationMs::integer * interval '1 millisecond'
-      where destination_id = :destinationId
-        and trial_id = :attemptId
-    )
-    update destination_slots
-    set leased_until = now() + :durationMs::integer * interval '1 millisecond'
-    where destination_id = :destinationId
-      and holder = :attemptId
-    `,
-    { destinationId, attemptId, durationMs },
-  )
-}

@@ -1,14 +1,14 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import type { BulkRetryInput, DestinationRef } from '../../workflows/messages.ts'
+import type { BulkRetryInput } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
-import type { Database, Transaction } from '../db/database.ts'
-import { deliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { systemActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
+import type { DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { addMessages, type OutboxMessage, type RetryDelivery, type StartBulkRetry, type StartDelivery } from '../db/outbox.ts'
-import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
-import type { DeliveryStatus } from '../domain/delivery-states.ts'
-import { workspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
 import type { BulkRetries } from './bulk-retry.ts'
+import { findOverdue, noteChecked, pageSize, type Overdue } from './overdue.ts'
+import { startInputOf } from './start-delivery.ts'
 import { transition } from './transition.ts'
 
 // The database is the record of what is open, and Temporal does the work. Temporal may lose its state or be restored from an older backup:
@@ -56,71 +56,10 @@ export interface Reconciled {
 
 type Action = 'none' | 'start' | 'replace' | 'retry' | 'fail' | 'cancel'
 
-interface Overdue {
-  documentId: string
-  destinationId: string
-  status: DeliveryStatus
-  statusSince: Date
-  /** Time of the last sign of life, with microseconds. It changes whenever the delivery does. */
-  due: string
-  revision: number
-  isContentKept: boolean
-  document: DocumentKey
-}
-
 export type ReconcileConfig = DeliveryTermsConfig &
   Pick<Config, 'RECONCILE_INTERVAL_MS' | 'RECONCILE_AGE_MS' | 'RECONCILE_MAX_CHECKS' | 'TEMPORAL_MAX_CONCURRENT_STARTS'>
 
-const pageSize = 500
 const bulkRetriesMax = 1_000
-
-/** Up to this number, overdue deliveries are counted exactly. */
-export const maxCountedOverdue = 10_000
-
-interface Position {
-  due: string
-  documentId: string
-  destinationId: string
-}
-
-/**
- * Finds the next overdue deliveries, those that have shown no sign of life for the longest time first. A delivery for which a message waits
- * in the outbox is left out: the sweep sends the message.
- */
-const findOverdue = async (db: Database, ageMs: number, after: Position | undefined): Promise<Overdue[]> => {
-  const { rows } = await db.raw<{ rows: Overdue[] }>(
-    `
-    with overdue as materialized (
-      select document_id, destination_id, status, status_since, greatest(next_attempt_at, checked_at) as due
-      from deliveries
-      where status in ('pending', 'retrying')
-        and greatest(next_attempt_at, checked_at) <= now() - :ageMs::float8 * interval '1 millisecond'
-        and (greatest(next_attempt_at, checked_at), document_id, destination_id)
-          > (:due::timestamptz, :documentId::text collate "C", :destinationId::text collate "C")
-        and not exists (
-          select
-          from outbox
-          where key >= 'deliver/' || document_id
-            and key < 'deliver/' || document_id || '~'
-        )
-      order by greatest(next_attempt_at, checked_at), document_id, destination_id
-      limit :pageSize
-    )
-    select
-      document_id as "documentId", destination_id as "destinationId", overdue.status, status_since as "statusSince", due::text,
-      revision, content_id is not null as "isContentKept",
-      jsonb_build_object(
-        'documentId', document_id, 'workspace', user_slug || '/' || workspace_slug, 'repoId', repo_id, 'docId', doc_id,
-        'compId', comp_id) as document
-    from overdue
-    join documents on documents.id = document_id
-    join workspaces on workspaces.id = documents.workspace_id
-    order by overdue.due, document_id, destination_id
-    `,
-    { ageMs, pageSize, ...(after ?? { due: '-infinity', documentId: '', destinationId: '' }) },
-  )
-  return rows
-}
 
 /** Decides what a delivery needs that the database has as `pending` or `retrying`. */
 export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept'>, found: WorkflowState): Action => {
@@ -133,81 +72,7 @@ export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept'>,
   return found.state === 'terminated' ? 'fail' : 'cancel'
 }
 
-interface Restarted extends Pick<BusinessMetadata, 'erpObjectType' | 'erpObjectId'> {
-  documentId: string
-  repoId: string
-  docId: string
-  compId: string
-  revision: number
-  destination: DestinationRef
-  workspace: { userSlug: string; workspaceSlug: string; settings: unknown }
-}
-
-/**
- * Notes that deliveries have been checked. Those that have changed since they were found, or that are being changed, are left out: this is
- * a sign of life. A document is locked before its deliveries, as by every statement that changes some.
- */
-const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Promise<Restarted[]> => {
-  const { rows } = await trx.raw<{ rows: Restarted[] }>(
-    `
-    with picked as (
-      select document_id, destination_id
-      from jsonb_to_recordset(:deliveries::jsonb) as found ("documentId" text, "destinationId" text, status text, due timestamptz)
-      join documents on documents.id = "documentId"
-      join deliveries on document_id = "documentId" and destination_id = "destinationId"
-      where deliveries.status = found.status
-        and greatest(next_attempt_at, checked_at) = found.due
-      order by document_id, destination_id
-      for no key update of documents, deliveries skip locked
-    ), checked as (
-      update deliveries
-      set checked_at = clock_timestamp()
-      from picked
-      where deliveries.document_id = picked.document_id
-        and deliveries.destination_id = picked.destination_id
-      returning deliveries.document_id, deliveries.destination_id
-    )
-    select
-      documents.id as "documentId", repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
-      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId",
-      jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type) as destination,
-      jsonb_build_object('userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings) as workspace
-    from checked
-    join documents on documents.id = checked.document_id
-    join workspaces on workspaces.id = documents.workspace_id
-    join destinations on destinations.id = checked.destination_id
-    `,
-    {
-      deliveries: JSON.stringify(
-        deliveries.map(({ documentId, destinationId, status, due }) => ({ documentId, destinationId, status, due })),
-      ),
-    },
-  )
-  return rows
-}
-
 const terminated = 'the delivery workflow was terminated'
-
-/** Counts deliveries that the reconciler should have checked twice by now, up to `maxCountedOverdue`. */
-export const countOverdue = async (
-  db: Database,
-  { RECONCILE_AGE_MS, RECONCILE_INTERVAL_MS }: Pick<Config, 'RECONCILE_AGE_MS' | 'RECONCILE_INTERVAL_MS'>,
-): Promise<number> => {
-  const { rows } = await db.raw<{ rows: { count: number }[] }>(
-    `
-    select count(*) as count
-    from (
-      select
-      from deliveries
-      where status in ('pending', 'retrying')
-        and greatest(next_attempt_at, checked_at) <= now() - :overdueMs::float8 * interval '1 millisecond'
-      limit :limit
-    ) as overdue
-    `,
-    { overdueMs: RECONCILE_AGE_MS + 2 * RECONCILE_INTERVAL_MS, limit: maxCountedOverdue },
-  )
-  return rows[0]!.count
-}
 
 interface RunOptions {
   /** Only report what a run would do. */
@@ -237,18 +102,18 @@ export const createReconcile = (
       const actionOf = new Map(decided.map(({ delivery, action }) => [`${delivery.documentId}/${delivery.destinationId}`, action]))
       const messages: OutboxMessage[] = []
       const actions: Action[] = []
-      for (const { workspace, erpObjectType, erpObjectId, ...delivery } of await noteChecked(
+      const checked = await noteChecked(
         trx,
-        decided.map((each) => each.delivery),
-      )) {
+        decided.map(({ delivery }) => delivery),
+      )
+      for (const delivery of checked) {
         const ref = { documentId: delivery.documentId, destinationId: delivery.destination.id }
         const action = actionOf.get(`${ref.documentId}/${ref.destinationId}`)!
         actions.push(action)
         if (action === 'fail') await transition(trx, 'terminate', ref, terminated)
         if (action === 'cancel') await transition(trx, 'cancel', ref)
         if (action !== 'start' && action !== 'replace' && action !== 'retry') continue
-        const terms = deliveryTerms({ ...workspace, settings: workspaceSettings(workspace.settings) }, config)
-        const input = { ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...terms }
+        const input = startInputOf(delivery, config)
         messages.push(
           action === 'retry'
             ? ({ kind: 'retryDelivery', requestId: newId(), input } satisfies RetryDelivery)
@@ -321,7 +186,7 @@ export const createReconcile = (
         await sendAll([message])
       } else if (state === 'terminated' || state === 'cancelled') {
         result.bulkRetriesCancelled += 1
-        if (!dryRun) await bulkRetries.cancel(input.bulkRetryId, { type: 'system', userId: null })
+        if (!dryRun) await bulkRetries.cancel(input.bulkRetryId, systemActor)
       }
     }
   }

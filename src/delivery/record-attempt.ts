@@ -1,12 +1,15 @@
 import type { Config } from '../config.ts'
 import type { DeliveryResult, TargetAnswer } from '../connectors/connector.ts'
 import { storable, type Database } from '../db/database.ts'
+import { outboxKey, type OutboxMessage } from '../db/outbox.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
 import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { timeOfId } from '../ids.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
-import { leaseMs, type DeliveryJob } from './delivery-job.ts'
+import type { DeliveryJob } from './delivery-job.ts'
+import { leaseMs } from './leases.ts'
 import type { DeliveryRef } from './transition.ts'
+import { wakeMessage } from './wake.ts'
 
 /** The end of an attempt. */
 export interface AttemptEnd {
@@ -49,14 +52,17 @@ type RecordConfig = Pick<
  * Records an attempt, and what follows for the delivery and the health of the destination; a trigger derives the status of the document.
  * A delivery that has been delivered already stays so, and its attempt is not recorded again. An attempt that another worker has recorded
  * as lost, because this one was frozen, stays so unless it delivered the document.
+ * @param launch sends the committed message that wakes other deliveries. By default, it is left to the sweep
  */
 export const createRecordAttempt =
-  (db: Database, config: RecordConfig) =>
+  (db: Database, config: RecordConfig, launch: (messages: OutboxMessage[]) => void = () => {}) =>
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
+    const { id, name } = job.destination
+    const wake = wakeMessage({ workspace: job.workspace, destination: { id, name } }, attempt.id)
     const { rows } = await db
-      .raw<{ rows: Recorded[] }>(statement, {
+      .raw<{ rows: (Recorded & { closesCircuit: boolean })[] }>(statement, {
         id: attempt.id,
         lostAttempts: attempt.lostAttempts ?? 0,
         keepsSlot: attempt.keepsSlot ?? false,
@@ -84,10 +90,15 @@ export const createRecordAttempt =
         bytesSent: attempt.bytesSent,
         endedBy: attempt.endedBy ?? null,
         retryDelayMs: attempt.retryDelayMs ?? 0,
+        wakeKey: outboxKey(wake),
+        wake: JSON.stringify(wake),
       })
       .options({ name: 'record-attempt' })
     // The workspace was deleted meanwhile.
-    return rows[0] ?? { status: 'cancelled', superseded: false, attempts: 0 }
+    if (!rows[0]) return { status: 'cancelled', superseded: false, attempts: 0 }
+    const { closesCircuit, ...recorded } = rows[0]
+    if (closesCircuit) launch([wake])
+    return recorded
   }
 
 export type RecordAttempt = ReturnType<typeof createRecordAttempt>
@@ -199,11 +210,19 @@ const statement = `
         when 'failed' then :circuitFailures::integer > 0
         else trial_id = :id
       end
+    returning circuit = 'closed' and circuit_since = now() as closes
+  ), wake as (
+    insert into outbox (key, message)
+    select :wakeKey, :wake::jsonb
+    from gate
+    where closes
+    on conflict do nothing
+    returning key
   )
-  select status, superseded, attempts
+  select status, superseded, attempts, exists (select from wake) as "closesCircuit"
   from delivery
   union all
-  select status, false, attempts
+  select status, false, attempts, exists (select from wake)
   from deliveries
   where document_id = :documentId
     and destination_id = :destinationId

@@ -2,7 +2,7 @@ import type { DestinationRef } from '../../workflows/messages.ts'
 import type { AppendedDocument } from '../archive/append.ts'
 import type { Config } from '../config.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { currentDeliveryTerms, deliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { currentDeliveryTerms, deliveryTerms, traceOf, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { addMessages, outboxKey, type StartDocument } from '../db/outbox.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { transitions } from '../domain/delivery-states.ts'
@@ -38,9 +38,9 @@ export type AppendConfig = DeliveryTermsConfig & Pick<Config, 'RELAY_APPEND_QUIE
  */
 export const createRedeliverAppended =
   (config: AppendConfig) =>
-  async (trx: Transaction, { id, repository, docId, compId, revision }: AppendedDocument): Promise<void> => {
+  async (trx: Transaction, { id, repository, docId, compId, revision, traceparent }: AppendedDocument): Promise<void> => {
     const destinations = await resetDelivered(trx, id)
-    const document = { documentId: id, repoId: repository.repoId, docId, compId }
+    const document = { documentId: id, repoId: repository.repoId, docId, compId, ...traceOf({ traceparent }) }
     const dueAt = trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [config.RELAY_APPEND_QUIET_MS])
     const waiting = await findWaitingRevision(trx, id, revision)
     if (waiting) {
@@ -81,6 +81,7 @@ interface NewerDocument extends Pick<BusinessMetadata, 'erpObjectType' | 'erpObj
   repoId: string
   docId: string
   compId: string
+  traceparent: string | null
 }
 
 /**
@@ -117,7 +118,8 @@ const lockNewer = async (trx: Transaction, { documentId, destinationId }: Delive
     `
     select
       newer.id, newer.workspace_id as "workspaceId", newer.revision, newer.repo_id as "repoId", newer.doc_id as "docId",
-      newer.comp_id as "compId", newer.erp_object_type as "erpObjectType", newer.erp_object_id as "erpObjectId"
+      newer.comp_id as "compId", newer.erp_object_type as "erpObjectType", newer.erp_object_id as "erpObjectId",
+      newer.traceparent
     from deliveries
     join documents on documents.id = deliveries.document_id
     join documents as newer
@@ -158,6 +160,7 @@ const startRevision = async (
       docId,
       compId,
       ...businessObjectOf(document),
+      ...traceOf(document),
       destinations,
       ...(await currentDeliveryTerms(trx, workspaceId, config)),
     },

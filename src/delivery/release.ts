@@ -1,12 +1,11 @@
-import type { BatchOutcome, BatchSubject, DestinationRef } from '../../workflows/messages.ts'
+import type { BatchOutcome, BatchSubject } from '../../workflows/messages.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { deliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import type { DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { addMessages, type OutboxMessage, type ProcessBatches, type StartDelivery } from '../db/outbox.ts'
-import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { transitions } from '../domain/delivery-states.ts'
-import { workspaceSettings } from '../domain/settings.ts'
 import { newId } from '../ids.ts'
+import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
 
 /** Returns true if a connection must not hold deliveries: it is active, and its `on_resume` is `forward`. */
 export const shouldRelease = (connection: { isActive: boolean; settings: unknown }): boolean =>
@@ -16,16 +15,6 @@ export const shouldRelease = (connection: { isActive: boolean; settings: unknown
 export const releaseMessage = (connection: { workspace: string; id: string; name: string }): ProcessBatches => {
   const { workspace, id, name } = connection
   return { kind: 'processBatches', subject: { action: 'release', by: 'connection', workspace, id, name }, requestId: newId() }
-}
-
-interface ReleasedDelivery extends Pick<BusinessMetadata, 'erpObjectType' | 'erpObjectId'> {
-  documentId: string
-  repoId: string
-  docId: string
-  compId: string
-  revision: number
-  destination: DestinationRef
-  workspace: { userSlug: string; workspaceSlug: string; settings: unknown }
 }
 
 /**
@@ -39,7 +28,7 @@ const releaseHeld = async (
   config: DeliveryTermsConfig,
 ): Promise<StartDelivery[]> => {
   const { from, to } = transitions.release
-  const { rows } = await trx.raw<{ rows: ReleasedDelivery[] }>(
+  const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
     `
     with candidate as materialized (
       select document_id, destination_id
@@ -65,11 +54,7 @@ const releaseHeld = async (
         and deliveries.destination_id = picked.destination_id
       returning deliveries.document_id, deliveries.destination_id
     )
-    select
-      documents.id as "documentId", repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
-      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId",
-      jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type) as destination,
-      jsonb_build_object('userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings) as workspace
+    select ${startableColumns}
     from released
     join documents on documents.id = released.document_id
     join workspaces on workspaces.id = documents.workspace_id
@@ -78,10 +63,7 @@ const releaseHeld = async (
     `,
     { connectionId, limit, from: [...from], to },
   )
-  const messages = rows.map(({ workspace, erpObjectType, erpObjectId, ...delivery }): StartDelivery => {
-    const terms = deliveryTerms({ ...workspace, settings: workspaceSettings(workspace.settings) }, config)
-    return { kind: 'startDelivery', input: { ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...terms } }
-  })
+  const messages = rows.map((row): StartDelivery => ({ kind: 'startDelivery', input: startInputOf(row, config) }))
   await addMessages(trx, messages)
   return messages
 }

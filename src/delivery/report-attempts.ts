@@ -1,5 +1,6 @@
 import { Counter, Histogram, type Metric } from 'prom-client'
 import { errorClassOf } from '../connectors/error-codes.ts'
+import { connectorTypes } from '../connectors/index.ts'
 import { timeOfId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { RecordAttempt } from './record-attempt.ts'
@@ -23,6 +24,8 @@ export const createAttemptReports = (log: Log, workflowId: () => string | undefi
     labelNames: ['connector', 'outcome'],
     registers: [],
   })
+  // The first increase counts only if Prometheus has seen the 0 before it.
+  for (const connector of connectorTypes) for (const outcome of ['delivered', 'failed']) deliveries.inc({ connector, outcome }, 0)
   const bytes = new Counter({
     name: 'relay_sent_bytes_total',
     help: 'Bytes that attempts have sent, by connector',

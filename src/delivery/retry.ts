@@ -2,11 +2,11 @@ import type { DocumentKey } from '../../workflows/ids.ts'
 import type { DestinationRef } from '../../workflows/messages.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { currentDeliveryTerms, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { currentDeliveryTerms, traceOf, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { addMessages, hasDeliveryMessage, type RetryDelivery } from '../db/outbox.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
-import { transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
-import { tryNow } from './circuit.ts'
+import { noErrorCode, transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
+import { endPause } from './circuit.ts'
 import { newId } from '../ids.ts'
 
 interface RetryRequest {
@@ -17,6 +17,16 @@ interface RetryRequest {
 
 /** Why nothing can be retried. */
 export type NothingToRetry = 'no deliveries' | 'delivered' | 'in progress' | 'held' | 'content removed' | 'destination deleted'
+
+/** Explains to people why there is nothing to retry. */
+export const nothingToRetryMessages: Record<NothingToRetry, string> = {
+  'no deliveries': 'There is nothing to retry: when the document was received, no connection led to a destination.',
+  delivered: 'There is nothing to retry: everything has been delivered.',
+  'in progress': 'There is nothing to retry: delivery is in progress.',
+  held: 'There is nothing to retry: delivery is held because its connection is inactive. Activate the connection instead.',
+  'content removed': 'There is nothing to retry: the content of the document is no longer kept. Acknowledge the document instead.',
+  'destination deleted': 'There is nothing to retry: each destination that was not reached was deleted. Acknowledge the document instead.',
+}
 
 type Retried = { messages: RetryDelivery[] } | { nothing: NothingToRetry } | 'unknown'
 
@@ -34,6 +44,8 @@ export const lockDocument = async (
 interface Requeue extends RetryRequest {
   /** All destinations, unless one is named. */
   destinationId?: string | undefined
+  /** Any error, unless a code, or `none`, is given. */
+  errorCode?: string | undefined
   /** Only deliveries in one of these statuses. */
   statuses: DeliveryStatus[]
   bulkRetryId?: string
@@ -47,6 +59,7 @@ interface RequeuedDelivery {
   revision: number
   erpObjectType: BusinessMetadata['erpObjectType']
   erpObjectId: BusinessMetadata['erpObjectId']
+  traceparent: string | null
 }
 
 /**
@@ -54,7 +67,7 @@ interface RequeuedDelivery {
  * to deleted destinations, or of a document whose content is gone, stay as they are. The document must be locked.
  */
 export const requeue = async (trx: Transaction, request: Requeue, config: DeliveryTermsConfig): Promise<RetryDelivery[]> => {
-  const { workspaceId, documentId, destinationId, statuses, actor, bulkRetryId } = request
+  const { workspaceId, documentId, destinationId, errorCode, statuses, actor, bulkRetryId } = request
   const { rows } = await trx.raw<{ rows: RequeuedDelivery[] }>(
     `
     with requeued as (
@@ -66,6 +79,7 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
         and documents.id = document_id
         and content_id is not null
         and (:destinationId::text is null or destination_id = :destinationId)
+        and (:errorCode::text is null or coalesce(last_error_code, '${noErrorCode}') = :errorCode)
         and deliveries.status = any (:statuses)
         and deliveries.status = any (:from)
         and destinations.id = deliveries.destination_id
@@ -75,23 +89,31 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
     select
       jsonb_build_object('id', requeued.id, 'name', requeued.name, 'connector', connector_type) as destination,
       repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
-      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId"
+      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", traceparent
     from requeued
     join documents on documents.id = document_id
     order by requeued.id
     `,
-    { documentId, destinationId: destinationId ?? null, statuses, from: [...transitions.retry.from], to: transitions.retry.to },
+    {
+      documentId,
+      destinationId: destinationId ?? null,
+      errorCode: errorCode ?? null,
+      statuses,
+      from: [...transitions.retry.from],
+      to: transitions.retry.to,
+    },
   )
   if (rows.length === 0) return []
   const terms = await currentDeliveryTerms(trx, workspaceId, config)
   const requestId = newId()
-  const messages = rows.map(({ erpObjectType, erpObjectId, ...delivery }): RetryDelivery => ({
+  const messages = rows.map(({ erpObjectType, erpObjectId, traceparent, ...delivery }): RetryDelivery => ({
     kind: 'retryDelivery',
     requestId,
-    input: { documentId, ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...terms },
+    input: { documentId, ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...traceOf({ traceparent }), ...terms },
   }))
   await addMessages(trx, messages)
-  await tryNow(
+  // The retried delivery is the trial.
+  await endPause(
     trx,
     rows.map(({ destination }) => destination.id),
   )

@@ -13,7 +13,8 @@ export interface Slot {
   confirm(limits: DestinationLimits): void
   /**
    * Releases the slot, because the destination has no lease for the attempt.
-   * @param why `oldestAgeMs`: duration so far of the oldest attempt that holds a lease. `circuit`: the circuit that is not closed
+   * @param why `oldestAgeMs`: duration so far of the oldest attempt that holds a lease. `circuit`: the circuit that is not closed, with the
+   *   time until the next trial and the pause between trials
    * @returns how long to wait in milliseconds
    */
   refuse(limits: DestinationLimits, why: Refusal): number
@@ -23,7 +24,7 @@ export interface Slot {
 
 interface Refusal {
   oldestAgeMs?: number | undefined
-  circuit?: { trialInMs: number } | undefined
+  circuit?: { trialInMs: number; pauseMs: number } | undefined
 }
 
 interface Occupancy {
@@ -34,6 +35,10 @@ interface Occupancy {
   meanMs: number
   /** Time up to which the next free slots are promised to deliveries that wait. */
   promisedUntil: number
+  /** Time up to which deliveries that wait are to ask for trials. */
+  trialsUntil: number
+  /** The latest wake of deliveries that waited, by the clock of Temporal, and the time at which this process learned of it. */
+  wake: { startedAt: number; learnedAt: number }
 }
 
 interface SlotOptions {
@@ -45,10 +50,16 @@ interface SlotOptions {
   maxWaitMs: number
 }
 
+interface AcquireOptions {
+  hasWaited?: boolean
+  resumes?: boolean
+  wake?: number | undefined
+}
+
 const minWaitMs = 500
 const forgetAfterMs = 60_000
-// Behind a circuit, one delivery a second asks, so that a trial that is due starts soon.
-const trialSpacingMs = 1_000
+// Behind a circuit, this many deliveries ask in the time of a pause, so that a trial that is due starts soon. All are woken when it closes.
+const asksPerPause = 10
 // Weight of the latest attempt in the moving average.
 const weight = 0.2
 
@@ -75,41 +86,69 @@ export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions,
   const removeIdle = () => {
     if (now() - cleanedAt < forgetAfterMs) return
     cleanedAt = now()
-    for (const [id, { running, promisedUntil }] of destinations) {
-      if (running.size === 0 && promisedUntil + forgetAfterMs < now()) destinations.delete(id)
+    for (const [id, { running, promisedUntil, trialsUntil }] of destinations) {
+      if (running.size === 0 && Math.max(promisedUntil, trialsUntil) + forgetAfterMs < now()) destinations.delete(id)
     }
   }
 
   const occupancyOf = (id: string): Occupancy => {
-    const occupancy = destinations.get(id) ?? { limits: defaults, running: new Set(), meanMs: 0, promisedUntil: 0 }
+    const occupancy: Occupancy = destinations.get(id) ?? {
+      limits: defaults,
+      running: new Set(),
+      meanMs: 0,
+      promisedUntil: 0,
+      trialsUntil: 0,
+      wake: { startedAt: 0, learnedAt: -Infinity },
+    }
     destinations.set(id, occupancy)
     return occupancy
   }
 
-  /** Returns how long to wait for the next free slot, and promises the slot. */
-  const promiseSlot = (occupancy: Occupancy, { oldestAgeMs = 0, circuit }: Refusal = {}): number => {
-    const [oldest] = occupancy.running
-    // An attempt that hangs has no duration yet.
-    const durationMs = Math.max(occupancy.meanMs, oldestAgeMs, now() - (oldest?.startedAt ?? now()))
-    const paceMs = circuit ? trialSpacingMs : durationMs / Math.max(1, occupancy.running.size)
-    const slotMs = Math.max(paceMs, intervalMs(occupancy.limits))
-    const freeAt = Math.max(occupancy.promisedUntil, now() + (circuit?.trialInMs ?? 0)) + slotMs
-    const waitMs = minWaitMs + freeAt - now()
+  /** Forgets the lines of deliveries that have been woken, and the durations of attempts at a target that was down. */
+  const forgetLines = (occupancy: Occupancy, wakeStartedAt: number) => {
+    if (wakeStartedAt <= occupancy.wake.startedAt) return
+    const wake = { startedAt: wakeStartedAt, learnedAt: now() }
+    Object.assign(occupancy, { wake, meanMs: 0, promisedUntil: 0, trialsUntil: 0 } satisfies Partial<Occupancy>)
+  }
+
+  /** Returns the time after which one slot follows another, as far as this process knows. */
+  const paceOf = ({ running, meanMs, wake }: Occupancy, oldestAgeMs: number): number => {
+    // An attempt that hangs has no duration yet. One that hung before the target came back says nothing.
+    const ages = [oldestAgeMs, ...Array.from(running, ({ startedAt }) => now() - startedAt)]
+    return Math.max(meanMs, ...ages.filter((age) => now() - age >= wake.learnedAt)) / Math.max(1, running.size)
+  }
+
+  /** Returns how long to wait until the delivery asks again, which is after all that wait in the same line. */
+  const joinLine = (
+    occupancy: Occupancy,
+    line: 'promisedUntil' | 'trialsUntil',
+    { startMs, paceMs }: { startMs: number; paceMs: number },
+  ): number => {
+    const askAt = Math.max(occupancy[line], now() + startMs) + Math.max(paceMs, intervalMs(occupancy.limits))
+    const waitMs = minWaitMs + askAt - now()
     if (waitMs > maxWaitMs) return Math.round(maxWaitMs * (0.5 + random() / 2))
-    occupancy.promisedUntil = freeAt
+    occupancy[line] = askAt
     return Math.round(waitMs + minWaitMs * random())
   }
+
+  /** Returns how long to wait for the next free slot, or for a trial, and promises it. */
+  const promiseSlot = (occupancy: Occupancy, { oldestAgeMs = 0, circuit }: Refusal = {}): number =>
+    circuit
+      ? joinLine(occupancy, 'trialsUntil', { startMs: circuit.trialInMs, paceMs: circuit.pauseMs / asksPerPause })
+      : joinLine(occupancy, 'promisedUntil', { startMs: 0, paceMs: paceOf(occupancy, oldestAgeMs) })
 
   return {
     /**
      * Acquires a slot of this process.
      * @param options.hasWaited the delivery has waited for a slot before
      * @param options.resumes the attempt continues one of a lost worker
+     * @param options.wake start of the wake that has ended the wait of the delivery: what was promised before is void
      * @returns the slot, or how long to wait in milliseconds
      */
-    acquire: (id: string, { hasWaited = false, resumes = false } = {}): Slot | { waitMs: number } => {
+    acquire: (id: string, { hasWaited = false, resumes = false, wake }: AcquireOptions = {}): Slot | { waitMs: number } => {
       removeIdle()
       const occupancy = occupancyOf(id)
+      if (wake !== undefined) forgetLines(occupancy, wake)
       const { running, promisedUntil, limits } = occupancy
       // One slot is left to deliveries that have waited; otherwise, new deliveries could always overtake them.
       const reserved = !hasWaited && promisedUntil > now() && limits.maxConcurrent > 1 ? 1 : 0
@@ -127,7 +166,7 @@ export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions,
         isReleased = true
         running.delete(attempt)
         taken -= 1
-        if (!isConfirmed) return
+        if (!isConfirmed || attempt.startedAt < occupancy.wake.learnedAt) return
         const durationMs = now() - attempt.startedAt
         occupancy.meanMs = occupancy.meanMs === 0 ? durationMs : occupancy.meanMs * (1 - weight) + durationMs * weight
       }

@@ -5,22 +5,29 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createKey } from '../commands/api-key.ts'
 import { withDatabase } from '../commands/with-database.ts'
 import { createWorkspace } from '../commands/workspace.ts'
-import type { Running } from '../compose.ts'
+import { createSignInLinks } from '../db/sign-in-links.ts'
+import type { Running } from '../compose/runtime.ts'
 import { startDevServer, type DevServer, type DevServerOptions } from '../dev-server.ts'
 import { createClient, unwrap, type RelayClient } from '../../clients/typescript/src/index.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import { invoicePdf } from './invoice.ts'
+import { addSampleData } from './sample-data.ts'
 import { startSftpSink } from './sftp-sink.ts'
 import { startWebhookSink } from './webhook-sink.ts'
 
 const deliveryTimeoutMs = 60_000
 const requestTimeoutMs = 30_000
+const linkLifetimeMs = 15 * 60_000
 
 /**
  * Starts everything and delivers a PDF from a demo source system to two local destinations, printing each step.
+ * @param options `hasSampleData` adds more documents, for the screens of the console
  * @returns `delivered`: `true` if both destinations received exactly the bytes that were sent
  */
-export const runDemo = async (variables: NodeJS.ProcessEnv, options: DevServerOptions): Promise<Running & { delivered: boolean }> => {
+export const runDemo = async (
+  variables: NodeJS.ProcessEnv,
+  { hasSampleData, ...options }: DevServerOptions & { hasSampleData: boolean },
+): Promise<Running & { delivered: boolean }> => {
   const { say } = options
   const running: Running[] = []
   const stop = async () => {
@@ -36,7 +43,7 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: DevServerOp
     running.push(sftp)
 
     const slugs = `demo/run-${Date.now()}`
-    const key = await createDemoWorkspace(server, slugs)
+    const { id: keyId, key } = await createDemoWorkspace(server, slugs)
     say('')
     say(`1. Created workspace ${slugs} and an API key. Its API is at ${server.baseUrl}/api/${slugs}`)
 
@@ -108,7 +115,15 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: DevServerOp
         : `   The destinations did NOT both receive the bytes that were sent (SHA-256 ${sha256}).`,
     )
     say('')
+    if (hasSampleData) {
+      running.push(await addSampleData({ api, receiver, archiveId: sftpDestination, requestTimeoutMs }))
+      say('6. Sent 15 more documents. Some fail, some are retried, and some are held by an inactive connection.')
+      say('')
+    }
+    const token = await createDemoLink(server, keyId)
     say('Explore:')
+    say(`  Console          ${server.baseUrl}/console/#sign-in=${token}`)
+    say(`                   The link signs in once, within ${linkLifetimeMs / 60_000} minutes. After that, use the key ${key}`)
     if (server.temporalUiUrl) {
       const workflowId = documentWorkflowId({ documentId: document.id, workspace: slugs, repoId: 'Z1', docId, compId: 'data' })
       say(`  Its workflow     ${server.temporalUiUrl}/namespaces/default/workflows/${encodeURIComponent(workflowId)}`)
@@ -123,10 +138,13 @@ export const runDemo = async (variables: NodeJS.ProcessEnv, options: DevServerOp
   }
 }
 
-const createDemoWorkspace = (server: DevServer, slugs: string): Promise<string> =>
+const createDemoLink = (server: DevServer, keyId: string): Promise<string> =>
+  withDatabase(server.config, 'demo', (db) => createSignInLinks(db).create(keyId, linkLifetimeMs))
+
+const createDemoWorkspace = (server: DevServer, slugs: string): Promise<{ id: string; key: string }> =>
   withDatabase(server.config, 'demo', async (db) => {
     await createWorkspace(db, slugs)
-    return (await createKey(db, { workspace: slugs, level: 'admin', name: 'demo' })).key
+    return createKey(db, { workspace: slugs, level: 'admin', name: 'demo' })
   })
 
 /** Returns the id of the resource that a request created. */

@@ -39,6 +39,8 @@ export interface DeliveryRun {
   requested?: RetryPolicy
   /** Retry settings of a release that has not taken effect: the delivery is attempted again if it turns out to be held. */
   released?: RetryPolicy | undefined
+  /** Start of a wake that has arrived since the last attempt was asked for, in milliseconds. It ends the wait for a slot. */
+  wake?: number | undefined
   /** Ids of the retry requests that were accepted. */
   acceptedRequests: string[]
 }
@@ -56,6 +58,12 @@ export const requestRetry = (run: DeliveryRun, payload: unknown, defaults: { req
   if (run.acceptedRequests.includes(id)) return run
   return { ...run, requested: isRetryPolicy(policy) ? policy : defaults.policy, acceptedRequests: [...run.acceptedRequests, id] }
 }
+
+/** Accepts a wake. @param startedAt payload of the signal; an operator may have typed anything, or nothing */
+export const wakeUp = (run: DeliveryRun, startedAt: unknown): DeliveryRun => ({
+  ...run,
+  wake: typeof startedAt === 'number' ? startedAt : 0,
+})
 
 /** Starts a round: a requested manual retry, or the first round of the delivery or of its release. */
 export const startRound = ({ requested, released, ...run }: DeliveryRun, policy: RetryPolicy): DeliveryRun => {

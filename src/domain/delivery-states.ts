@@ -6,6 +6,9 @@ export type DeliveryStatus = (typeof deliveryStatuses)[number]
 export const documentStatuses = ['pending', 'delivered', 'failed', 'retrying', 'discarded'] as const
 export type DocumentStatus = (typeof documentStatuses)[number]
 
+/** Stands for an error that is not one of an attempt, and so has no code, in filters. */
+export const noErrorCode = 'none'
+
 /** Why no retry followed the last attempt of a failed delivery: an error that no retry can fix, or the setting that was the limit. */
 export const deliveryEnds = ['permanent_error', 'max_retries', 'retry_ttl_seconds'] as const
 export type DeliveryEnd = (typeof deliveryEnds)[number]

@@ -28,16 +28,25 @@ export interface PlannedDelivery {
   path: string
 }
 
-/** Returns true if the filter of a connection selects a document. */
-export const passesFilter = (
-  { filter }: ConnectionSettings,
-  document: Pick<RoutedDocument, 'contentType' | 'compId' | 'sizeBytes'>,
-): boolean => {
-  if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaTypeOf(document.contentType))) return false
-  if (filter.compIds && !filter.compIds.includes(document.compId)) return false
-  if (filter.minBytes !== undefined && document.sizeBytes < filter.minBytes) return false
-  return filter.maxBytes === undefined || document.sizeBytes <= filter.maxBytes
+type FilteredDocument = Pick<RoutedDocument, 'contentType' | 'compId' | 'sizeBytes'>
+
+/** The conditions of a filter, by their names in the settings of a connection. */
+export const filterConditions = ['content_types', 'comp_ids', 'min_bytes', 'max_bytes'] as const
+export type FilterCondition = (typeof filterConditions)[number]
+
+/** Returns the first condition of the filter of a connection that a document does not meet, or undefined if it meets all. */
+export const unmetCondition = ({ filter }: ConnectionSettings, document: FilteredDocument): FilterCondition | undefined => {
+  if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaTypeOf(document.contentType))) {
+    return 'content_types'
+  }
+  if (filter.compIds && !filter.compIds.includes(document.compId)) return 'comp_ids'
+  if (filter.minBytes !== undefined && document.sizeBytes < filter.minBytes) return 'min_bytes'
+  return filter.maxBytes !== undefined && document.sizeBytes > filter.maxBytes ? 'max_bytes' : undefined
 }
+
+/** Returns true if the filter of a connection selects a document. */
+export const passesFilter = (settings: ConnectionSettings, document: FilteredDocument): boolean =>
+  unmetCondition(settings, document) === undefined
 
 const unsafeInPath = /[\p{Cc}/\\\u202a-\u202e\u2066-\u2069]|%(?=[0-9a-f]{2})/giu
 
@@ -53,6 +62,10 @@ export const pathSegment = (text: string): string => {
   return safe === '.' || safe === '..' ? percentEncoded(safe) : safe
 }
 
+/** Returns the path of a document at the destinations of a connection, below their folder or prefix. */
+export const pathOf = ({ pathTemplate }: ConnectionSettings, document: RoutedDocument): string =>
+  fillTemplate(pathTemplate, placeholderValues(document), pathSegment)
+
 /**
  * Plans one delivery per destination. If several connections lead to one destination, an active connection wins; the delivery
  * is held only if all of them are inactive.
@@ -67,7 +80,7 @@ export const planDeliveries = (routes: Route[], document: RoutedDocument): Plann
       destination: route.destination,
       connectionId: route.connectionId,
       status: route.isActive ? 'pending' : 'held',
-      path: fillTemplate(route.settings.pathTemplate, placeholderValues(document), pathSegment),
+      path: pathOf(route.settings, document),
     })
   }
   return [...planned.values()]

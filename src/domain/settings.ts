@@ -1,15 +1,11 @@
 import { z } from 'zod'
+import { auditDaysMin, settingsBounds } from './bounds.ts'
 import { plainMessages } from './issue-messages.ts'
 import type { RetryPolicy } from './retry.ts'
 import { rfcFields, rfcPatchFields } from './rfc-settings.ts'
 import { toCamelCase, toSnakeCase, type CamelCasedOutput } from './casing.ts'
 
-const days = (highest: number) => z.int().min(1).max(highest)
-const contentDaysMax = 36_500
-// The specification keeps audit log entries for 365 days. A shorter retention would erase the trail of its own change.
-const auditDaysMin = 365
-const auditDaysMax = 3_650
-const monthSeconds = 30 * 86_400
+const bounded = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max)
 const allowedCidrsMax = 256
 
 /** Tiers of a workspace. The compliance tier keeps the audit log indefinitely. */
@@ -17,37 +13,34 @@ export const tiers = ['standard', 'compliance'] as const
 
 export type Tier = (typeof tiers)[number]
 
-/** Schema of the settings of a workspace. The maxima of the capture retention are those of the contract, section 8.2. */
+/** Schema of the settings of a workspace. */
 export const workspaceSettingsFields = z.strictObject({
-  max_retries: z.int().min(0).max(100).describe('Attempts after the first one; 0 disables retries'),
-  retry_ttl_seconds: z.int().min(1).max(monthSeconds).describe('Every attempt starts within this time after the first one'),
-  retry_initial_interval_seconds: z
-    .int()
-    .min(1)
-    .max(86_400)
-    .describe('Delay before the second attempt; it doubles with each further attempt'),
-  retry_max_interval_seconds: z.int().min(1).max(86_400).describe('Longest delay between two attempts'),
-  captured_requests_days: days(90).describe('Retention of captured requests'),
-  captured_bodies_days: days(30).describe('Retention of the bodies of captured requests'),
-  audit_days: z
-    .int()
-    .min(auditDaysMin)
-    .max(auditDaysMax)
+  max_retries: bounded(settingsBounds.max_retries).describe('Attempts after the first one; 0 disables retries'),
+  retry_ttl_seconds: bounded(settingsBounds.retry_ttl_seconds).describe('Every attempt starts within this time after the first one'),
+  retry_initial_interval_seconds: bounded(settingsBounds.retry_initial_interval_seconds).describe(
+    'Delay before the second attempt; it doubles with each further attempt',
+  ),
+  retry_max_interval_seconds: bounded(settingsBounds.retry_max_interval_seconds).describe('Longest delay between two attempts'),
+  captured_requests_days: bounded(settingsBounds.captured_requests_days).describe('Retention of captured requests'),
+  captured_bodies_days: bounded(settingsBounds.captured_bodies_days).describe('Retention of the bodies of captured requests'),
+  audit_days: bounded(settingsBounds.audit_days)
     .nullable()
     .describe('Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely'),
-  content_days: days(contentDaysMax).nullable().describe('Retention of the content of delivered documents; `null` keeps it indefinitely'),
+  content_days: bounded(settingsBounds.content_days)
+    .nullable()
+    .describe('Retention of the content of delivered documents; `null` keeps it indefinitely'),
   receiver_allowed_cidrs: z
     .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be an address range, like 10.0.0.0/8 or fd00::/8' }))
     .max(allowedCidrsMax)
     .describe('Addresses that the source system may send from; empty allows any address'),
   receiver_max_bytes: z
     .int()
-    .min(0)
+    .min(settingsBounds.receiver_max_bytes.min)
     .nullable()
     .describe('Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded'),
   receiver_max_requests_per_minute: z
     .int()
-    .min(1)
+    .min(settingsBounds.receiver_max_requests_per_minute.min)
     .nullable()
     .describe(
       'Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, ' +

@@ -143,15 +143,21 @@ export const findSealedUnderOlderKeys = async (
   )
 }
 
-export const findClockDifference = async (db: Database): Promise<string[]> => {
-  const before = Date.now()
-  const { rows } = await db.raw<{ rows: { now: Date }[] }>('select clock_timestamp() as now')
-  const after = Date.now()
-  const theirs = rows[0]!.now.getTime()
+/** @param whose the other clock, as in "The clock of PostgreSQL" */
+export const describeClockDifference = (
+  whose: string,
+  { before, theirs, after }: { before: number; theirs: number; after: number },
+): string[] => {
   // Between the two readings, any of our times may be that of the answer.
   const differenceMs = Math.max(before - theirs, theirs - after, 0)
   if (differenceMs < clockDifferenceMaxMs) return []
-  return [`The clock of PostgreSQL is ${Math.round(differenceMs / 1_000)} seconds ${theirs > after ? 'ahead' : 'behind'}.`]
+  return [`The clock of ${whose} is ${Math.round(differenceMs / 1_000)} seconds ${theirs > after ? 'ahead' : 'behind'}.`]
+}
+
+export const findClockDifference = async (db: Database): Promise<string[]> => {
+  const before = Date.now()
+  const { rows } = await db.raw<{ rows: { now: Date }[] }>('select clock_timestamp() as now')
+  return describeClockDifference('PostgreSQL', { before, theirs: rows[0]!.now.getTime(), after: Date.now() })
 }
 
 export const findMissingPartitions = async (db: Database, now: Date): Promise<string[]> =>

@@ -5,27 +5,33 @@ import { apiKeyEndpoints, type ApiKeyDeps } from './api-keys.ts'
 import { attemptEndpoints, type AttemptDeps } from './attempts.ts'
 import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
 import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
-import { allowOrigins, compressJson } from './browsers.ts'
+import { allowOrigins, compressText } from './browsers.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
+import { createSessions, type SessionDeps } from './console/session.ts'
 import { connectionEndpoints, type ConnectionDeps } from './connections.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
 import { documentEndpoints, type DocumentDeps } from './documents.ts'
 import { downloadLinkEndpoints, type DownloadLinkDeps } from './download-links.ts'
 import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
+import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { erasureEndpoints, type ErasureDeps } from './erasure.ts'
 import { answerErrors, type ErrorDeps } from './errors.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
+import { notificationEndpoints, type NotificationDeps } from './notifications.ts'
 import { repositoryEndpoints, type RepositoryDeps } from './repositories.ts'
 import { requestEndpoints, type RequestDeps } from './requests.ts'
 import { retryEndpoints, type RetryDeps } from './retries.ts'
 import { settingsEndpoints, type SettingsDeps } from './settings.ts'
+import { statsEndpoints, type StatsDeps } from './stats.ts'
 
 export type EndpointDeps = DestinationDeps &
   RepositoryDeps &
   CertificateDeps &
   ConnectionDeps &
+  NotificationDeps &
   DocumentDeps &
   AcknowledgeDeps &
+  FailureDeps &
   ErasureDeps &
   DownloadLinkDeps &
   AttemptDeps &
@@ -34,10 +40,15 @@ export type EndpointDeps = DestinationDeps &
   ApiKeyDeps &
   SettingsDeps &
   RequestDeps &
-  AuditLogDeps
+  AuditLogDeps &
+  StatsDeps
 
-export interface ApiDeps extends EndpointDeps, ErrorDeps, Pick<MountDeps, 'authenticator'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
-  config: EndpointDeps['config'] & MountDeps['config'] & IdempotencyDeps['config'] & Pick<Config, 'RELAY_CORS_ORIGINS'>
+export interface ApiDeps extends EndpointDeps, ErrorDeps, Omit<SessionDeps, 'config'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
+  config: EndpointDeps['config'] &
+    MountDeps['config'] &
+    IdempotencyDeps['config'] &
+    SessionDeps['config'] &
+    Pick<Config, 'RELAY_CORS_ORIGINS'>
 }
 
 /** Returns all endpoints of the management API. Opens no connection: the API reference is generated from it, too. */
@@ -47,7 +58,9 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...repositoryEndpoints(deps),
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
+  ...notificationEndpoints(deps),
   ...documentEndpoints(deps),
+  ...failureEndpoints(deps),
   ...acknowledgeEndpoints(deps),
   ...erasureEndpoints(deps),
   ...attemptEndpoints(deps),
@@ -57,14 +70,15 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...settingsEndpoints(deps),
   ...requestEndpoints(deps),
   ...auditLogEndpoints(deps),
+  ...statsEndpoints(deps),
 ]
 
 /** Creates the middleware of the management API. It handles `/api` and all paths below, and passes on the rest. */
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
-  const routes = mount(apiEndpoints(deps), { ...deps, idempotency: createIdempotency(deps) })
+  const routes = mount(apiEndpoints(deps), { ...deps, sessions: createSessions(deps), idempotency: createIdempotency(deps) })
   const errors = answerErrors(deps, 'api')
   const cors = allowOrigins(deps.config.RELAY_CORS_ORIGINS)
-  const compress = compressJson()
+  const compress = compressText()
   return (context, next) => {
     if (context.path !== '/api' && !context.path.startsWith('/api/')) return next()
     return errors(context, async () => {

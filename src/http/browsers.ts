@@ -30,9 +30,14 @@ export const allowOrigins = (origins: readonly string[]): Middleware => {
   })
 }
 
-/** Compresses JSON of 1 KiB and more with the encoding that the client prefers. An attachment switches it off. */
-export const compressJson = (): Middleware => {
-  const compression = compress({ filter: (type) => type === 'application/json', zstd: false, deflate: false })
+const textTypes = new Set(['application/json', 'text/html', 'text/css', 'text/javascript', 'image/svg+xml'])
+
+/**
+ * Compresses JSON, and the files of the console, of 1 KiB and more with the encoding that the client prefers. An attachment switches it
+ * off.
+ */
+export const compressText = (): Middleware => {
+  const compression = compress({ filter: (type) => textTypes.has(type), zstd: false, deflate: false })
   return (context, next) => {
     // A client may refuse every encoding, and the plain answer too. It gets the plain answer; koa-compress would fail.
     if (context.acceptsEncodings('br', 'gzip', 'identity') === false) context['compress'] = false

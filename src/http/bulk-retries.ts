@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Destinations } from '../routing/destinations.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
+import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { notFound, validationFailed } from './refusals.ts'
@@ -19,6 +20,7 @@ const attributes = z.object({
   filter: z.object({
     repo_id: z.string().optional(),
     destination_id: z.string().optional(),
+    error_code: z.string().optional(),
     date_from: timestamp.optional(),
     date_to: timestamp.optional(),
   }),
@@ -70,6 +72,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRe
           .optional()
           .describe('The status filter of the document list. Only `failed` is accepted, which is also the default.'),
         destination_id: z.string().optional().describe('Only deliveries to this destination.'),
+        error_code: errorCode.describe(`Only deliveries ${errorCodeText}`),
         date_from: dateFrom,
         date_to: dateTo,
       }),
@@ -80,8 +83,8 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRe
         description: 'Dry run: how many documents and deliveries would be retried now.',
         appliesTo: ({ data }) => data.attributes.status === 'dry_run',
       },
-      handle: async ({ body: { dryRun, repoId, destinationId, dateFrom: from, dateTo: to } }, { workspaceId, actor }) => {
-        const filter = { repoId, destinationId, dateFrom: from, dateTo: to }
+      handle: async ({ body: { dryRun, repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to } }, { workspaceId, actor }) => {
+        const filter = { repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to }
         if (destinationId !== undefined && !(await destinations.find(workspaceId, destinationId))) {
           throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
         }

@@ -1,7 +1,10 @@
 import { z } from 'zod'
-import { connectionSettingsFields } from '../domain/connection-settings.ts'
+import { connectionSettings, connectionSettingsFields } from '../domain/connection-settings.ts'
+import { filterConditions } from '../domain/fan-out.ts'
 import { plainMessages } from '../domain/issue-messages.ts'
-import type { Connection, Connections, UnknownIds } from '../routing/connections.ts'
+import type { UnknownIds } from '../routing/connection-links.ts'
+import { heldMaxCount, type Connection, type Connections } from '../routing/connections.ts'
+import { previewMaxDocuments } from '../routing/preview.ts'
 import { actorOf } from './actor.ts'
 import type { LaunchDeps } from './launch.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -19,10 +22,33 @@ const connection = z
     repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
     destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() })),
     settings: openObject,
+    held_deliveries: z.int().describe(`Deliveries that the connection holds, counted up to ${heldMaxCount.toLocaleString('en')}.`),
     created_at: timestamp,
     updated_at: timestamp,
   })
   .meta({ id: 'Connection' })
+
+const previewedDocument = z
+  .object({
+    document_id: z.string(),
+    doc_id: z.string(),
+    repo_id: z.string(),
+    comp_id: z.string(),
+    content_type: z.string(),
+    size_bytes: z.int(),
+    received_at: timestamp,
+    path: z
+      .string()
+      .nullable()
+      .describe('The path at each destination, below its folder or prefix. Null if the filter passes the document over.'),
+    unmet_condition: z
+      .enum(filterConditions)
+      .meta({ id: 'FilterCondition' })
+      .nullable()
+      .describe('The first condition of the filter that the document does not meet. Null if it meets all.'),
+  })
+  .meta({ id: 'PreviewedDocument' })
+const connectionPreview = z.object({ documents: z.array(previewedDocument) }).meta({ id: 'ConnectionPreview' })
 
 const ids = z.array(z.string()).min(1).max(idsMax)
 const links = {
@@ -127,6 +153,28 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       handle: async ({ body }, { workspaceId, actor }) => {
         checkSettings(body.settings)
         return { data: orRefuse(await connections.insert(workspaceId, body, actorOf(actor)), body) }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/connections/preview',
+      level: 'viewer',
+      summary: 'Preview the settings of a connection',
+      description:
+        `Returns the newest documents of the repositories, at most ${previewMaxDocuments}, and what a connection with these settings would do ` +
+        'with each: the path that it would get at a destination, or the condition of the filter that passes it over. Changes nothing.',
+      body: z.strictObject({
+        repository_ids: ids.describe('The ids of the repositories from which the connection would forward documents.'),
+        settings: settings.default({}),
+      }),
+      response: one(connectionPreview),
+      status: 200,
+      handle: async ({ body }, { workspaceId }) => {
+        checkSettings(body.settings)
+        const preview = await connections.preview(workspaceId, body.repositoryIds, connectionSettings(body.settings))
+        if ('documents' in preview) return { data: preview }
+        throw validationFailed(unknownIdDetails('repository_ids', body.repositoryIds, preview.unknownRepositoryIds, 'repository'))
       },
     }),
 

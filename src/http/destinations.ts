@@ -14,7 +14,7 @@ import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { notFound } from './refusals.ts'
 import { dryRunAlternative, dryRunQuery, presentRemoval, removalHeaders, setRemovalHeader } from './removal.ts'
 import { activity, connectorPart, connectorTypeName, idParams, name, one, openObject, resource, timestamp } from './schemas.ts'
-import { resealCredentials } from './stored-credentials.ts'
+import { resealCredentials, storedCredentialsFor } from './stored-credentials.ts'
 import {
   checkTarget,
   connectorOf,
@@ -22,6 +22,7 @@ import {
   requireEncryption,
   testTarget,
   type FindConnector,
+  type OpenObject,
   type ProbeDeps,
   type TestResult,
 } from './targets.ts'
@@ -50,6 +51,12 @@ const attributes = z.object({
     .describe('`open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise.'),
   circuit_since: timestamp.nullable().describe('When `circuit` changed last.'),
   next_trial_at: timestamp.nullable().describe('When the next delivery may try the target, if `circuit` is `open`.'),
+  slots: z
+    .int()
+    .describe(
+      'Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation.',
+    ),
+  slots_in_use: z.int().describe('Deliveries that run at this destination at present.'),
   created_at: timestamp,
   updated_at: timestamp,
 })
@@ -68,9 +75,14 @@ const target = z.strictObject({
   credentials: openObject.meta({ [connectorPart]: 'credentials' }).describe('The connector-specific credentials. Never returned.'),
 })
 
+// Only the merged config has to match the schema of the connector.
+const change = target.omit({ connector_type: true }).partial()
+
 type Versioned = Pick<Destination, 'name' | 'config'>
 const versionOf = ({ name: displayName, config }: Versioned) => [displayName, config]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
+
+const undecryptable = (why = '') => `The stored credentials cannot be decrypted${why}. Save the credentials again.`
 
 export type DestinationDeps = ProbeDeps &
   LaunchDeps & {
@@ -78,7 +90,7 @@ export type DestinationDeps = ProbeDeps &
     keyRing: KeyRing
     findConnector: FindConnector
     pinConfig: PinConfig
-    config: Pick<Config, 'RELAY_BASE_URL'>
+    config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
   }
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
@@ -154,7 +166,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
         'if the request changes where stored credentials are sent, for example `host` or `url`; ' +
         'the page of each connector lists these keys.',
       params: idParams,
-      body: target.omit({ connector_type: true }).extend({ name }).partial(),
+      body: change.extend({ name: name.optional() }),
       response: one(destination),
       version,
       status: 200,
@@ -167,7 +179,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
           const config = mergeConfig(current.config, body.config ?? {})
           await requireEncryption(deps, connectorOf(findConnector, current.connectorType), { config, credentials })
         }
-        const change = (current: SealedDestination): DestinationChange => {
+        const changeOf = (current: SealedDestination): DestinationChange => {
           checkVersion(versionOf(current))
           const connector = connectorOf(findConnector, current.connectorType)
           const config = body.config && mergeConfig(current.config, body.config)
@@ -178,9 +190,10 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
             credentials: resealCredentials(keyRing, connector, { ...current, workspaceId }, { config, credentials }),
           }
         }
-        const updated = await destinations.update(workspaceId, id, change, actorOf(actor))
+        const updated = await destinations.update(workspaceId, id, changeOf, actorOf(actor))
         if (!updated) throw notFound()
-        return { data: view(updated, actor) }
+        deps.launch(updated.messages)
+        return { data: view(updated.destination, actor) }
       },
     }),
 
@@ -188,10 +201,11 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       method: 'DELETE',
       path: '/destinations/:id',
       level: 'admin',
-      audit: ['destination.deleted', 'connection.deleted'],
+      audit: ['destination.deleted', 'connection.deleted', 'notification.deleted'],
       summary: 'Delete a destination',
       description:
-        'Also deletes every connection that uses the destination, even if the connection has other destinations. ' +
+        'Also deletes every connection that uses the destination, even if the connection has other destinations, ' +
+        'and every notification that is sent to it. ' +
         'Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials.',
       params: idParams,
       query: dryRunQuery,
@@ -249,7 +263,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
           const credentials = keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, id, config }))
           checkTarget(connector, { config, credentials })
           const result = await testTarget(deps, connector, { config, credentials }, signal)
-          if (result.status === 'success') await destinations.markConnected(workspaceId, id)
+          if (result.status === 'success') deps.launch(await destinations.markConnected(workspaceId, id))
           const { pinned = {} } = result
           if (Object.keys(pinned).length > 0) {
             await deps.pinConfig({ workspaceId, id, connector: connectorType, config, credentialsSealed }, pinned)
@@ -259,10 +273,36 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
           if (!(thrown instanceof SealError)) throw thrown
           const data: TestResult = {
             status: 'failed',
-            message: `The stored credentials cannot be decrypted: ${thrown.message}. Save the credentials again.`,
+            message: undecryptable(`: ${thrown.message}`),
           }
           return { data }
         }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/destinations/:id/test-change',
+      level: 'member',
+      summary: 'Test a change of a destination before saving it',
+      description:
+        'Takes what an update takes, and tests the destination as the update would leave it. Without `credentials`, the test uses the stored ' +
+        'ones. They are required if the change alters where stored credentials are sent. Stores nothing.',
+      params: idParams,
+      body: change,
+      response: testResult,
+      status: 200,
+      handle: async ({ params: { id }, body }, { workspaceId, signal }) => {
+        const current = await find(workspaceId, id)
+        const connector = connectorOf(findConnector, current.connectorType)
+        const config = mergeConfig(current.config, body.config ?? {})
+        checkTarget(connector, { config, credentials: body.credentials })
+        const credentials = body.credentials ?? storedCredentialsFor(keyRing, connector, { ...current, workspaceId }, config)
+        if (credentials === undefined) return { data: { status: 'failed' as const, message: undecryptable() } }
+        const changed = { config, credentials: credentials as OpenObject }
+        checkTarget(connector, changed)
+        await requireEncryption(deps, connector, changed)
+        return { data: await testTarget(deps, connector, changed, signal) }
       },
     }),
   ]

@@ -1,18 +1,21 @@
 import { z } from 'zod'
 import type { ContentStore } from '../content/store.ts'
+import { searchOnly } from '../db/document-search.ts'
 import type { Document, DocumentContent, Documents } from '../db/documents.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
 import { AppError } from '../errors.ts'
+import { isId } from '../ids.ts'
 import { actorOf } from './actor.ts'
 import type { Download } from './attachments.ts'
 import { isStorable } from './body.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { errorCode, errorCodeText } from './failures.ts'
+import { anyPageOf, cursorQuery, pageQuery, toCursorPage, toPage } from './pagination.ts'
 import { invalidRequest, notFound } from './refusals.ts'
-import { dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
+import { connectorTypeName, dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
 
 const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
-const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
+export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
 
 const delivery = z.object({
   destination_id: z.string(),
@@ -79,6 +82,32 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
 })
 
+const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
+const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()
+
+const searchQuery = {
+  q: searchText.describe(
+    'Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its ' +
+      'company code (the first four characters), by one of its parts, and without leading zeros.',
+  ),
+  doc_id: searchText.describe('Only documents with this `doc_id`.'),
+  doc_id_prefix: searchText.describe('Only documents whose `doc_id` begins with this text.'),
+  erp_object_type: searchText.describe('Only documents of business objects of this type, for example `BKPF`.'),
+  erp_object_id: searchText.describe('Only documents of the business object with this key.'),
+  ar_object: searchText.describe('Only documents of this document type of the source system.'),
+  content_type: searchText.describe('Only documents with this content type, as the source system sent it.'),
+  size_min: bytes.describe('Only documents of at least this number of bytes.'),
+  size_max: bytes.describe('Only documents of at most this number of bytes.'),
+  destination_id: z.string().refine(isId).optional().describe('Only documents with a delivery to this destination.'),
+  connector_type: connectorTypeName.optional().describe('Only documents with a delivery through this connector.'),
+  delivery_status: deliveryStatus
+    .optional()
+    .describe('Only documents with a delivery of this status; to the destination or through the connector, if one is given.'),
+  error_code: errorCode.describe(`Only documents with a delivery, of the other conditions on deliveries, ${errorCodeText}`),
+}
+const searchParameters = Object.keys(searchQuery)
+const notWithSearch = { code: 'custom' as const, path: ['page'], message: 'cannot be combined with a search; use before', input: undefined }
+
 export interface DocumentDeps {
   documents: Documents
   contents: Record<DocumentContent['content']['store'], ContentStore | undefined>
@@ -101,8 +130,13 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
       path: '/documents',
       level: 'viewer',
       summary: 'List documents',
-      description: 'Returns the documents of the workspace, newest first.',
+      description:
+        'Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search ' +
+        `parameter (${searchParameters.map((parameter) => `\`${parameter}\``).join(', ')}) or \`before\`: such a list has no total, and is ` +
+        'continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none.',
       query: pageQuery.extend({
+        page: pageQuery.shape.page.unwrap().optional().describe('The page number, starting at 1 (the default). Not with a search.'),
+        before: cursorQuery.shape.before,
         repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
         status: documentStatus.optional().describe('Only documents with this status.'),
         acknowledged: z
@@ -112,10 +146,19 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
           .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
         date_from: dateFrom,
         date_to: dateTo,
+        ...searchQuery,
       }),
-      response: pageOfMany(document),
+      response: anyPageOf(document),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, presentDocument),
+      handle: async ({ query }, { workspaceId }) => {
+        const { page, ...search } = query
+        if (query.before !== undefined || searchOnly.some((name) => query[name] !== undefined)) {
+          if (page !== undefined) throw invalidRequest('query', [notWithSearch])
+          return toCursorPage(await documents.search(workspaceId, search), query, presentDocument)
+        }
+        const numbered = { ...query, page: page ?? 1 }
+        return toPage(await documents.list(workspaceId, numbered), numbered, presentDocument)
+      },
     }),
 
     endpoint({

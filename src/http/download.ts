@@ -41,6 +41,7 @@ export const createDownloads = ({
 
   return (context, next) => {
     if (!context.path.startsWith('/download/')) return next()
+    context.state['route'] = '/download'
     return errors(context, () => answer(context))
   }
 }

@@ -6,11 +6,12 @@ import type { AuditEvent } from '../domain/audit-events.ts'
 import { toCamelCase, toSnakeCase, type CamelCased, type CamelCasedOutput } from '../domain/casing.ts'
 import { plainMessages } from '../domain/issue-messages.ts'
 import { AppError } from '../errors.ts'
-import type { Actor, Authenticator } from '../security/api-keys.ts'
+import type { Actor } from '../security/api-keys.ts'
 import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import { answerBytes, answerCsv, type CsvExport, type Download } from './attachments.ts'
 import { isStorable, readJson } from './body.ts'
 import { checkVersionOf, entityTagOf, refuseIfMatch, type CheckVersion } from './entity-tag.ts'
+import type { Sessions } from './console/session.ts'
 import type { Idempotency, JsonAnswer } from './idempotency.ts'
 import { setLinks } from './pagination.ts'
 import { queryOf } from './query.ts'
@@ -121,19 +122,16 @@ const readQuery = (schema: z.ZodObject, context: Koa.Context) => {
 }
 
 export interface MountDeps {
-  authenticator: Authenticator
+  sessions: Pick<Sessions, 'authenticate'>
   idempotency: Idempotency
   config: Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_API_BODY_MAX_VALUES' | 'RELAY_BASE_URL'>
 }
 
 const serve =
-  (definition: Endpoint, { authenticator, idempotency, config }: MountDeps) =>
+  (definition: Endpoint, { sessions, idempotency, config }: MountDeps) =>
   async (context: Koa.Context): Promise<void> => {
     const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
-    const actor = await authenticator.authenticate(context.get('authorization'), context.ip, {
-      userSlug: userSlug!,
-      workspaceSlug: workspaceSlug!,
-    })
+    const actor = await sessions.authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
     context.state['keyId'] = actor.keyId
     demandLevel(actor.level, definition.level)
     const params = read(definition.params ?? empty, named, notFound)

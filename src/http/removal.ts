@@ -18,6 +18,7 @@ export const dryRunQuery = z.strictObject({
 const removal = z
   .object({
     removed_connections: z.array(z.object({ id: z.string(), name: z.string() })),
+    removed_notifications: z.array(z.object({ id: z.string(), name: z.string() })),
     unwired_repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), name: z.string() })),
   })
   .meta({ id: 'Removal' })
@@ -37,8 +38,8 @@ export const removalHeaders = {
 }
 
 /** Answers a dry run. */
-export const presentRemoval = ({ connections, unwiredRepositories }: Removal) => ({
-  data: { removedConnections: connections, unwiredRepositories },
+export const presentRemoval = ({ connections, notifications, unwiredRepositories }: Removal) => ({
+  data: { removedConnections: connections, removedNotifications: notifications, unwiredRepositories },
 })
 
 /** Sets the header that names the connections that were deleted too. */

@@ -43,6 +43,10 @@ const attributes = z.object({
   signature_verification: z.boolean(),
   signed_parameter_order: parameterOrder,
   document_count: z.int(),
+  active_certificates: z.int().describe('The number of active certificates.'),
+  last_request_at: timestamp
+    .nullable()
+    .describe('When the last request that names the repository arrived, refused ones included. Null if none is stored.'),
   warnings: z.array(warning).describe('Conditions that an operator should know. Empty for an inactive repository.'),
   created_at: timestamp,
   updated_at: timestamp,

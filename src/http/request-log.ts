@@ -1,9 +1,10 @@
+import { AsyncResource } from 'node:async_hooks'
 import type { Context } from 'koa'
 import { Histogram, type Metric } from 'prom-client'
 import type { Log } from '../log.ts'
 
 /** Surfaces that answer with the errors of docs/errors.md. `other`: paths that no surface serves. */
-export type Surface = 'api' | 'bridge' | 'download' | 'other'
+export type Surface = 'api' | 'bridge' | 'console' | 'download' | 'other'
 
 /** Facts that the handling of a request adds to its log line. */
 export interface RequestState {
@@ -35,7 +36,8 @@ export const createRequestLog = (log: Log): RequestLog => {
   return {
     begin: (context, surface, requestId) => {
       const startedAt = performance.now()
-      context.res.once('close', () => {
+      // The event belongs to the connection. The line belongs to the trace of the request.
+      const onClose = AsyncResource.bind(() => {
         const durationMs = performance.now() - startedAt
         const { method } = context
         const status = context.res.headersSent ? context.status : clientGone
@@ -64,6 +66,7 @@ export const createRequestLog = (log: Log): RequestLog => {
           'request',
         )
       })
+      context.res.once('close', onClose)
     },
     metrics: [durations],
   }

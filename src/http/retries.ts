@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Documents } from '../db/documents.ts'
 import type { RetryDelivery } from '../db/outbox.ts'
-import type { IsDeliveryRunning, NothingToRetry, Retry } from '../delivery/retry.ts'
+import { nothingToRetryMessages, type IsDeliveryRunning, type NothingToRetry, type Retry } from '../delivery/retry.ts'
 import { AppError } from '../errors.ts'
 import { isId } from '../ids.ts'
 import { actorOf } from './actor.ts'
@@ -29,16 +29,7 @@ const response = one(resource('document', retriedAttributes).meta({ id: 'Retried
 
 const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('Id of the destination') })
 
-const refusals: Record<NothingToRetry, string> = {
-  'no deliveries': 'There is nothing to retry: when the document was received, no connection led to a destination.',
-  delivered: 'There is nothing to retry: everything has been delivered.',
-  'in progress': 'There is nothing to retry: delivery is in progress.',
-  held: 'There is nothing to retry: delivery is held because its connection is inactive. Activate the connection instead.',
-  'content removed': 'There is nothing to retry: the content of the document is no longer kept. Acknowledge the document instead.',
-  'destination deleted': 'There is nothing to retry: each destination that was not reached was deleted. Acknowledge the document instead.',
-}
-
-const nothingToRetry = (reason: NothingToRetry) => new AppError('nothing_to_retry', refusals[reason])
+const nothingToRetry = (reason: NothingToRetry) => new AppError('nothing_to_retry', nothingToRetryMessages[reason])
 
 export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: RetryDeps): Endpoint[] => {
   const isRunning: IsDeliveryRunning = async (...delivery) => {

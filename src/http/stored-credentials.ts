@@ -18,11 +18,25 @@ export const resealCredentials = (
 ): DestinationChange['credentials'] => {
   const owner = credentialsOwner(connector, { ...current, config })
   if (credentials !== undefined) return { sealed: keyRing.seal(credentials, owner), areNew: true }
+  if (changedBoundKeys(connector, current.config, config).length === 0) return undefined
+  return { sealed: keyRing.seal(storedCredentialsFor(keyRing, connector, current, config), owner), areNew: false }
+}
+
+/**
+ * Returns the stored credentials of a destination for a target with another config.
+ * @returns undefined if no key opens the stored credentials, and the target is the same
+ * @throws AppError 422 if they would be sent to another address
+ */
+export const storedCredentialsFor = (
+  keyRing: KeyRing,
+  connector: Connector,
+  current: CredentialsOwner & { credentialsSealed: Buffer },
+  config: Record<string, unknown>,
+): unknown => {
   const changed = changedBoundKeys(connector, current.config, config)
-  if (changed.length === 0) return undefined
   const stored = openStored(keyRing, connector, current)
-  if (stored === undefined || sendsCredentials(connector, stored)) throw credentialsRequired(changed)
-  return { sealed: keyRing.seal(stored, owner), areNew: false }
+  if (changed.length > 0 && (stored === undefined || sendsCredentials(connector, stored))) throw credentialsRequired(changed)
+  return stored
 }
 
 /** @returns undefined if no key opens the stored credentials */

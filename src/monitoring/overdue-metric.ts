@@ -1,7 +1,7 @@
 import { Gauge, type Metric } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/database.ts'
-import { countOverdue, maxCountedOverdue } from '../delivery/reconcile.ts'
+import { countOverdue, maxCountedOverdue } from '../delivery/overdue.ts'
 
 export const createOverdueMetric = (db: Database, config: Pick<Config, 'RECONCILE_AGE_MS' | 'RECONCILE_INTERVAL_MS'>): Metric =>
   new Gauge({

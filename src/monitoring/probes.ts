@@ -3,7 +3,9 @@ import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client
 import { messageOf, UserError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import type { Database } from '../db/database.ts'
 import { version } from '../version.ts'
+import { createPoolMetric } from './pool-metric.ts'
 
 export interface Dependency {
   name: string
@@ -21,6 +23,10 @@ interface Health {
 export interface Probes {
   /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
   add(dependencies: Dependency[], metrics: Metric[]): void
+  /** Counts the connections of a pool, too. */
+  watchPool(db: Database): void
+  /** Adds metrics that another library has written in the text format of Prometheus. */
+  addText(read: () => Promise<string>): void
   middleware: Middleware
 }
 
@@ -39,6 +45,9 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
   })
   build.set({ version }, 1)
   registry.registerMetric(build)
+  const pools = createPoolMetric()
+  registry.registerMetric(pools.metric)
+  const texts: (() => Promise<string>)[] = []
 
   /**
    * Logs that a dependency has become unavailable. Anybody may ask `/readyz`, so its answer has only messages of the relay itself: those of
@@ -73,7 +82,7 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
     },
     '/metrics': async (context) => {
       context.type = registry.contentType
-      context.body = await registry.metrics()
+      context.body = (await Promise.all([registry.metrics(), ...texts.map((read) => read())])).join('')
     },
   }
 
@@ -89,6 +98,8 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
       for (const dependency of added) dependencies.set(dependency.name, dependency)
       for (const metric of metrics) registry.registerMetric(metric)
     },
+    watchPool: pools.watch,
+    addText: (read) => void texts.push(read),
     middleware,
   }
 }

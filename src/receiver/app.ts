@@ -38,6 +38,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     const closed = new Promise<void>((resolve) => ctx.res.once('close', () => resolve()))
     const exchange = createExchange(requestOf(ctx, captures), deps)
     const { request } = exchange
+    Object.assign(ctx.state, { route: '/receiver/:userSlug/:workspaceSlug', command: receiverLog.commandOf(exchange) })
     let drained: Promise<boolean> | undefined
     const outcome = await execute(exchange, async (answer) => {
       drained ??= drainBody(request, config.RELAY_HTTP_LINGER_TIMEOUT_MS)

@@ -30,6 +30,8 @@ export const createReceiverLog = (log: Log) => {
     labelNames: ['code'],
     registers: [],
   })
+  // The first increase counts only if Prometheus has seen the 0 before it.
+  for (const code of ['quota_exceeded', 'rate_limited']) refusals.inc({ code }, 0)
   const durations = new Histogram({
     name: 'relay_receiver_request_duration_seconds',
     help: 'Time from the arrival of a request to a receiver to its answer, by command and the class of the status',
@@ -38,13 +40,14 @@ export const createReceiverLog = (log: Log) => {
     registers: [],
   })
 
+  const commandOf = ({ query }: Pick<Exchange, 'query'>) => commands.get(query.command.toLowerCase())
   const factsOf = ({ request, userSlug, workspaceSlug, query }: Exchange) => {
     const valueOf = (name: string) =>
       query.parameters.find((parameter) => parameter.name.toLowerCase() === name)?.value.slice(0, valueMaxCharacters)
     return {
       request_id: request.id,
       workspace: `${userSlug}/${workspaceSlug}`.slice(0, valueMaxCharacters),
-      command: commands.get(query.command.toLowerCase()),
+      command: commandOf({ query }),
       repo_id: valueOf('contrep'),
       doc_id: valueOf('docid'),
       replay_of: request.replayOf ?? undefined,
@@ -63,6 +66,9 @@ export const createReceiverLog = (log: Log) => {
   const millisecondsSince = (time: Date) => Math.max(0, Date.now() - time.getTime())
 
   return {
+    /** Returns the name of the command, if there is one. A request can contain anything. */
+    commandOf,
+
     /** Documents have been committed. */
     documentsReceived: (exchange: Exchange, repository: ReceivingRepository, docId: string, documents: InsertedDocument[]): void => {
       const { workspace } = repository
@@ -106,7 +112,7 @@ export const createReceiverLog = (log: Log) => {
     /** A request has been answered. */
     answered: (exchange: Exchange, status: number): void => {
       const durationMs = millisecondsSince(exchange.request.receivedAt)
-      const command = commands.get(exchange.query.command.toLowerCase()) ?? 'unknown'
+      const command = commandOf(exchange) ?? 'unknown'
       durations.observe({ command, status: `${Math.trunc(status / 100)}xx` }, durationMs / 1_000)
       log.debug({ event: 'receiver.request', ...factsOf(exchange), status, duration_ms: durationMs }, 'request')
     },

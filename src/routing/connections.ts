@@ -7,6 +7,8 @@ import { lockRouting } from '../db/workspaces.ts'
 import { countUnlinked, startCancelling } from '../delivery/cancel.ts'
 import { releaseMessage, shouldRelease } from '../delivery/release.ts'
 import { newId } from '../ids.ts'
+import { relink, type UnknownIds } from './connection-links.ts'
+import { createPreview } from './preview.ts'
 
 export interface Connection {
   id: string
@@ -15,6 +17,8 @@ export interface Connection {
   repositories: { id: string; repoId: string; description: string }[]
   destinations: { id: string; type: string; name: string }[]
   settings: Record<string, unknown>
+  /** Counted up to `heldMaxCount`. */
+  heldDeliveries: number
   createdAt: Date
   updatedAt: Date
 }
@@ -34,11 +38,8 @@ interface Updated {
   messages: OutboxMessage[]
 }
 
-/** Ids of a request that do not exist in the workspace. */
-export interface UnknownIds {
-  unknownRepositoryIds: string[]
-  unknownDestinationIds: string[]
-}
+/** A larger number of held deliveries is not counted: this number stands for it. */
+export const heldMaxCount = 10_000
 
 type Filter = { id: string } | { isActive: boolean | null; page: PageRequest | undefined }
 
@@ -63,6 +64,10 @@ const select = async (db: Database | Transaction, workspaceId: string, filter: F
         where connection_id = connections.id
         order by position
       ) as destinations,
+      (
+        select count(*)
+        from (select from deliveries where connection_id = connections.id and status = 'held' limit ${heldMaxCount}) as held
+      ) as "heldDeliveries",
       connections.created_at as "createdAt", connections.updated_at as "updatedAt"
     from connections
     where workspace_id = :workspaceId
@@ -80,44 +85,6 @@ const select = async (db: Database | Transaction, workspaceId: string, filter: F
     },
   )
   return rows
-}
-
-const findUnknown = async (
-  trx: Transaction,
-  table: 'repositories' | 'destinations',
-  workspaceId: string,
-  ids: string[],
-): Promise<string[]> => {
-  const known = await trx(table)
-    .select<{ id: string }[]>('id')
-    .where({ workspace_id: workspaceId })
-    .whereIn('id', ids)
-    .whereNull('deleted_at')
-  const found = new Set(known.map(({ id }) => id))
-  return ids.filter((id) => !found.has(id))
-}
-
-const link = async (trx: Transaction, noun: 'repository' | 'destination', connectionId: string, ids: string[]): Promise<void> => {
-  const table = noun === 'repository' ? 'connection_repositories' : 'connection_destinations'
-  await trx(table).where({ connection_id: connectionId }).delete()
-  await trx(table).insert([...new Set(ids)].map((id, position) => ({ connection_id: connectionId, [`${noun}_id`]: id, position })))
-}
-
-/** Checks the ids and replaces the links. @returns the unknown ids, if any; no link is changed then */
-const relink = async (
-  trx: Transaction,
-  workspaceId: string,
-  connectionId: string,
-  { repositoryIds, destinationIds }: ConnectionChange,
-): Promise<UnknownIds | undefined> => {
-  const unknown = {
-    unknownRepositoryIds: await findUnknown(trx, 'repositories', workspaceId, repositoryIds ?? []),
-    unknownDestinationIds: await findUnknown(trx, 'destinations', workspaceId, destinationIds ?? []),
-  }
-  if (unknown.unknownRepositoryIds.length > 0 || unknown.unknownDestinationIds.length > 0) return unknown
-  if (repositoryIds) await link(trx, 'repository', connectionId, repositoryIds)
-  if (destinationIds) await link(trx, 'destination', connectionId, destinationIds)
-  return undefined
 }
 
 /** Returns what decides which documents a connection forwards, and how. The order of the ids has no meaning. */
@@ -187,6 +154,8 @@ export const createConnections = (db: Database) => ({
   },
 
   find: async (workspaceId: string, id: string): Promise<Connection | undefined> => (await select(db, workspaceId, { id }))[0],
+
+  preview: createPreview(db),
 
   insert: (
     workspaceId: string,

@@ -8,6 +8,7 @@ import { lockRouting } from '../db/workspaces.ts'
 import { closeCircuit, tryNow } from '../delivery/circuit.ts'
 import { startCancelling } from '../delivery/cancel.ts'
 import { deleteConnections } from './connections.ts'
+import { deleteNotifications } from './notifications.ts'
 import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
 
 export interface Destination {
@@ -21,6 +22,8 @@ export interface Destination {
   circuit: Circuit['state']
   circuitSince: Date | null
   nextTrialAt: Date | null
+  /** Attempts that run at present. */
+  slotsInUse: number
   createdAt: Date
   updatedAt: Date
 }
@@ -57,6 +60,7 @@ const columnsOf = (db: Database) => [
   db.raw(`coalesce((select circuit from destination_gates where destination_id = destinations.id), 'closed') as circuit`),
   db.raw(`(select circuit_since from destination_gates where destination_id = destinations.id) as "circuitSince"`),
   db.raw(`(select trial_at from destination_gates where destination_id = destinations.id and circuit = 'open') as "nextTrialAt"`),
+  db.raw(`(select count(*) from destination_slots where destination_id = destinations.id and leased_until >= now()) as "slotsInUse"`),
 ]
 
 /** The columns that a deleted destination loses. */
@@ -144,13 +148,14 @@ export const createDestinations = (db: Database) => {
     /**
      * Reads a destination, applies `change`, and writes the result. The row stays locked in between, so concurrent merges lose no keys. A
      * change of the name alone is not recorded in the audit log.
+     * @returns the destination with the committed messages, or undefined if it does not exist
      */
     update: (
       workspaceId: string,
       id: string,
       change: (current: SealedDestination) => DestinationChange,
       actor: AuditActor,
-    ): Promise<Destination | undefined> =>
+    ): Promise<{ destination: Destination; messages: OutboxMessage[] } | undefined> =>
       db.transaction(async (trx) => {
         const current: SealedDestination | undefined = await trx('destinations')
           .select(sealedColumns)
@@ -161,7 +166,7 @@ export const createDestinations = (db: Database) => {
         if (!current) return undefined
         const wanted = change(current)
         const changed = changedNames(current, wanted)
-        if (changed.length === 0) return current
+        if (changed.length === 0) return { destination: current, messages: [] }
         const { name, config, credentials } = wanted
         const [row] = await trx('destinations')
           .where({ id })
@@ -172,7 +177,7 @@ export const createDestinations = (db: Database) => {
             updated_at: trx.fn.now(),
           })
           .returning(columns)
-        await tryNow(trx, [id])
+        const messages = await tryNow(trx, id)
         // The contract has an event for config and credentials only.
         if (changed.some((changedName) => changedName !== 'name')) {
           await record(trx, {
@@ -184,15 +189,15 @@ export const createDestinations = (db: Database) => {
             actor,
           })
         }
-        return row
+        return { destination: row, messages }
       }),
 
-    /** Marks a destination as connected, after a successful test. */
-    markConnected: async (workspaceId: string, id: string): Promise<void> => {
+    /** Marks a destination as connected, after a successful test. @returns the committed messages that wake deliveries */
+    markConnected: async (workspaceId: string, id: string): Promise<OutboxMessage[]> => {
       await db('destinations')
         .where({ workspace_id: workspaceId, id, status: 'failing' })
         .update({ status: 'connected', last_error: null, updated_at: db.fn.now() })
-      await closeCircuit(db, id)
+      return closeCircuit(db, id)
     },
 
     /** Finds what a deletion would remove. @returns undefined if the destination does not exist */
@@ -202,10 +207,10 @@ export const createDestinations = (db: Database) => {
     },
 
     /**
-     * Deletes a destination and the connections that lead to it. Undelivered deliveries to the destination are cancelled, and so are those
-     * that the connections held: up to `limit` of each now, the rest by a workflow. The row stays for the documents that refer to it, with
-     * its name and kind only: config, credentials and the target's last error are erased. It is written last, because recording an attempt
-     * locks first the document and then the destination.
+     * Deletes a destination, the connections that lead to it and the notifications that are sent to it. Undelivered deliveries to the
+     * destination are cancelled, and so are those that the connections held: up to `limit` of each now, the rest by a workflow. The row
+     * stays for the documents that refer to it, with its name and kind only: config, credentials and the target's last error are erased.
+     * It is written last, because recording an attempt locks first the document and then the destination.
      * @param check throws if the destination must not be deleted as it is
      * @returns what was removed, with the committed messages, or undefined if the destination does not exist
      */
@@ -236,6 +241,7 @@ export const createDestinations = (db: Database) => {
         })
         // The rows of the connections first: a release locks its connection before the documents.
         const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        await deleteNotifications(trx, workspaceId, removal.notifications, actor)
         messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))
         await trx('destinations')
           .where({ id })

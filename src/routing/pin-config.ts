@@ -1,6 +1,6 @@
 import { credentialsOwner } from '../connectors/bound-config.ts'
 import type { Connectors } from '../connectors/index.ts'
-import { record } from '../db/audit.ts'
+import { record, systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { PinnedDestination } from '../delivery/delivery-job.ts'
 import type { KeyRing } from '../security/seal.ts'
@@ -32,7 +32,7 @@ export const createPinConfig =
         subjectId: id,
         description: `Destination ${row.name} (${row.connectorType}) was changed: the target presented ${changed.join(', ')} at its first success.`,
         metadata: { name: row.name, connector_type: row.connectorType, changed },
-        actor: { type: 'system', userId: null },
+        actor: systemActor,
       })
     })
   }

@@ -3,6 +3,8 @@ import type { Database, Transaction } from '../db/database.ts'
 /** What goes together with a deleted destination or repository. */
 export interface Removal {
   connections: { id: string; name: string }[]
+  /** Notifications that are sent to the destination. */
+  notifications: { id: string; name: string }[]
   /** Repositories that no connection links to a destination from then on: documents that they receive are discarded. */
   unwiredRepositories: { id: string; repoId: string; name: string }[]
 }
@@ -24,7 +26,7 @@ const removedConnections = {
   `,
 }
 
-/** Finds what the deletion of a destination or repository removes and leaves without a route. Both lists are ordered by id. */
+/** Finds what the deletion of a destination or repository removes and leaves without a route. The lists are ordered by id. */
 export const findRemoval = async (db: Database | Transaction, noun: keyof typeof removedConnections, id: string): Promise<Removal> => {
   const { rows } = await db.raw<{ rows: Removal[] }>(
     `
@@ -34,6 +36,11 @@ export const findRemoval = async (db: Database | Transaction, noun: keyof typeof
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
         from removed
       ) as connections,
+      (
+        select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
+        from notifications
+        where destination_id = :id
+      ) as notifications,
       (
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'repoId', repo_id, 'name', name) order by id), '[]')
         from repositories
@@ -58,17 +65,20 @@ export const findRemoval = async (db: Database | Transaction, noun: keyof typeof
 }
 
 /** Returns a removal as the audit log shows it. */
-export const removalMetadata = ({ connections, unwiredRepositories }: Removal) => ({
+export const removalMetadata = ({ connections, notifications, unwiredRepositories }: Removal) => ({
   removed_connections: connections,
+  removed_notifications: notifications,
   unwired_repositories: unwiredRepositories.map(({ id, repoId, name }) => ({ id, repo_id: repoId, name })),
 })
 
 /** Describes a removal in a sentence, or returns an empty text if nothing else goes. */
-export const removalSentence = ({ connections, unwiredRepositories }: Removal): string => {
+export const removalSentence = ({ connections, notifications, unwiredRepositories }: Removal): string => {
+  const rules = notifications.map(({ name }) => name).join(', ')
   const names = connections.map(({ name }) => name).join(', ')
   const repositories = unwiredRepositories.map(({ repoId }) => repoId).join(', ')
   return [
     ...(names ? [` Connections deleted with it: ${names}.`] : []),
+    ...(rules ? [` Notifications deleted with it: ${rules}.`] : []),
     ...(repositories ? [` Repositories without a destination from then on: ${repositories}.`] : []),
   ].join('')
 }

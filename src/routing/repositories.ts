@@ -21,6 +21,9 @@ export interface Repository {
   signatureVerification: boolean
   signedParameterOrder: SignedParameterOrder
   documentCount: number
+  activeCertificates: number
+  /** Null if no request that names the repository is stored. */
+  lastRequestAt: Date | null
   warnings: RepositoryWarning[]
   createdAt: Date
   updatedAt: Date
@@ -53,6 +56,18 @@ const columns = [
   'updated_at as updatedAt',
 ]
 
+// The ids of requests are in the order of their arrival.
+const lastRequestColumn = `
+  (
+    select request_at
+    from captured_requests
+    where captured_requests.workspace_id = repositories.workspace_id
+      and captured_requests.repo_id = repositories.repo_id
+    order by captured_requests.id desc
+    limit 1
+  ) as "lastRequestAt"
+`
+
 const columnNames = {
   name: 'name',
   status: 'status',
@@ -77,6 +92,8 @@ export const createRepositories = (db: Database) => {
     ...columns,
     // At most sixteen rows per repository, found by their primary key.
     db.raw('(select coalesce(sum(documents), 0)::bigint from repository_counts where repository_id = repositories.id) as "documentCount"'),
+    db.raw('(select count(*) from certificates where repository_id = repositories.id and is_active) as "activeCertificates"'),
+    db.raw(lastRequestColumn),
     db.raw(warningFactsColumn),
   ]
   const select = async (executor: Database | Transaction, workspaceId: string, id: string): Promise<Repository | undefined> => {

@@ -16,6 +16,16 @@ export interface WarningFacts {
   similarNames: string[]
 }
 
+/** Condition in a query on the table repositories: a connection, active or not, leads to a destination. */
+export const isConnected = `
+  exists (
+    select 1
+    from connection_repositories
+    join connection_destinations on connection_destinations.connection_id = connection_repositories.connection_id
+    where connection_repositories.repository_id = repositories.id
+  )
+`
+
 /** Column `warningFacts` of a query on the table repositories. Null for an inactive repository, which refuses all requests. */
 export const warningFactsColumn = `
   case when repositories.status = 'active' then jsonb_build_object(
@@ -25,12 +35,7 @@ export const warningFactsColumn = `
       where workspaces.id = repositories.workspace_id
         and coalesce(jsonb_array_length(workspaces.settings -> 'receiver_allowed_cidrs'), 0) = 0
     ),
-    'isConnected', exists (
-      select 1
-      from connection_repositories
-      join connection_destinations on connection_destinations.connection_id = connection_repositories.connection_id
-      where connection_repositories.repository_id = repositories.id
-    ),
+    'isConnected', ${isConnected},
     'similarNames', case when signature_verification then array(${similarRepositories(
       'repositories',
       'in (select auth_id from certificates where certificates.repository_id = repositories.id and is_active)',

@@ -52,15 +52,29 @@ export interface AuthenticatorDeps {
 const unauthorized = () =>
   new AppError('unauthorized', 'A valid API key for this workspace is required. Send it as Authorization: Bearer <key>.')
 
-/** Creates the check of Authorization headers for the surfaces that accept API keys. */
+const isUsable = ({ revokedAt, expiresAt }: StoredKey, now: number) => !revokedAt && (!expiresAt || expiresAt.getTime() > now)
+
+const actorOf = ({ id, memberId, level, workspace }: StoredKey): Actor => ({ keyId: id, userId: memberId, level, workspace })
+
+/** Creates the check of API keys for the surfaces that accept them. */
 export const createAuthenticator = ({ findKey, recordUse, wrongKeys }: AuthenticatorDeps) => {
   const findValid = async (presented: string, now: number): Promise<StoredKey | undefined> => {
     const [, id, secret] = keyPattern.exec(presented) ?? []
     if (id === undefined || secret === undefined) return undefined
     const stored = await findKey(id)
     if (!stored || !timingSafeEqual(sha256(secret), stored.secretSha256)) return undefined
-    if (stored.revokedAt || (stored.expiresAt && stored.expiresAt.getTime() <= now)) return undefined
-    return stored
+    return isUsable(stored, now) ? stored : undefined
+  }
+
+  const refuse = (sourceAddress: string): AppError => {
+    const retryAfterSeconds = wrongKeys.count(sourceAddress)
+    if (retryAfterSeconds === 0) return unauthorized()
+    return new AppError('rate_limited', 'Too many wrong API keys from this address. Try again later.', { retryAfterSeconds })
+  }
+
+  const use = async (key: StoredKey, now: number): Promise<Actor> => {
+    if (!key.lastUsedAt || now - key.lastUsedAt.getTime() >= lastUsedIntervalMs) await recordUse(key.id)
+    return actorOf(key)
   }
 
   return {
@@ -81,12 +95,38 @@ export const createAuthenticator = ({ findKey, recordUse, wrongKeys }: Authentic
       const now = Date.now()
       const key = await findValid(presented, now)
       if (!key || key.workspace.userSlug !== path.userSlug || key.workspace.workspaceSlug !== path.workspaceSlug) {
-        const retryAfterSeconds = wrongKeys.count(sourceAddress)
-        if (retryAfterSeconds === 0) throw unauthorized()
-        throw new AppError('rate_limited', 'Too many wrong API keys from this address. Try again later.', { retryAfterSeconds })
+        throw refuse(sourceAddress)
       }
-      if (!key.lastUsedAt || now - key.lastUsedAt.getTime() >= lastUsedIntervalMs) await recordUse(key.id)
-      return { keyId: key.id, userId: key.memberId, level: key.level, workspace: key.workspace }
+      return use(key, now)
+    },
+
+    /**
+     * Authenticates a key for a session, in whatever workspace it is.
+     * @throws `AppError` `unauthorized`, or `rate_limited` after too many wrong keys from one address
+     */
+    signIn: async (presented: string, sourceAddress: string): Promise<{ actor: Actor; expiresAt: Date | null }> => {
+      const now = Date.now()
+      const key = await findValid(presented, now)
+      if (!key) throw refuse(sourceAddress)
+      return { actor: await use(key, now), expiresAt: key.expiresAt }
+    },
+
+    /**
+     * Signs in with the key of a link. @param keyId undefined if the link was not valid
+     * @throws `AppError` `unauthorized`, or `rate_limited` after too many attempts from one address
+     */
+    signInById: async (keyId: string | undefined, sourceAddress: string): Promise<{ actor: Actor; expiresAt: Date | null }> => {
+      const now = Date.now()
+      const key = keyId === undefined ? undefined : await findKey(keyId)
+      if (!key || !isUsable(key, now)) throw refuse(sourceAddress)
+      return { actor: await use(key, now), expiresAt: key.expiresAt }
+    },
+
+    /** Returns the actor of a session, or undefined if its key has been revoked or has expired since. */
+    resume: async (keyId: string): Promise<Actor | undefined> => {
+      const now = Date.now()
+      const key = await findKey(keyId)
+      return key && isUsable(key, now) ? use(key, now) : undefined
     },
   }
 }

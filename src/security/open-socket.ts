@@ -39,6 +39,10 @@ export const timeLimit = (host: string, port: number, timeoutMs: number, signal?
   return Object.assign(limit, { stop: () => clearTimeout(timer) })
 }
 
+/** Returns the error of a connection that the other side has closed before it was of use. */
+export const closedWhileOpening = () =>
+  Object.assign(new Error('the connection was closed while it was being established'), { code: 'ECONNRESET' })
+
 /** Waits until a socket is open. Destroys the socket if the limit is aborted first. */
 export const waitUntilOpen = (socket: Socket, event: 'connect' | 'secureConnect', limit: AbortSignal) =>
   new Promise<void>((resolve, reject) => {
@@ -49,7 +53,7 @@ export const waitUntilOpen = (socket: Socket, event: 'connect' | 'secureConnect'
     }
     const done = () => finish(resolve)
     const fail = (error: Error) => finish(() => reject(error))
-    const closed = () => fail(Object.assign(new Error('the connection was closed while it was being established'), { code: 'ECONNRESET' }))
+    const closed = () => fail(closedWhileOpening())
     const stop = () => {
       fail(limit.reason as Error)
       // A later 'error' event without a listener would crash the process.

@@ -5,7 +5,7 @@ import net, { type LookupFunction, type Socket } from 'node:net'
 import { Agent, type Dispatcher } from 'undici'
 import { createTtlCache } from '../ttl-cache.ts'
 import { createAddressFilter } from './address-filter.ts'
-import { overTls, timeLimit, waitUntilOpen } from './open-socket.ts'
+import { closedWhileOpening, overTls, timeLimit, waitUntilOpen } from './open-socket.ts'
 
 /** Opens outgoing connections to destinations, and blocks those to addresses that are not allowed. */
 export interface Outbound {
@@ -150,9 +150,10 @@ const createDial = (lookup: LookupFunction, judge: (host: string, addresses: str
     limit.throwIfAborted()
     const socket = net.connect({ host, port, lookup: filteredLookup, autoSelectFamily: true, noDelay: true, keepAlive: true })
     await waitUntilOpen(socket, 'connect', limit)
-    const reached = judge(host, [socket.remoteAddress ?? ''])
+    // A connection that the other side has reset has no address any more.
+    const reached = socket.remoteAddress === undefined ? closedWhileOpening() : judge(host, [socket.remoteAddress])
     if (!(reached instanceof Error)) return socket
-    socket.destroy()
+    socket.on('error', () => {}).destroy()
     throw reached
   }
 }

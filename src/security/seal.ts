@@ -31,6 +31,9 @@ export const uploadOf = (documentId: string, destinationId: string): SealedFor =
 /** Returns the owner of the query string of a captured request. */
 export const queryOf = (requestId: string): SealedFor => ['query', requestId]
 
+/** The owner of the cookies of console sessions. */
+export const sessionCookie: SealedFor = ['session']
+
 /** Envelope that cannot be opened: modified, of another owner, sealed for another address, or sealed with a key that is not configured. */
 export class SealError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {

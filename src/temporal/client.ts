@@ -1,56 +1,52 @@
-import {
-  Client,
-  Connection,
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowNotFoundError,
-  type WorkflowExecutionDescription,
-  type WorkflowExecutionStatusName,
-} from '@temporalio/client'
-import { defaultPayloadConverter, WorkflowIdReusePolicy } from '@temporalio/common'
+import { Client, Connection, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
+import { WorkflowIdReusePolicy } from '@temporalio/common'
 import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { cancelDeliveries, releaseDeliveries } from '../../workflows/batches.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { document } from '../../workflows/document.ts'
-import { bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
-import { checkAgainSignal, manualRetryTimer, releaseSignal, retrySignal, type RetryRequest } from '../../workflows/messages.ts'
-import { batchOptions, bulkRetryOptions, deliveryOptions, documentOptions, searchAttributes } from '../../workflows/options.ts'
+import type { notice } from '../../workflows/notice.ts'
+import type { wakeDeliveries } from '../../workflows/wake.ts'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { checkAgainSignal, releaseSignal, retrySignal, wakeSignal, type RetryRequest } from '../../workflows/messages.ts'
+import {
+  batchOptions,
+  bulkRetryOptions,
+  deliveryOptions,
+  documentOptions,
+  noticeOptions,
+  searchAttributes,
+  wakeOptions,
+} from '../../workflows/options.ts'
 import type { Config } from '../config.ts'
-import type { CancelDelivery, OutboxMessage, ProcessBatches, RetryDelivery, StartDelivery } from '../db/outbox.ts'
+import type {
+  CancelDelivery,
+  OutboxMessage,
+  ProcessBatches,
+  RetryDelivery,
+  StartDelivery,
+  WakeDeliveries,
+  WakeDelivery,
+} from '../db/outbox.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
-import type { DeliveryWorkflows, WorkflowState } from '../delivery/reconcile.ts'
+import { createDeliveryWorkflows } from './delivery-workflows.ts'
 import { isInvalid, isRefusal } from './errors.ts'
 import { addMissing } from './search-attributes.ts'
 
+// By default, a client of gRPC waits up to two minutes before it connects again after a long outage.
+const maxReconnectMs = 5_000
+
 // An operator, or a worker that has found a new namespace, may register the search attributes at any time.
 const unregisteredMs = 60_000
-
-// Any other status, for example of a workflow that an operator has paused, is that of an open one.
-const closedStatuses = new Set<WorkflowExecutionStatusName>(['COMPLETED', 'FAILED', 'TIMED_OUT', 'CANCELLED', 'TERMINATED'])
-
-// A delivery that does nothing has started its timer among the last few events; signals to it may follow.
-const lastEvents = 20
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
 /** Opens a lazy connection, which connects at the first call and reconnects after an outage. The API starts without Temporal. */
 export const openTemporal = (config: ClientConfig & Pick<Config, 'temporal'>) => {
   const { connectionOptions, namespace } = config.temporal
-  const connection = Connection.lazy(connectionOptions)
+  const connection = Connection.lazy({ ...connectionOptions, channelArgs: { 'grpc.max_reconnect_backoff_ms': maxReconnectMs } })
   const client = new Client({ connection, namespace: namespace ?? 'default' })
   return { ...createTemporal(client, connection, config), connection, close: () => connection.close() }
 }
-
-const isOpen = ({ status }: WorkflowExecutionDescription) => !closedStatuses.has(status.name)
-
-// A workflow task that fails is repeated with a growing delay, and one that has failed this often does not succeed by itself.
-const stuckAttempts = 3
-
-/**
- * Returns true if the workers cannot continue an open workflow. After Temporal was restored from an older backup, a worker that still has a
- * later state of the workflow in its cache may answer a task with commands that do not belong to the restored history.
- */
-export const isStuck = (found: WorkflowExecutionDescription): boolean =>
-  isOpen(found) && (found.raw.pendingWorkflowTask?.attempt ?? 0) >= stuckAttempts
 
 export const createTemporal = (
   client: Client,
@@ -130,20 +126,37 @@ export const createTemporal = (
     )
   }
 
-  const cancelDelivery = async ({ document: key, destinationId }: CancelDelivery): Promise<void> => {
+  /** Calls a workflow, unless it has closed or was never started. In the latter case, its first attempt finds what has changed. */
+  const callIfOpen = async (call: () => Promise<void>): Promise<void> => {
     try {
-      await withTimeout(() => workflow.getHandle(deliveryWorkflowId(key, destinationId)).cancel())
+      await withTimeout(call)
     } catch (thrown) {
-      // The workflow has closed, or was never started. In the latter case, its first attempt finds the delivery cancelled.
       if (!(thrown instanceof WorkflowNotFoundError)) throw thrown
     }
   }
+
+  const cancelDelivery = ({ document: key, destinationId }: CancelDelivery) =>
+    callIfOpen(async () => void (await workflow.getHandle(deliveryWorkflowId(key, destinationId)).cancel()))
+
+  const wakeDelivery = ({ document: key, destinationId, startedAt }: WakeDelivery) =>
+    callIfOpen(() => workflow.getHandle(deliveryWorkflowId(key, destinationId)).signal(wakeSignal, startedAt))
 
   const processBatches = async ({ subject }: ProcessBatches): Promise<void> => {
     const type = subject.action === 'release' ? 'releaseDeliveries' : 'cancelDeliveries'
     await withTimeout(() =>
       workflow.signalWithStart<typeof releaseDeliveries | typeof cancelDeliveries>(type, {
         ...batchOptions(subject),
+        taskQueue,
+        signal: checkAgainSignal,
+        signalArgs: [],
+      }),
+    )
+  }
+
+  const startWake = async ({ input }: WakeDeliveries): Promise<void> => {
+    await withTimeout(() =>
+      workflow.signalWithStart<typeof wakeDeliveries>('wakeDeliveries', {
+        ...wakeOptions(input),
         taskQueue,
         signal: checkAgainSignal,
         signalArgs: [],
@@ -164,12 +177,21 @@ export const createTemporal = (
         // One that has been completed already ends at once.
         return startOnce(() => workflow.start<typeof bulkRetry>('bulkRetry', { ...options, ...again }))
       }
+      case 'startNotice': {
+        const options = noticeOptions(message.input, { registered: await hasSearchAttributes() })
+        // One that has been sent already ends at once.
+        return startOnce(() => workflow.start<typeof notice>('notice', { ...options, ...again }))
+      }
       case 'retryDelivery':
         return retryDelivery(message)
       case 'cancelDelivery':
         return cancelDelivery(message)
       case 'processBatches':
         return processBatches(message)
+      case 'wakeDeliveries':
+        return startWake(message)
+      case 'wakeDelivery':
+        return wakeDelivery(message)
     }
   }
 
@@ -183,81 +205,7 @@ export const createTemporal = (
     }
   }
 
-  const describe = async (workflowId: string): Promise<WorkflowExecutionDescription | undefined> => {
-    try {
-      return await withTimeout(() => workflow.getHandle(workflowId).describe())
-    } catch (thrown) {
-      if (thrown instanceof WorkflowNotFoundError) return undefined
-      throw thrown
-    }
-  }
-
-  /**
-   * Returns true if an open workflow of a delivery waits for a manual retry, by the timer that it has started last. A query would cost a
-   * replay, and a worker may answer it from its memory of a state that the server has lost.
-   */
-  const isWaiting = async ({ workflowId, runId, raw }: WorkflowExecutionDescription): Promise<boolean> => {
-    if (raw.pendingWorkflowTask || (raw.pendingActivities ?? []).length > 0) return false
-    const { history } = await withTimeout(() =>
-      connection.workflowService.getWorkflowExecutionHistoryReverse({
-        namespace,
-        execution: { workflowId, runId },
-        maximumPageSize: lastEvents,
-      }),
-    )
-    const timer = history?.events?.find(({ timerStartedEventAttributes: started }) => started)
-    const summary = timer?.userMetadata?.summary
-    return summary ? defaultPayloadConverter.fromPayload(summary) === manualRetryTimer : false
-  }
-
-  const stateOfClosed = ({ status, closeTime }: WorkflowExecutionDescription): WorkflowState => {
-    if (status.name === 'TERMINATED') return { state: 'terminated', closedAt: closeTime! }
-    if (status.name === 'CANCELLED') return { state: 'cancelled', closedAt: closeTime! }
-    return { state: 'missing' }
-  }
-
-  /** @param found the workflow of the delivery, if the server knows it */
-  const stateOfDelivery = async (
-    found: WorkflowExecutionDescription | undefined,
-    document: DocumentKey,
-    revision: number,
-  ): Promise<WorkflowState> => {
-    if (found && isOpen(found)) return { state: 'working' }
-    const parent = await describe(documentWorkflowId(document, revision))
-    // The workflow of the document starts each delivery once, so it does not start one again that has closed since.
-    if (parent && isOpen(parent) && !isStuck(parent) && !(found?.closeTime && found.closeTime >= parent.startTime))
-      return { state: 'working' }
-    if (found) return stateOfClosed(found)
-    // Ending the workflow of a document cancels its deliveries, also those that it has not started.
-    const ended = parent ? stateOfClosed(parent) : undefined
-    return ended && 'closedAt' in ended ? { ...ended, state: 'cancelled' } : { state: 'missing' }
-  }
-
-  const terminateStuck = async (workflowId: string): Promise<void> => {
-    try {
-      await withTimeout(() => workflow.getHandle(workflowId).terminate('stuck: the reconciler starts it again'))
-    } catch (thrown) {
-      if (!(thrown instanceof WorkflowNotFoundError)) throw thrown
-    }
-  }
-
-  const deliveryWorkflows: DeliveryWorkflows = {
-    terminateDelivery: (document, destinationId) => terminateStuck(deliveryWorkflowId(document, destinationId)),
-    terminateBulkRetry: (bulkRetry) => terminateStuck(bulkRetryWorkflowId(bulkRetry)),
-
-    findDeliveryWorkflow: async (document, revision, destinationId) => {
-      const found = await describe(deliveryWorkflowId(document, destinationId))
-      if (found && isStuck(found)) return { state: 'stuck' }
-      if (found && isOpen(found) && (await isWaiting(found))) return { state: 'waiting' }
-      return stateOfDelivery(found, document, revision)
-    },
-    findBulkRetryWorkflow: async (bulkRetry) => {
-      const found = await describe(bulkRetryWorkflowId(bulkRetry))
-      if (!found) return { state: 'missing' }
-      if (isStuck(found)) return { state: 'stuck' }
-      return isOpen(found) ? { state: 'working' } : stateOfClosed(found)
-    },
-  }
+  const workflows = createDeliveryWorkflows(client, connection, withTimeout)
 
   return {
     client,
@@ -265,12 +213,7 @@ export const createTemporal = (
     hasSearchAttributes,
     /** Sends an outbox message. Sending it a second time has no further effect. */
     send,
-    ...deliveryWorkflows,
-    /** Returns true if a workflow works, or will work, on a delivery. */
-    isDeliveryRunning: async (document: DocumentKey, revision: number, destinationId: string): Promise<boolean> => {
-      const found = await describe(deliveryWorkflowId(document, destinationId))
-      return (await stateOfDelivery(found, document, revision)).state === 'working'
-    },
+    ...workflows,
     /** Registers missing search attributes. @throws if the server refuses */
     registerSearchAttributes: async (): Promise<void> => {
       await withTimeout(() => addMissing(connection, namespace))

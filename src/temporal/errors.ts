@@ -26,23 +26,39 @@ export const isRefusal = (thrown: unknown): boolean => [permissionDenied, unimpl
 /** Returns true if the server finds a value of the call invalid, for example a search attribute that is not registered. */
 export const isInvalid = (thrown: unknown): boolean => codeOf(thrown) === invalidArgument
 
-/** Describes a failed call to Temporal for an operator, with the address and what to check. */
-export const describeTemporalError = (thrown: unknown, { connectionOptions, namespace = 'default' }: Config['temporal']): string => {
+/** Explains a failed call to Temporal to an operator: what has failed, with the address, and what to check. */
+export const explainTemporalError = (
+  thrown: unknown,
+  { connectionOptions, namespace = 'default' }: Config['temporal'],
+): { message: string; remedy: string } => {
   const address = connectionOptions.address ?? '127.0.0.1:7233'
+  const silent = {
+    message: `Temporal does not answer at ${address}.`,
+    remedy: 'Check that it runs, and that TEMPORAL_ADDRESS is correct.',
+  }
   switch (codeOf(thrown)) {
     case permissionDenied:
     case unauthenticated:
-      return `Temporal at ${address} refuses the call in namespace ${namespace}. Check the API key or the client certificate (TEMPORAL_*).`
+      return {
+        message: `Temporal at ${address} refuses the call in namespace ${namespace}.`,
+        remedy: 'Check the API key or the client certificate (TEMPORAL_*).',
+      }
     case unimplemented:
-      return `Temporal at ${address} does not offer this call.`
+      return { message: `Temporal at ${address} does not offer this call.`, remedy: 'Upgrade the Temporal server.' }
     case notFound:
-      return `Temporal at ${address} has no namespace ${namespace}. Create it, or correct TEMPORAL_NAMESPACE.`
+      return { message: `Temporal at ${address} has no namespace ${namespace}.`, remedy: 'Create it, or correct TEMPORAL_NAMESPACE.' }
     case deadlineExceeded:
     case unavailable:
-      return `Temporal does not answer at ${address}. Check that it runs, and that TEMPORAL_ADDRESS is correct.`
+      return silent
     default:
       return /connect/i.test(messageOf(thrown))
-        ? `Temporal does not answer at ${address}. Check that it runs, and that TEMPORAL_ADDRESS is correct.`
-        : `Temporal at ${address}: ${messageOf(thrown)}`
+        ? silent
+        : { message: `Temporal at ${address}: ${messageOf(thrown)}`, remedy: 'See the log of the Temporal server.' }
   }
+}
+
+/** Describes a failed call to Temporal for an operator in one line. */
+export const describeTemporalError = (thrown: unknown, config: Config['temporal']): string => {
+  const { message, remedy } = explainTemporalError(thrown, config)
+  return `${message} ${remedy}`
 }

@@ -3,7 +3,8 @@ import type { MaintenanceInput } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { isStuck, type Temporal } from './client.ts'
+import type { Temporal } from './client.ts'
+import { isStuck } from './delivery-workflows.ts'
 
 /** A job that a schedule runs. */
 export interface ScheduledJob {

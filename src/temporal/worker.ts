@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
+import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
 import type { Config } from '../config.ts'
 import { messageOf, UserError } from '../errors.ts'
-import type { Log } from '../log.ts'
 
 type WorkerConfig = Pick<
   Config,
@@ -16,29 +15,15 @@ type WorkerConfig = Pick<
   | 'RELAY_SHUTDOWN_GRACE_MS'
 >
 
-// Written by `npm run build`. A checkout bundles at the start instead, which takes a few seconds.
+// Written by `npm run build`. A checkout bundles its workflows when the first worker starts.
 const builtBundle = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url))
-const workflowsPath = fileURLToPath(new URL('../../workflows/index', import.meta.url))
 
 type WorkflowSource = Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'>
 
-const defaultWorkflows = (): WorkflowSource =>
-  existsSync(builtBundle) ? { workflowBundle: { codePath: builtBundle } } : { workflowsPath: `${workflowsPath}.ts` }
-
-/** Installs the SDK's runtime with the relay's log, and without signal handlers. Call it once per process, before the first worker. */
-export const installRuntime = (log: Log): void => {
-  Runtime.install({
-    shutdownSignals: [],
-    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN' }) } },
-    logger: new DefaultLogger('INFO', ({ level, message, meta }) => {
-      const { error, ...rest } = meta ?? {}
-      const line = error instanceof Error ? { ...rest, reason: error.message } : rest
-      if (level === 'ERROR') log.error(line, message)
-      else if (level === 'WARN') log.warn(line, message)
-      // At info level, the SDK logs every start and stop of a worker.
-      else log.debug(line, message)
-    }),
-  })
+const defaultWorkflows = async (): Promise<WorkflowSource> => {
+  if (existsSync(builtBundle)) return { workflowBundle: { codePath: builtBundle } }
+  const { bundleCheckout } = await import('./checkout-bundle.ts')
+  return { workflowBundle: { code: await bundleCheckout() } }
 }
 
 const heartbeatThrottleMs = 1_000
@@ -62,7 +47,7 @@ const versioning = ({ TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYM
 export const createWorker = async (
   config: WorkerConfig,
   activities: object,
-  workflows = defaultWorkflows(),
+  workflows?: WorkflowSource,
 ): Promise<{ worker: Worker; close(): Promise<void> }> => {
   const { connectionOptions, namespace } = config.temporal
   const connection = await NativeConnection.connect(connectionOptions).catch((thrown: unknown) => {
@@ -75,7 +60,7 @@ export const createWorker = async (
       connection,
       namespace: namespace ?? 'default',
       taskQueue: config.TEMPORAL_TASK_QUEUE,
-      ...workflows,
+      ...(workflows ?? (await defaultWorkflows())),
       ...versioning(config),
       activities,
       maxConcurrentActivityTaskExecutions: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,

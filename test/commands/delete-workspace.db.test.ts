@@ -9,6 +9,7 @@ import { createDestinations } from '../../src/routing/destinations.ts'
 import { UserError } from '../../src/errors.ts'
 import { newId } from '../../src/ids.ts'
 import { startScene, type Scene } from '../receiver/receiver.ts'
+import { foldAll } from '../support/counters.ts'
 import { captureAt } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 
@@ -66,6 +67,21 @@ const createFullWorkspace = async () => {
     ...subject,
     ...validity,
   })
+  const times = { created_at: new Date(), updated_at: new Date() }
+  const destination_id = workspace.destinations['archive']
+  await db('notifications').insert({
+    id,
+    workspace_id,
+    name: 'All',
+    events: ['delivery.failed'],
+    destination_id,
+    quiet_seconds: 0,
+    ...times,
+  })
+  const seen = { opened_at: new Date(), last_seen_at: new Date() }
+  await db('incidents').insert({ id, workspace_id, event: 'delivery.failed', subject: 'x', count: 1, details: '{}', ...seen })
+  const notice = { notification_id: id, incident_id: id, transition: 'opened', data: '{}', created_at: new Date() }
+  await db('notices').insert({ id, workspace_id, ...notice })
   // The body of the large document is captured after the answer.
   await until('the bodies are captured', async () => (await db('captured_bodies').where({ workspace_id })).length === 4)
   return { ...workspace, name, failedId: failed.id as string }
@@ -102,6 +118,9 @@ const sweep = async () => {
 test('everything of the workspace is deleted, its bytes by the orphan sweep, and no other workspace changes', async () => {
   const { db } = scene
   const [gone, kept] = [await createFullWorkspace(), await createFullWorkspace()]
+  await foldAll(scene.db)
+  // A change that has not been added to the counters.
+  await scene.db('documents').where({ id: gone.failedId }).update({ acknowledged_at: new Date() })
   const before = await countRows(gone.workspaceId)
   const beforeOfKept = await countRows(kept.workspaceId)
   expect(Object.entries(before).filter(([, count]) => count === 0)).toEqual([])

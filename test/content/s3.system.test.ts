@@ -34,13 +34,17 @@ describeContentStore('s3', () => ({
 }))
 
 describe('the s3 content store', () => {
-  test('fails with the code unavailable if the bucket cannot be reached', async () => {
+  test.each([
+    ['a small content', 1],
+    // More parts than are sent at a time, so the source is still being read when the first one fails.
+    ['a large content', 40],
+  ])('fails with the code unavailable if the bucket cannot be reached: %s', async (_, mebibytes) => {
     const { db, drop } = await createTestDatabase()
     const workspaceId = newId()
     await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'main' })
     const store = createS3Store(db, configOf('http://127.0.0.1:1'))
     async function* source() {
-      yield Buffer.from('hello')
+      for (let count = 0; count < mebibytes; count += 1) yield Buffer.alloc(1024 * 1024)
     }
     await expect(store.write(workspaceId, source())).rejects.toMatchObject({ code: 'unavailable' })
     // The object may exist. The row remains so that the orphan sweep removes it.

@@ -170,6 +170,13 @@ const specifiedEvents = {
 
 // Not part of the specification.
 const decidedEvents = {
+  'notification.created': 'Notification',
+  'notification.updated': 'Notification',
+  'notification.deleted': 'Notification',
+  'incident.opened': 'Incident',
+  'incident.closed': 'Incident',
+  'notice.delivered': 'Notice',
+  'notice.failed': 'Notice',
   'document.acknowledged': 'Document',
   'document.erased': 'Document',
   'destination.links_revoked': 'Destination',

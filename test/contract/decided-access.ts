@@ -44,6 +44,7 @@ const operations: LevelOperations[] = [
     [
       ['POST', '/destinations/test'],
       ['POST', `/destinations/${unknown}/test`],
+      ['POST', `/destinations/${unknown}/test-change`],
       ['POST', `/documents/${unknown}/retry`],
       ['POST', '/documents/retry'],
     ],

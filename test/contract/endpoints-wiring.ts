@@ -149,6 +149,8 @@ const repositories: Row[] = [
               document_count: 0,
               // Not part of the specification.
               signed_parameter_order: 'fixed',
+              active_certificates: 0,
+              last_request_at: null,
               warnings: expect.any(Array),
               created_at: time,
               updated_at: time,

@@ -55,6 +55,8 @@ const destination = {
   circuit: 'closed',
   circuit_since: null,
   next_trial_at: null,
+  slots: count,
+  slots_in_use: count,
   created_at: time,
   updated_at: time,
 }
@@ -162,6 +164,8 @@ const repository = {
   document_count: count,
   // Not part of the specification.
   signed_parameter_order: 'fixed',
+  active_certificates: count,
+  last_request_at: time,
   warnings: expect.any(Array),
   created_at: time,
   updated_at: time,
@@ -209,6 +213,8 @@ const connection = {
   repositories: [{ id: ulid, repo_id: text, description: text }],
   destinations: [{ id: ulid, type: 'webhook', name: 'To accepting' }],
   settings: {},
+  // Not part of the specification.
+  held_deliveries: count,
   created_at: time,
   updated_at: time,
 }

@@ -180,6 +180,27 @@ describe('retention', () => {
     expect(await db('contents').where({ id: content_id }).first()).toMatchObject({ owned_at: null })
   })
 
+  test('removes closed incidents with their notices by age, and keeps open ones', async () => {
+    const { db } = database
+    const routes = await createRoutes(db, [{ name: 'operators' }])
+    const workspace = { workspace_id: routes.workspaceId }
+    const rule = { name: 'All', events: ['source.silent'], destination_id: routes.destinations['operators'], quiet_seconds: 0 }
+    await db('notifications').insert({ id: 'rule', ...workspace, ...rule })
+    const incident = async (id: string, closedAt: Date | null) => {
+      const seen = { opened_at: dayAt(0), last_seen_at: dayAt(0), closed_at: closedAt }
+      await db('incidents').insert({ id, ...workspace, event: 'source.silent', subject: id, count: 1, details: '{}', ...seen })
+      const notice = { notification_id: 'rule', incident_id: id, transition: 'opened', data: '{}', created_at: dayAt(0) }
+      await db('notices').insert({ id, ...workspace, ...notice })
+    }
+    // More than a batch.
+    for (const id of ['a', 'b', 'c', 'd']) await incident(id, dayAt(1))
+    await incident('later', dayAt(20))
+    await incident('open', null)
+    const { incidents } = await retention().removeExpired(dayAt(2 + config.RETENTION_INCIDENTS_DAYS), neverAborted)
+    expect(incidents).toBe(4)
+    expect(await db('notices').where(workspace).orderBy('id').pluck('id')).toEqual(['later', 'open'])
+  })
+
   test('stops between two batches when its signal is aborted', async () => {
     const stop = new AbortController()
     stop.abort(new Error('stopped'))

@@ -1,7 +1,9 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { closeCircuit, tryNow } from '../../src/delivery/circuit.ts'
-import { createLoadJob, withdrawAttempt, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
+import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
+import { withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
+import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { closedCircuit, endAttempt, startAttempt, type Circuit, type CircuitSignal } from '../../src/domain/circuit.ts'
 import { newId } from '../../src/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -33,7 +35,8 @@ interface Started {
 const arrange = async (workerConfig = config) => {
   const { db } = database
   const load = createLoadJob(db, workerConfig)
-  const recordAttempt = createRecordAttempt(db, workerConfig)
+  const launched: OutboxMessage[] = []
+  const recordAttempt = createRecordAttempt(db, workerConfig, (messages) => void launched.push(...messages))
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const destinationId = routes.destinations['archive']!
   const gate = () => db('destination_gates').where({ destination_id: destinationId })
@@ -62,6 +65,9 @@ const arrange = async (workerConfig = config) => {
   return {
     db,
     destinationId,
+    launched,
+    /** Returns the committed messages that wake the deliveries that wait for the destination. */
+    wakes: () => db('outbox').where('key', 'like', `wake/${destinationId}#%`).orderBy('key').pluck('message'),
     start,
     mustStart,
     end,
@@ -159,15 +165,47 @@ test('a trial that is not made after all is replaced at once', async () => {
 })
 
 test('a successful test closes the circuit, and a repair lets the next delivery trial at once', async () => {
-  const { db, destinationId, start, mustStart, end, open, state } = await arrange()
+  const { db, destinationId, wakes, start, mustStart, end, open, state } = await arrange()
   await open()
-  expect(await start()).toMatchObject({ hasSlot: false, circuit: { state: 'open' } })
-  await db.transaction((trx) => tryNow(trx, [destinationId]))
+  expect(await start()).toMatchObject({ hasSlot: false, circuit: { state: 'open', pauseMs: limits.pauseMs } })
+  expect(await wakes()).toEqual([])
+  const tried = await db.transaction((trx) => tryNow(trx, destinationId))
+  expect(tried).toMatchObject([{ kind: 'wakeDeliveries', input: { destination: { id: destinationId, name: 'archive' } } }])
+  expect(await wakes()).toEqual(tried)
+  expect(await db.transaction((trx) => tryNow(trx, destinationId))).toEqual([])
   await end(await mustStart(), 'failed')
   expect(await state()).toMatchObject({ state: 'open', pauseMs: 2 * limits.pauseMs })
-  await closeCircuit(db, destinationId)
+  const closed = await closeCircuit(db, destinationId)
   expect(await state()).toMatchObject({ state: 'closed', failures: 0 })
+  expect(await wakes()).toEqual([...tried, ...closed])
+  expect(closed).toHaveLength(1)
   await Promise.all([mustStart(), mustStart()])
+})
+
+test('the attempt that closes the circuit wakes the deliveries that wait, and no other attempt does', async () => {
+  const { db, destinationId, launched, wakes, mustStart, end, open, endPause } = await arrange()
+  // A success after a failure resets the count of a closed circuit.
+  await end(await mustStart(), 'failed')
+  await end(await mustStart(), 'answered')
+  const [first, second] = [await mustStart(), await mustStart()]
+  await open()
+  await endPause()
+  const trial = await mustStart()
+  expect(await wakes()).toEqual([])
+  await end(trial, 'answered')
+  expect(await wakes()).toEqual([
+    {
+      kind: 'wakeDeliveries',
+      input: { workspace: trial.job.workspace, destination: { id: destinationId, name: 'archive' } },
+      requestId: trial.attemptId,
+    },
+  ])
+  expect(launched).toEqual(await wakes())
+  await end(first, 'answered')
+  await end(second, 'failed')
+  expect(await closeCircuit(db, destinationId)).toEqual([])
+  expect(launched).toHaveLength(1)
+  expect(await wakes()).toHaveLength(1)
 })
 
 test('a circuit that was open when circuits are switched off holds nothing back', async () => {

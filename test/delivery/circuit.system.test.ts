@@ -1,5 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createKey } from '../../src/commands/api-key.ts'
+import { closeCircuit } from '../../src/delivery/circuit.ts'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
@@ -10,6 +15,7 @@ import { until } from '../support/until.ts'
 const maxFailures = 5
 const maxConcurrent = 4
 const documents = 40
+const minute = 60_000
 
 let env: TestWorkflowEnvironment
 let database: TestDatabase
@@ -28,54 +34,120 @@ afterAll(async () => {
   await database.drop()
 })
 
-const start = async (verb: 'api' | 'worker') => {
+const start = async (verb: 'api' | 'worker', variables: Record<string, string>) => {
   const running = await startRelayProcess(verb, {
     ...relayVariables(database, env.address),
     OUTBOX_SWEEP_INTERVAL_MS: '1000',
     DELIVERY_MAX_CONCURRENT_PER_DESTINATION: String(maxConcurrent),
     DELIVERY_CIRCUIT_FAILURES: String(maxFailures),
-    DELIVERY_CIRCUIT_PAUSE_MS: '2000',
-    DELIVERY_CIRCUIT_MAX_PAUSE_MS: '4000',
-    // So that the deliveries come back soon after the target.
-    DELIVERY_BUSY_MAX_WAIT_MS: '10000',
+    ...variables,
   })
   processes.push(running)
   return running
 }
 
-test('a target that is down gets one request per pause, and everything once it is back', async () => {
+/** Creates a workspace with a route to the target, whose retries follow soon. */
+const createRoute = async () => {
   const { db } = database
   const { workspaceId, workspaceSlug, destinationId } = await routeToWebhook(database, `${target.origin}/in`)
   await db('workspaces')
     .where({ id: workspaceId })
     .update({ settings: JSON.stringify({ retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, max_retries: 100 }) })
-  target.answerWith((_, response) => response.writeHead(503).end())
-  const api = await start('api')
-  await start('worker')
-  const gate = () => db('destination_gates').where({ destination_id: destinationId }).first()
-  const startedAt = performance.now()
-  for (let index = 0; index < documents; index += 1) {
-    const response = await fetch(
-      `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=DOC${index}&compId=data`,
-      { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body: 'hello' },
-    )
-    expect(response.status).toBe(201)
+  return {
+    destinationId,
+    workspace: `acme/${workspaceSlug}`,
+    gate: () => db('destination_gates').where({ destination_id: destinationId }).first(),
+    send: async (api: RelayProcess, count: number) => {
+      for (let index = 0; index < count; index += 1) {
+        const response = await fetch(
+          `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${randomUUID()}&compId=data`,
+          { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body: 'hello' },
+        )
+        expect(response.status).toBe(201)
+      }
+    },
+    untilDelivered: (count: number) =>
+      until(
+        'all documents are delivered',
+        () => db('documents').where({ workspace_id: workspaceId }).select<{ status: string }[]>('status'),
+        (rows) => rows.length === count && rows.every(({ status }) => status === 'delivered'),
+        240_000,
+      ),
+    /** Waits until each open delivery sleeps for at least ten minutes. */
+    untilAsleep: async () => {
+      const open: { documentId: string }[] = await db('deliveries')
+        .where({ destination_id: destinationId })
+        .whereNot({ status: 'delivered' })
+        .select('document_id as documentId')
+      for (const { documentId } of open) {
+        const workflow = env.client.workflow.getHandle(deliveryWorkflowId(await documentKeyOf(db, documentId), destinationId))
+        await until(
+          'the delivery sleeps',
+          async () => (await workflow.fetchHistory().catch(() => undefined))?.events?.at(-1)?.timerStartedEventAttributes,
+          (timer) => Number(timer?.startToFireTimeout?.seconds ?? 0) * 1_000 >= 10 * minute,
+          120_000,
+        )
+      }
+      return open.length
+    },
   }
+}
+
+test('a target that is down gets one request per pause, and everything once it is back', async () => {
+  const { db } = database
+  const { destinationId, gate, send, untilDelivered } = await createRoute()
+  target.answerWith((_, response) => response.writeHead(503).end())
+  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: '2000', DELIVERY_CIRCUIT_MAX_PAUSE_MS: '4000' }
+  const api = await start('api', pauses)
+  const worker = await start('worker', pauses)
+  const startedAt = performance.now()
+  await send(api, documents)
   await until('three trials have failed', gate, (row) => row?.pause_ms === 4_000 && row.failures >= maxFailures + 3, 120_000)
   // What was under way when the circuit opened, and one trial in each pause. The pauses are 2, 4, 4, ... seconds long.
-  const pauses = 1 + (performance.now() - startedAt - 2_000) / 4_000
-  expect(target.arrivals.length).toBeLessThanOrEqual(maxFailures + maxConcurrent - 1 + pauses + 1)
+  const trials = 1 + (performance.now() - startedAt - 2_000) / 4_000
+  expect(target.arrivals.length).toBeLessThanOrEqual(maxFailures + maxConcurrent - 1 + trials + 1)
   // No delivery has failed, and those that wait have made no attempt.
   const deliveries = await db('deliveries').where({ destination_id: destinationId }).select<{ status: string; attempts: number }[]>()
   expect(new Set(deliveries.map(({ status }) => status))).toEqual(new Set(['pending', 'retrying']))
   expect(deliveries.reduce((sum, { attempts }) => sum + attempts, 0)).toBeLessThanOrEqual(target.arrivals.length)
 
   target.answerWith((_, response) => response.end())
-  await until(
-    'all documents are delivered',
-    () => db('documents').where({ workspace_id: workspaceId }).select<{ status: string }[]>('status'),
-    (rows) => rows.length === documents && rows.every(({ status }) => status === 'delivered'),
-    240_000,
-  )
+  await untilDelivered(documents)
   expect(await gate()).toMatchObject({ circuit: 'closed', failures: 0 })
+  await worker.stop()
+  await api.stop()
 }, 400_000)
+
+test('deliveries that would sleep for many minutes are woken when the circuit closes, even if the process that closes it is lost', async () => {
+  const { db } = database
+  const { destinationId, workspace, gate, send, untilAsleep, untilDelivered } = await createRoute()
+  target.answerWith((_, response) => response.writeHead(503).end())
+  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: String(20 * minute), DELIVERY_CIRCUIT_MAX_PAUSE_MS: String(20 * minute) }
+  const api = await start('api', pauses)
+  const worker = await start('worker', pauses)
+  await send(api, 60)
+  expect(await untilAsleep()).toBe(60)
+  expect(await gate()).toMatchObject({ circuit: 'open' })
+
+  // A change of the destination wakes a delivery for a trial, and its success wakes the others.
+  target.answerWith((_, response) => response.end())
+  const { key } = await createKey(db, { workspace, level: 'member' })
+  const changed = await fetch(`${api.baseUrl}/api/${workspace}/destinations/${destinationId}`, {
+    method: 'PATCH',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'repaired target' }),
+  })
+  expect(changed.status).toBe(200)
+  await untilDelivered(60)
+  expect(await gate()).toMatchObject({ circuit: 'closed', failures: 0 })
+
+  target.answerWith((_, response) => response.writeHead(503).end())
+  await send(api, 20)
+  expect(await untilAsleep()).toBe(20)
+  // What a process has done that was killed right after its commit, while no worker runs.
+  await worker.kill()
+  target.answerWith((_, response) => response.end())
+  expect(await closeCircuit(db, destinationId)).toHaveLength(1)
+  await start('worker', pauses)
+  await untilDelivered(80)
+}, 600_000)

@@ -1,5 +1,6 @@
 import { createReceive } from '../../src/archive/receive.ts'
-import { createLoadJob, renewLease, withdrawAttempt } from '../../src/delivery/delivery-job.ts'
+import { createLoadJob } from '../../src/delivery/delivery-job.ts'
+import { renewLease, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { catchUpMs } from '../../src/delivery/slots.ts'
 import { newId } from '../../src/ids.ts'

@@ -1,4 +1,5 @@
-import { countOverdue, createReconcile, decide, describeReconciled, type WorkflowState } from '../../src/delivery/reconcile.ts'
+import { countOverdue } from '../../src/delivery/overdue.ts'
+import { createReconcile, decide, describeReconciled, type WorkflowState } from '../../src/delivery/reconcile.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'

@@ -11,7 +11,10 @@ const arrange = (options: { total?: number; limits?: DestinationLimits; maxWaitM
     () => clock,
     () => 0.5,
   )
-  const acquire = (id: string, more: { hasWaited?: boolean; resumes?: boolean; limits?: DestinationLimits } = {}): Slot | number => {
+  const acquire = (
+    id: string,
+    more: { hasWaited?: boolean; resumes?: boolean; wake?: number; limits?: DestinationLimits } = {},
+  ): Slot | number => {
     const slot = slots.acquire(id, more)
     if ('waitMs' in slot) return slot.waitMs
     slot.confirm(more.limits ?? options.limits ?? limits)
@@ -22,6 +25,12 @@ const arrange = (options: { total?: number; limits?: DestinationLimits; maxWaitM
     if ('waitMs' in slot) throw new Error(`${id} has no free slot`)
     return slot.refuse(limits, { oldestAgeMs })
   }
+  /** An attempt that the circuit refuses. */
+  const refuseByCircuit = (id: string, trialInMs: number): number => {
+    const slot = slots.acquire(id, { hasWaited: true })
+    if ('waitMs' in slot) throw new Error(`${id} has no free slot`)
+    return slot.refuse(limits, { circuit: { trialInMs, pauseMs: minute } })
+  }
   const mustAcquire = (id: string, more = {}): Slot => {
     const slot = acquire(id, more)
     if (typeof slot === 'number') throw new Error(`${id} has no free slot`)
@@ -30,6 +39,7 @@ const arrange = (options: { total?: number; limits?: DestinationLimits; maxWaitM
   return {
     acquire,
     refuse,
+    refuseByCircuit,
     mustAcquire,
     advance: (ms: number) => {
       clock += ms
@@ -151,5 +161,49 @@ describe('a wait for a slot', () => {
     expect(requestTimes.length / 10_000).toBeLessThan(3.5)
     // The limit of the target is four attempts a minute.
     expect(attempts).toBeGreaterThan(0.9 * 4 * 60)
+  })
+})
+
+describe('a wait behind a circuit', () => {
+  test('ends after the pause, for ten deliveries in the time of each further pause', () => {
+    const { refuseByCircuit } = arrange()
+    const waits = Array.from({ length: 10 }, () => refuseByCircuit('archive', minute))
+    expect(waits.map((wait) => Math.round(wait / 6_000))).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19, 20])
+  })
+
+  test('delays no delivery that waits for a slot', () => {
+    const { acquire, mustAcquire, refuseByCircuit } = arrange()
+    for (let count = 0; count < 100; count += 1) refuseByCircuit('archive', minute)
+    // Nobody waits for a slot, so none is reserved.
+    for (let count = 0; count < 4; count += 1) mustAcquire('archive')
+    expect(acquire('archive')).toBeLessThan(minute)
+  })
+})
+
+describe('a wake', () => {
+  test('ends all lines of the destination once, and begins new ones', () => {
+    const { acquire, mustAcquire, refuse, refuseByCircuit, advance } = arrange()
+    for (let count = 0; count < 50; count += 1) refuse('archive', 10 * minute)
+    for (let count = 0; count < 50; count += 1) refuseByCircuit('archive', minute)
+    const occupied = Array.from({ length: 4 }, () => mustAcquire('archive', { hasWaited: true, wake: 1_000 }))
+    advance(8_000)
+    expect(acquire('archive', { hasWaited: true, wake: 1_000 })).toBeLessThan(4_000)
+    // A later page of the same wake, and a wake that arrives late, keep the new line.
+    expect(acquire('archive', { hasWaited: true, wake: 1_000 })).toBeGreaterThan(4_000)
+    expect(acquire('archive', { hasWaited: true, wake: 900 })).toBeGreaterThan(6_000)
+    occupied[0]!.release()
+    expect(refuseByCircuit('archive', 0)).toBeLessThan(8_000)
+  })
+
+  test('ignores attempts at the target from the time when it hung', () => {
+    const { acquire, mustAcquire, advance } = arrange()
+    const hanging = Array.from({ length: 4 }, () => mustAcquire('archive'))
+    advance(5 * minute)
+    hanging[0]!.release()
+    mustAcquire('archive', { hasWaited: true, wake: 1_000 })
+    advance(400)
+    hanging[1]!.release()
+    mustAcquire('archive', { hasWaited: true, wake: 1_000 })
+    expect(acquire('archive', { hasWaited: true, wake: 1_000 })).toBeLessThan(2_000)
   })
 })

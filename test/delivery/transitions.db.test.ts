@@ -78,7 +78,13 @@ const operations: Record<DeliveryOperation, () => Promise<unknown>> = {
   },
   redeliver: () =>
     database.db.transaction((trx) =>
-      createRedeliverAppended(config)(trx, { ...document, id: document.delivery.documentId, compId: 'data', revision: 1 }),
+      createRedeliverAppended(config)(trx, {
+        ...document,
+        id: document.delivery.documentId,
+        compId: 'data',
+        revision: 1,
+        traceparent: null,
+      }),
     ),
 }
 

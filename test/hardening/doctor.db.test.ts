@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { createKey } from '../../src/commands/api-key.ts'
 import { createCertificates } from '../../src/db/certificates.ts'
 import { diagnose, exitStatusOf } from '../../src/doctor.ts'
+import { checkDisk, reportTemporalSettings } from '../../src/doctor-checks.ts'
 import { hardeningChecklist } from '../../src/hardening/checklist.ts'
+import { describeClockDifference } from '../../src/hardening/database-checks.ts'
+import { newId } from '../../src/ids.ts'
+import { readFreeBytes } from '../../src/monitoring/data-dir-metric.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
+import { insertDocument } from '../http/insert-document.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { createSigner } from '../support/signer.ts'
@@ -40,14 +46,96 @@ test('every line of the checklist in docs/security.md is a finding with the same
   }
 })
 
-test('findings are in the order of their urgency, after the one that names the environment', async () => {
+test('findings are in the order of their urgency, after the one that names the environment, and say what to do', async () => {
   const order = ['failed', 'not_checked', 'warning', 'ok']
   const [environment, ...findings] = await examine()
   expect(environment!.name).toBe('environment')
   const statuses = findings.map(({ status }) => status)
   expect(new Set(statuses)).toEqual(new Set(order))
   expect(statuses).toEqual(statuses.toSorted((one, other) => order.indexOf(one) - order.indexOf(other)))
-  for (const { status, ok } of findings) expect({ status, ok }).toEqual({ status, ok: status === 'ok' || status === 'warning' })
+  for (const { name, status, ok, remedy } of findings) {
+    expect({ name, status, ok }).toEqual({ name, status, ok: status === 'ok' || status === 'warning' })
+    expect({ name, remedy }).toEqual({ name, remedy: status === 'ok' ? null : expect.stringMatching(/\.$/) })
+  }
+  // Without Temporal.
+  expect(findings.filter(({ status }) => status === 'not_checked').map(({ name }) => name)).toEqual([
+    'workers',
+    'schedules',
+    'Temporal clock',
+    'Temporal settings',
+    'search attributes',
+  ])
+})
+
+test('what loses documents comes before what delays them, and both before what is a risk', async () => {
+  const { db } = database
+  const { repositoryId, workspaceId, repoId, destinations } = await createRoutes(db, [{ name: 'archive' }])
+  await db('destinations').where({ id: destinations['archive'] }).update({ status: 'failing' })
+  await insertDocument(db, { workspaceId, repositoryId, repoId, status: 'failed' })
+  await db('repositories').insert({
+    ...(await db('repositories').where({ id: repositoryId }).first()),
+    id: newId(),
+    repo_id: 'Z9',
+  })
+  const names = (await examine()).filter(({ status }) => status === 'warning').map(({ name }) => name)
+  const places = ['unconnected repositories', 'documents', 'destinations', 'open receivers', 'public address'].map((name) =>
+    names.indexOf(name),
+  )
+  expect(places).not.toContain(-1)
+  expect(places).toEqual(places.toSorted((one, other) => one - other))
+})
+
+test('an older schema fails with its remedy, and what needs it is not checked', async () => {
+  const { db } = database
+  const [newest] = await db('knex_migrations').orderBy('id', 'desc').limit(1)
+  await db('knex_migrations').where({ id: newest.id }).delete()
+  const findings = await examine()
+  await db('knex_migrations').insert(newest)
+  expect(findings.find(({ name }) => name === 'schema')).toMatchObject({
+    status: 'failed',
+    remedy: expect.stringContaining('Run relay migrate'),
+  })
+  expect(findings.find(({ name }) => name === 'partitions')).toMatchObject({
+    status: 'not_checked',
+    remedy: 'Correct schema first, then run relay doctor again.',
+  })
+})
+
+const GiB = 1024 ** 3
+
+test('the disk of an embedded database is reported by what is left on it; another one by the size of the database', async () => {
+  const withFree = (bytes: number) => checkDisk(database.db, '/data', async () => bytes)
+  expect(await checkDisk(database.db, undefined)).toMatch(/^The database has 0\.\d GiB\. PostgreSQL does not show/)
+  expect(await withFree(50 * GiB)).toMatchObject({
+    message: expect.stringContaining('50.0 GiB are free on the disk of /data'),
+    warnings: [],
+  })
+  expect(await withFree(5 * GiB)).toMatchObject({ warnings: [expect.stringContaining('5.0 GiB are free')] })
+  await expect(withFree(1 * GiB)).rejects.toMatchObject({
+    message: expect.stringContaining('1.0 GiB are free'),
+    remedy: expect.stringContaining('Free space'),
+  })
+  // The real disk.
+  expect(await checkDisk(database.db, tmpdir(), async (directory) => Math.max(await readFreeBytes(directory), 20 * GiB))).toMatchObject({
+    warnings: [],
+  })
+})
+
+test('a clock that is more than 5 seconds away from every possible time here is reported', () => {
+  const reading = (theirs: number) => describeClockDifference('Temporal', { before: 10_000, theirs, after: 12_000 })
+  expect(reading(5_001)).toEqual([])
+  expect(reading(16_999)).toEqual([])
+  expect(reading(4_000)).toEqual(['The clock of Temporal is 6 seconds behind.'])
+  expect(reading(72_000)).toEqual(['The clock of Temporal is 60 seconds ahead.'])
+})
+
+test('a Temporal server that ignores fairness keys is a warning, and a newer one names the settings that nobody can read', () => {
+  expect(reportTemporalSettings('1.28.1').warnings).toEqual([expect.stringContaining('Temporal 1.28.1 ignores fairness keys')])
+  for (const version of ['1.29.1', '1.31.2', '2.0.0', '']) {
+    const { warnings, message } = reportTemporalSettings(version)
+    expect({ version, warnings }).toEqual({ version, warnings: [] })
+    expect(message).toContain('matching.useNewMatcher and matching.enableFairness')
+  }
 })
 
 test('warnings change the exit status only if they count, failures always', async () => {

@@ -12,8 +12,12 @@ import { createConnectors } from '../../src/connectors/index.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import { apiEndpoints, createApi, type EndpointDeps } from '../../src/http/app.ts'
+import { createReadVersions } from '../../src/db/changes.ts'
+import { createConsole } from '../../src/http/console/console.ts'
+import { createEventStreams } from '../../src/http/console/event-streams.ts'
 import { openAuthenticator } from '../../src/http/authenticator.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
+import { createReference } from '../../src/http/open-api/reference.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -97,23 +101,26 @@ export const startApi = async (
     temporal = {},
     replay,
     findConnector: find = registry,
+    keyRing = createKeyRing([`first:${randomBytes(32).toString('base64')}`]),
   }: {
     variables?: Record<string, string>
     contents?: { postgres?: ContentStore }
     temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
     replay?: Replay
     findConnector?: EndpointDeps['findConnector']
+    keyRing?: EndpointDeps['keyRing']
   } = {},
 ): Promise<Api> => {
   const lines: string[] = []
   const config = readConfig(variables)
   const useCases = createUseCases(db, config)
-  const keyRing = createKeyRing([`first:${randomBytes(32).toString('base64')}`])
+  const logs = logsTo(lines)
   const deps = {
     ...useCases,
     config,
     authenticator: openAuthenticator(useCases.apiKeys, config),
-    ...logsTo(lines),
+    ...logs,
+    eventStreams: createEventStreams(createReadVersions(db), config, logs.log),
     keyRing,
     findConnector: find,
     pinConfig: createPinConfig(db, { keyRing, findConnector: find }),
@@ -129,6 +136,8 @@ export const startApi = async (
   }
   const app = new Koa()
   app.use(createApi(deps))
+  app.use(createConsole(deps))
+  app.use(createReference(config))
   app.use((context) => {
     context.body = 'not the API'
   })
@@ -163,6 +172,7 @@ export const startApi = async (
     call,
     tenant: (name) => createTenant(db, { call }, name),
     stop: async () => {
+      await deps.eventStreams.close()
       server.closeAllConnections()
       await new Promise((resolve) => {
         server.close(resolve)

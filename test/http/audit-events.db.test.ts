@@ -13,11 +13,17 @@ import { createResources } from './resources.ts'
 const unaudited: Record<string, string> = {
   'POST /destinations/test': 'a test changes nothing',
   'POST /destinations/:id/test': 'a test changes no configuration',
+  'POST /destinations/:id/test-change': 'a test stores nothing',
+  'POST /connections/preview': 'a preview stores nothing',
 }
 
 /** Events that the management API does not record, with their source. */
 const elsewhere: Partial<Record<AuditEvent, string>> = {
   'rfc.call': 'the bridge',
+  'incident.opened': 'the check for incidents',
+  'incident.closed': 'the check for incidents',
+  'notice.delivered': 'the worker',
+  'notice.failed': 'the worker',
 }
 
 const { database, api, acme, stop } = await startScene()
@@ -50,6 +56,13 @@ const created = async (path: string, body: unknown): Promise<string> => (await c
 const repository = { make: () => created('/repositories', { repo_id: `R${Math.random()}`.slice(0, 12), name: 'Invoices' }) }
 const certificateOf = (repositoryId: string, status = 'inactive') =>
   created(`/repositories/${repositoryId}/certificates`, { auth_id: 'CN=TST', certificate: signer.pem, status })
+
+/** Creates a webhook, and a notification that is sent to it if it has a name. */
+const webhook = async (name: string, notification?: string) => {
+  const id = await created('/destinations', { name, connector_type: 'webhook', config: { url: 'https://example.com/in' }, credentials: {} })
+  const body = { name: notification, events: ['delivery.failed'], destination_id: id }
+  return { id, notificationId: notification === undefined ? '' : await created('/notifications', body) }
+}
 
 /** Creates a failed document and its wiring. */
 const failed = async (repoId: string) => {
@@ -90,6 +103,47 @@ const rows: Row[] = [
       return { subjectId, change: () => call('POST', `/destinations/${subjectId}/download-links/revoke`) }
     },
     recorded: [{ event: 'destination.links_revoked', metadata: { name: 'Mails', connector_type: 'objstore', version: 2 } }],
+  },
+  {
+    endpoint: 'POST /notifications',
+    prepare: async () => {
+      const { id: destination_id } = await webhook('Operators')
+      return { change: () => call('POST', '/notifications', { name: 'All', events: ['source.silent'], destination_id }) }
+    },
+    recorded: [
+      {
+        event: 'notification.created',
+        description: 'Notification All was created.',
+        metadata: { name: 'All', events: ['source.silent'], quiet_seconds: 900, is_active: true },
+      },
+    ],
+  },
+  {
+    endpoint: 'PATCH /notifications/:id',
+    prepare: async () => {
+      const { notificationId: subjectId } = await webhook('Operators', 'All')
+      const body = { name: 'All', quiet_seconds: 0, events: ['source.silent', 'source.silent'] }
+      return { subjectId, change: () => call('PATCH', `/notifications/${subjectId}`, body) }
+    },
+    recorded: [
+      {
+        event: 'notification.updated',
+        description: 'Notification All was changed: events, quiet_seconds.',
+        metadata: {
+          name: 'All',
+          before: { events: ['delivery.failed'], quiet_seconds: 900 },
+          after: { events: ['source.silent'], quiet_seconds: 0 },
+        },
+      },
+    ],
+  },
+  {
+    endpoint: 'DELETE /notifications/:id',
+    prepare: async () => {
+      const { notificationId: subjectId } = await webhook('Operators', 'All')
+      return { subjectId, change: () => call('DELETE', `/notifications/${subjectId}`) }
+    },
+    recorded: [{ event: 'notification.deleted', description: 'Notification All was deleted.', metadata: { name: 'All' } }],
   },
   {
     endpoint: 'POST /repositories',
@@ -213,6 +267,21 @@ const rows: Row[] = [
       return { subjectId: destinationId, change: () => call('DELETE', `/destinations/${destinationId}`) }
     },
     recorded: [{ event: 'destination.deleted' }, { event: 'connection.deleted' }],
+  },
+  {
+    endpoint: 'DELETE /destinations/:id',
+    prepare: async () => {
+      const { id } = await webhook('Operators', 'All')
+      return { subjectId: id, change: () => call('DELETE', `/destinations/${id}`) }
+    },
+    recorded: [
+      {
+        event: 'destination.deleted',
+        description: 'Destination Operators (webhook) was deleted. Notifications deleted with it: All.',
+        metadata: { removed_notifications: [{ id: expect.any(String), name: 'All' }] },
+      },
+      { event: 'notification.deleted', description: 'Notification All was deleted.' },
+    ],
   },
   {
     endpoint: 'POST /connections',

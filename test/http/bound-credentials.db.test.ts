@@ -109,6 +109,8 @@ test.each(cases)('a change of $key of $kind needs the credentials again', async 
     expect([status, path === 'credentials' || (next === null && path === `config.${key}`)]).toEqual([422, true])
     if (path === 'credentials') expect(message).toMatch(new RegExp(`^required: .*config\\.${key}`))
     expect(await stored(id)).toEqual(before)
+    const tested = await acme.call('POST', `/destinations/${id}/test-change`, { config: { [key]: next } })
+    expect([tested.status, tested.json.error.details[0].path]).toEqual([422, path])
   }
   const changed = await patch(id, { config: { [key]: value }, credentials: sample.credentials })
   expect(changed.json.data.attributes.config[key]).toEqual(value)

@@ -81,6 +81,8 @@ describe('a dry run', () => {
     expect(await dryRun({ repo_id: 'A1' })).toEqual([1, 2])
     expect(await dryRun({ destination_id: secondDestinationId })).toEqual([1, 1])
     expect(await dryRun({ destination_id: wired.destinationId })).toEqual([2, 2])
+    expect(await dryRun({ error_code: 'http_404' })).toEqual([0, 0])
+    expect(await dryRun({ error_code: 'none' })).toEqual([2, 3])
     expect(await dryRun({ date_from: '2026-11-02' })).toEqual([1, 1])
     expect(await dryRun({ date_to: '2026-11-01' })).toEqual([1, 2])
     expect(await dryRun({ repo_id: 'A1', date_from: '2026-11-02' })).toEqual([0, 0])
@@ -111,6 +113,19 @@ describe('a bulk retry', () => {
       created_at: expect.any(String),
       ended_at: null,
     })
+  })
+
+  test('with an error code retries the deliveries that have this code, and no other ones of the same document', async () => {
+    const id = await insert({ second: 'failed' })
+    await insert()
+    await database.db('deliveries').where({ document_id: id, destination_id: secondDestinationId }).update({ last_error_code: 'http_404' })
+    expect(await dryRun({ error_code: 'http_404' })).toEqual([1, 1])
+    const bulkRetry = await begin({ error_code: 'http_404' })
+    expect(await attributesOf(bulkRetry)).toMatchObject({ filter: { error_code: 'http_404' } })
+    expect(await page(bulkRetry)).toMatchObject({ status: 'completed', retriedDeliveries: 1 })
+    expect(await database.db('deliveries').where({ status: 'retrying' })).toMatchObject([
+      { document_id: id, destination_id: secondDestinationId },
+    ])
   })
 
   test('retries page by page, each document once, until no document is left', async () => {

@@ -35,6 +35,7 @@ test('a connection is flat, active by default, and keeps the order of its reposi
           { id: x, type: 'objstore', name: 'X' },
         ],
         settings: { on_resume: 'skip' },
+        held_deliveries: 0,
         created_at: expect.any(String),
         updated_at: expect.any(String),
       },
@@ -170,4 +171,88 @@ test('a connection of another workspace is not found', async () => {
     expect((await other.call(method, `/connections/${connectionId}`, body)).status).toBe(404)
   }
   expect((await acme.call('GET', `/connections/${connectionId}`)).json.data.is_active).toBe(true)
+})
+
+test('a connection says how many deliveries it holds', async () => {
+  const { connectionId, repositoryId, destinationId } = await wire(acme, 'HELD1', false)
+  for (const status of ['held', 'held', 'delivered'] as const) {
+    const row = { workspaceId: acme.id, repositoryId, repoId: 'HELD1', deliveries: [{ destinationId, connectionId, status }] }
+    await insertDocument(database.db, row)
+  }
+  expect((await acme.call('GET', `/connections/${connectionId}`)).json.data.held_deliveries).toBe(2)
+  const listed = (await acme.call('GET', '/connections?is_active=false')).json.data
+  expect(listed.find(({ id }: { id: string }) => id === connectionId).held_deliveries).toBe(2)
+})
+
+describe('a preview', () => {
+  const preview = async (body: object, tenant = acme) => {
+    const { status, json } = await tenant.call('POST', '/connections/preview', body, { key: tenant.keys.viewer })
+    return { status, code: json.error?.code, paths: json.error?.details?.map(({ path }: { path: string }) => path), ...json.data }
+  }
+  const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 9, 0, second))
+
+  test('shows which of the newest documents a connection would forward, and under which path', async () => {
+    const [first, second] = [await repository('P1'), await repository('P2')]
+    const base = { workspaceId: acme.id, contentType: 'application/PDF; charset=x' }
+    const oldest = await insertDocument(database.db, { ...base, repositoryId: first, repoId: 'P1', docId: 'A', receivedAt: at(1) })
+    const note = { ...base, repositoryId: second, repoId: 'P2', docId: 'B', compId: 'note', receivedAt: at(2) }
+    await insertDocument(database.db, note)
+    const text = { ...base, repositoryId: first, repoId: 'P1', docId: 'a/b', contentType: 'text/plain', receivedAt: at(3) }
+    await insertDocument(database.db, text)
+    // Not of these repositories: the same name in another workspace.
+    await insertDocument(database.db, { ...base, workspaceId: other.id, repositoryId: await repository('P1', other), repoId: 'P1' })
+
+    const both = { repository_ids: [first, second, first] }
+    const settings = { path_template: '{repo_id}/{yyyy}-{mm}-{dd}/{ar_object}-{doc_id}-{comp_id}.{ext}' }
+    const all = await preview({ ...both, settings })
+    expect(all.documents.map(({ path }: { path: string }) => path)).toEqual([
+      'P1/2026-11-22/ZINVOICE-a%2Fb-data.txt',
+      'P2/2026-11-22/ZINVOICE-B-note.pdf',
+      'P1/2026-11-22/ZINVOICE-A-data.pdf',
+    ])
+    expect(all.documents[2]).toEqual({
+      document_id: oldest,
+      doc_id: 'A',
+      repo_id: 'P1',
+      comp_id: 'data',
+      content_type: 'application/PDF; charset=x',
+      size_bytes: 5,
+      received_at: at(1).toISOString(),
+      path: 'P1/2026-11-22/ZINVOICE-A-data.pdf',
+      unmet_condition: null,
+    })
+
+    const unmet = async (filter: object) => {
+      const { documents } = await preview({ ...both, settings: { filter } })
+      return documents.map(({ path, unmet_condition: condition }: { path: string | null; unmet_condition: string | null }) => {
+        expect(path === null).toBe(condition !== null)
+        return condition
+      })
+    }
+    expect(await unmet({ content_types: ['application/pdf'], comp_ids: ['data'] })).toEqual(['content_types', 'comp_ids', null])
+    expect(await unmet({ min_bytes: 6 })).toEqual(['min_bytes', 'min_bytes', 'min_bytes'])
+    expect(await unmet({ max_bytes: 4 })).toEqual(['max_bytes', 'max_bytes', 'max_bytes'])
+    expect((await preview({ repository_ids: [await repository('P3')] })).documents).toEqual([])
+  })
+
+  test('reads the newest documents only', async () => {
+    const id = await repository('P4')
+    for (let second = 0; second < 52; second += 1) {
+      const row = { workspaceId: acme.id, repositoryId: id, repoId: 'P4', docId: `D${second}`, receivedAt: at(second) }
+      await insertDocument(database.db, row)
+    }
+    const { documents } = await preview({ repository_ids: [id] })
+    expect(documents).toHaveLength(50)
+    expect([documents[0].doc_id, documents[49].doc_id]).toEqual(['D51', 'D2'])
+  })
+
+  test('refuses invalid settings and unknown repositories as a create does', async () => {
+    const own = await repository('P5')
+    const template = { path_template: '{doc_id}' }
+    expect(await preview({ repository_ids: [own], settings: template })).toMatchObject({ status: 422, paths: ['settings.path_template'] })
+    const foreign = await repository('P5', other)
+    expect(await preview({ repository_ids: [own, foreign] })).toMatchObject({ status: 422, paths: ['repository_ids.1'] })
+    expect(await preview({ repository_ids: [] })).toMatchObject({ status: 422, paths: ['repository_ids'] })
+    expect(await preview({})).toMatchObject({ status: 400, paths: ['repository_ids'] })
+  })
 })

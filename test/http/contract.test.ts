@@ -18,6 +18,8 @@ const repository = {
     signature_verification: false,
     signed_parameter_order: 'fixed',
     document_count: 0,
+    active_certificates: 0,
+    last_request_at: null,
     warnings: [],
     created_at: '2026-11-21T09:00:00.000Z',
     updated_at: '2026-11-21T09:00:00.000Z',

@@ -32,6 +32,8 @@ test('a new destination is connected, and responses contain its config but never
       circuit: 'closed',
       circuit_since: null,
       next_trial_at: null,
+      slots: 16,
+      slots_in_use: 0,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       updated_at: expect.any(String),
     },
@@ -43,6 +45,23 @@ test('a new destination is connected, and responses contain its config but never
   const row = await database.db('destinations').where({ id: json.data.id }).first()
   expect(JSON.stringify(row) + row.credentials_sealed.toString('latin1')).not.toContain('canary')
   expect(api.log.join('')).not.toContain('canary')
+})
+
+test('the slots in use are the leases that have not run out, and their number is a limit of the config or the default', async () => {
+  const id = await create('Slots')
+  await database
+    .db('destinations')
+    .where({ id })
+    .update({ config: JSON.stringify({ max_concurrent_deliveries: 3 }) })
+  const lease = (number: number, until: string) => ({ destination_id: id, number, holder: `attempt-${number}`, leased_until: until })
+  const [past, future] = [new Date(Date.now() - 60_000).toISOString(), new Date(Date.now() + 3_600_000).toISOString()]
+  await database.db('destination_slots').insert([lease(1, future), lease(2, past), lease(3, future)])
+  const slotsOf = async (path: string) => {
+    const { slots, slots_in_use: inUse } = (await acme.call('GET', path)).json.data.attributes
+    return [inUse, slots]
+  }
+  expect(await slotsOf(`/destinations/${id}`)).toEqual([2, 3])
+  expect(await slotsOf(`/destinations/${await create('Unlimited')}`)).toEqual([0, 16])
 })
 
 test('only the single response contains the connections', async () => {
@@ -176,6 +195,7 @@ test('a deletion names the connections that went too and the repositories that a
       { id: connectionId, name: 'From D3' },
       { id: shared, name: 'Shared' },
     ],
+    removed_notifications: [],
     unwired_repositories: [{ id: repositoryId, repo_id: 'D3', name: 'Repository D3' }],
   }
   const dryRun = await acme.call('DELETE', `/destinations/${destinationId}?dry_run=true`)
@@ -267,6 +287,33 @@ test('a test contacts the target and reports its response', async () => {
   target.close()
 })
 
+test('a change is tested with the stored credentials or new ones, and stores nothing', async () => {
+  const requests: [method: string | undefined, authorization: string | undefined][] = []
+  const target = createServer((request, response) => {
+    requests.push([request.method, request.headers.authorization])
+    response.end()
+  }).listen(0, '127.0.0.1')
+  await once(target, 'listening')
+  const { port } = target.address() as AddressInfo
+  const config = { url: `http://127.0.0.1:${port}/in` }
+  const body = { name: 'A', connector_type: 'webhook', config, credentials: { bearer_token: 'canary-stored' } }
+  const { id } = (await acme.call('POST', '/destinations', body)).json.data
+  const stored = () => database.db('destinations').where({ id }).first()
+  const before = await stored()
+  const run = (change: object) => acme.call('POST', `/destinations/${id}/test-change`, change)
+  expect((await run({ config: { method: 'PUT' } })).json.data.status).toBe('success')
+  expect((await run({ credentials: { bearer_token: 'canary-new' } })).json.data.status).toBe('success')
+  expect(requests).toEqual([
+    ['PUT', 'Bearer canary-stored'],
+    ['POST', 'Bearer canary-new'],
+  ])
+  expect((await run({ config: { method: 'DELETE' } })).json.error.details[0].path).toBe('config.method')
+  expect((await acme.call('POST', `/destinations/${id}/test-change`, {}, { key: acme.keys.viewer })).status).toBe(403)
+  expect(requests).toHaveLength(2)
+  expect(await stored()).toEqual(before)
+  target.close()
+})
+
 test('a successful test sets a failing destination to connected', async () => {
   const id = await create('A')
   await database.db('destinations').where({ id }).update({ status: 'failing', last_error: 'access denied' })
@@ -292,6 +339,8 @@ test('a test fails with a remedy if no configured key decrypts the credentials',
   const { status, json } = await acme.call('POST', `/destinations/${id}/test`)
   expect({ status, result: json.data.status }).toEqual({ status: 200, result: 'failed' })
   expect(json.data.message).toMatch(/Save the credentials again/)
+  const change = await acme.call('POST', `/destinations/${id}/test-change`, { config: { prefix: 'in/' } })
+  expect(change.json.data).toEqual({ status: 'failed', message: expect.stringMatching(/Save the credentials again/) })
 })
 
 test('path, query and header values of a webhook are masked for viewers, and members see what they wrote', async () => {

@@ -20,6 +20,11 @@ const kinds: [path: string, create: () => Promise<string>, changes: [object, obj
   ['/repositories', async () => (await wire(acme, 'R1')).repositoryId, [{ name: 'B' }, { status: 'inactive' }]],
   ['/destinations', async () => (await wire(acme, 'R2')).destinationId, [{ name: 'B' }, { config: { prefix: 'in/' } }]],
   ['/connections', async () => (await wire(acme, 'R3')).connectionId, [{ name: 'B' }, { is_active: false }]],
+  [
+    '/notifications',
+    async () => (await resources.byPath['/notifications/{id}']!(acme))['id']!,
+    [{ name: 'B' }, { events: ['source.silent', 'destination.failing'] }],
+  ],
   ['/settings', async () => '', [{ max_retries: 3 }, { content_days: 30 }]],
 ]
 

@@ -1,3 +1,5 @@
+import { idPrefixAt, newId } from '../../src/ids.ts'
+import { createSigner } from '../support/signer.ts'
 import { insertDocument } from './insert-document.ts'
 import { startScene, wire, type Tenant } from './api.ts'
 
@@ -18,6 +20,8 @@ test('a new repository is active, without signature verification, and empty', as
         signature_verification: false,
         signed_parameter_order: 'fixed',
         document_count: 0,
+        active_certificates: 0,
+        last_request_at: null,
         warnings: [
           { code: 'open_to_all', message: expect.any(String) },
           { code: 'not_connected', message: expect.any(String) },
@@ -52,6 +56,51 @@ test('document_count is the sum of all shards', async () => {
   expect((await acme.call('GET', `/repositories/${id}`)).json.data.attributes.document_count).toBe(7)
   const listed = (await acme.call('GET', '/repositories')).json.data
   expect(listed.find((item: { id: string }) => item.id === id).attributes.document_count).toBe(7)
+})
+
+test('a repository says when its last request arrived, and how many certificates are active', async () => {
+  const [{ json: mine }, { json: theirs }] = [
+    await acme.call('POST', '/repositories', { repo_id: 'R1', name: 'A' }),
+    await other.call('POST', '/repositories', { repo_id: 'R1', name: 'A' }),
+  ]
+  const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 9, 0, second))
+  const requestOf = ({ id: workspaceId }: Tenant, requestAt: Date, repoId = 'R1') =>
+    database.db('captured_requests').insert({
+      id: idPrefixAt(requestAt) + newId().slice(10),
+      workspace_id: workspaceId,
+      channel: 'receiver',
+      http_method: 'PUT',
+      uri: '/',
+      query_string: '',
+      repo_id: repoId,
+      request_headers: {},
+      request_content_length: 0,
+      source_ip: '127.0.0.1',
+      request_at: requestAt,
+      status_code: 401,
+      response_headers: {},
+      response_content_length: 0,
+      duration_ms: 1,
+      response_at: requestAt,
+    })
+  await requestOf(acme, at(2))
+  await requestOf(acme, at(1))
+  await requestOf(acme, at(4), 'R2')
+  await requestOf(other, at(3))
+  const signer = await createSigner('RSA 2048', '/CN=TST')
+  for (const [authId, status] of [
+    ['CN=A', 'active'],
+    ['CN=B', 'inactive'],
+  ]) {
+    const body = { auth_id: authId, certificate: signer.pem, status }
+    expect((await acme.call('POST', `/repositories/${mine.data.id}/certificates`, body)).status).toBe(201)
+  }
+  await signer.remove()
+  const { attributes } = (await acme.call('GET', `/repositories/${mine.data.id}`)).json.data
+  expect(attributes).toMatchObject({ last_request_at: at(2).toISOString(), active_certificates: 1 })
+  const { data } = (await other.call('GET', '/repositories?per_page=100')).json
+  const listed = data.find(({ id }: { id: string }) => id === theirs.data.id)
+  expect(listed.attributes).toMatchObject({ last_request_at: at(3).toISOString(), active_certificates: 0 })
 })
 
 test('PATCH changes only the attributes in the body, and never repo_id', async () => {
@@ -105,6 +154,7 @@ test('a deletion names the active connections that went too and the other reposi
   // G3 itself is deleted, G4 has no other connection, and G5 has an inactive one, which holds what arrives.
   const expected = {
     removed_connections: [{ id: first.connectionId, name: shared.json.data.name }],
+    removed_notifications: [],
     unwired_repositories: [{ id: second.repositoryId, repo_id: 'G4', name: 'Repository G4' }],
   }
   const dryRun = await acme.call('DELETE', `/repositories/${first.repositoryId}?dry_run=true`)

@@ -23,6 +23,8 @@ export const createResources = ({ db, store, certificate }: World) => {
     (await tenant.call('POST', path, body)).json.data.id as string
 
   const destination = (tenant: Tenant) => create(tenant, '/destinations', objstore('A'))
+  const webhook = (tenant: Tenant) =>
+    create(tenant, '/destinations', { name: 'A', connector_type: 'webhook', config: { url: 'https://example.com/in' }, credentials: {} })
   const repository = (tenant: Tenant) => create(tenant, '/repositories', { repo_id: newId(), name: 'A' })
 
   const connection = async (tenant: Tenant) =>
@@ -112,13 +114,17 @@ export const createResources = ({ db, store, certificate }: World) => {
     '/documents/{id}': async (tenant) => ({ id: await document(tenant) }),
     '/documents/{id}/deliveries/{destinationId}': failedDelivery,
     '/bulk-retries/{id}': async (tenant) => ({ id: await create(tenant, '/documents/retry', {}) }),
+    '/notifications/{id}': async (tenant) => ({
+      id: await create(tenant, '/notifications', { name: 'A', events: ['delivery.failed'], destination_id: await webhook(tenant) }),
+    }),
     '/requests/{id}': async (tenant) => ({ id: await request(tenant) }),
     '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
   }
 
   const byAttribute: Record<string, (tenant: Tenant) => Promise<string>> = {
     repository_ids: repository,
-    destination_id: destination,
+    // A notification is not sent to a destination of any other type.
+    destination_id: webhook,
     destination_ids: destination,
     user_id: member,
   }

@@ -89,7 +89,7 @@ describe('while the database is unreachable', () => {
     }
     proxy.restore()
     expect(String((await untilServed(() => source.get('D1'))).body)).toBe('hello')
-    expect((await source.create('D2', 'x')).status).toBe(201)
+    expect((await untilServed(() => source.create('D2', 'x'))).status).toBe(201)
   })
 
   test('a document that is being received is not stored, and can be sent again', async () => {
@@ -105,7 +105,7 @@ describe('while the database is unreachable', () => {
     proxy.restore()
     expect(await database.db('documents').where({ doc_id: 'D3' })).toEqual([])
     expect((await untilServed(() => source.info('D3'))).status).toBe(404)
-    expect((await source.create('D3', 'again')).status).toBe(201)
+    expect((await untilServed(() => source.create('D3', 'again'))).status).toBe(201)
   })
 
   test('an update does not change the document', async () => {

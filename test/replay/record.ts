@@ -16,6 +16,8 @@ import type {
   DeliveryState,
   DocumentInput,
   MaintenanceActivities,
+  NoticeActivities,
+  WakeActivities,
 } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
@@ -57,10 +59,14 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted
   return { activities, attempted: first.promise }
 }
 
-const standaloneActivities = ({ rounds = 2 }: StandaloneStory): BatchActivities & BulkRetryActivities & MaintenanceActivities => {
+const standaloneActivities = ({
+  rounds = 2,
+  sent = () => ({ status: 'delivered' }),
+}: StandaloneStory): BatchActivities & BulkRetryActivities & MaintenanceActivities & NoticeActivities & WakeActivities => {
   let calls = 0
   return {
     processBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
+    wakeNextPage: async () => ({ position: { after: 'A', last: 'Z' }, count: 200, isLast: (calls += 1) > rounds }),
     retryNextPage: async () => {
       calls += 1
       const done = { retriedDocuments: 200 * calls, retriedDeliveries: 200 * calls }
@@ -68,6 +74,8 @@ const standaloneActivities = ({ rounds = 2 }: StandaloneStory): BatchActivities 
     },
     recordBulkRetryCancellation: async () => {},
     runMaintenance: async () => 'sent 0',
+    sendNotice: async () => sent((calls += 1)),
+    recordNoticeCancellation: async () => {},
   }
 }
 

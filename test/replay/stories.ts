@@ -4,8 +4,16 @@ import type { Client, WorkflowHandle } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { type BatchSubject, type DocumentInput, releaseSignal, retrySignal } from '../../workflows/messages.ts'
-import { batchOptions, bulkRetryOptions, deliveryOptions } from '../../workflows/options.ts'
+import {
+  type BatchSubject,
+  checkAgainSignal,
+  type DocumentInput,
+  type NoticeOutcome,
+  releaseSignal,
+  retrySignal,
+  wakeSignal,
+} from '../../workflows/messages.ts'
+import { batchOptions, bulkRetryOptions, deliveryOptions, noticeOptions, wakeOptions } from '../../workflows/options.ts'
 
 /** The parameters of `act`: access to the workflows of a story. */
 interface StoryContext {
@@ -36,16 +44,23 @@ export interface Story {
 /** A path through a workflow that does not belong to a single document. */
 export interface StandaloneStory {
   name: string
-  type: 'releaseDeliveries' | 'cancelDeliveries' | 'bulkRetry' | 'maintenance'
+  type: 'releaseDeliveries' | 'cancelDeliveries' | 'bulkRetry' | 'maintenance' | 'notice' | 'wakeDeliveries'
   options: { workflowId: string; args: unknown[] }
   /** Number of calls in which its activities find work, before they find none. Default 2. */
   rounds?: number
+  /** Returns the outcome of the nth attempt to send a notice. */
+  sent?(attempt: number): NoticeOutcome
   act?(workflow: WorkflowHandle): Promise<void>
 }
 
 const workspace = 'acme/invoices'
 const held: BatchSubject = { action: 'release', by: 'connection', workspace, id: 'invoices', name: 'invoices' }
 const deleted: BatchSubject = { action: 'cancel', by: 'destination', workspace, id: 'archive', name: 'archive' }
+
+const noticeOf = (noticeId: string) => noticeOptions({ noticeId, workspace, attemptTimeoutMs: 60_000 }, { registered: true })
+const noticeRetrying = (delayMs: number): NoticeOutcome => ({ status: 'retrying', delayMs, error: 'http_503: the target answered 503' })
+
+const wakeOf = (id: string) => wakeOptions({ workspace, destination: { id, name: id } })
 
 const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace }, { registered: true })
 
@@ -69,6 +84,41 @@ export const standaloneStories: StandaloneStory[] = [
   },
   // Long enough for the server to suggest a new run.
   { name: 'bulk-retry-of-several-runs', type: 'bulkRetry', options: bulkRetryOf('long'), rounds: 12 },
+  { name: 'deliveries-woken', type: 'wakeDeliveries', options: wakeOf('archive') },
+  {
+    name: 'deliveries-woken-again',
+    type: 'wakeDeliveries',
+    options: wakeOf('mail'),
+    act: async (workflow) => {
+      await delay(500)
+      await workflow.signal(checkAgainSignal)
+    },
+  },
+  // Long enough for the server to suggest a new run.
+  { name: 'deliveries-woken-over-several-runs', type: 'wakeDeliveries', options: wakeOf('portal'), rounds: 8 },
+  {
+    name: 'notice-delivered-after-two-attempts',
+    type: 'notice',
+    options: noticeOf('first'),
+    sent: (attempt) => (attempt > 2 ? { status: 'delivered' } : noticeRetrying(50)),
+  },
+  {
+    name: 'notice-failed',
+    type: 'notice',
+    options: noticeOf('second'),
+    sent: () => ({ status: 'failed', error: 'http_404: the target answered 404' }),
+  },
+  { name: 'notice-of-a-deleted-notification', type: 'notice', options: noticeOf('third'), sent: () => ({ status: 'cancelled' }) },
+  {
+    name: 'notice-cancelled',
+    type: 'notice',
+    options: noticeOf('fourth'),
+    sent: () => noticeRetrying(60_000),
+    act: async (workflow) => {
+      await delay(1_000)
+      await workflow.cancel()
+    },
+  },
   {
     name: 'maintenance-job',
     type: 'maintenance',
@@ -78,9 +128,11 @@ export const standaloneStories: StandaloneStory[] = [
 
 const delivered: AttemptOutcome = { status: 'delivered' }
 const waiting: AttemptOutcome = { status: 'waiting', delayMs: 20 }
+const behindCircuit: AttemptOutcome = { status: 'waiting', delayMs: 20, circuit: 'open' }
 const unavailable = (failures: number): AttemptOutcome => ({ status: 'retrying', delayMs: 50, failures, error: 'the target answered 503' })
 const heldByConnection: AttemptOutcome = { status: 'held' }
 const released = Promise.withResolvers<void>()
+const woken = Promise.withResolvers<void>()
 const refused: AttemptOutcome = {
   status: 'failed',
   error: 'the target answered 401: it rejects the credentials of the destination',
@@ -214,6 +266,40 @@ export const stories: Story[] = [
   {
     name: 'retrying-and-waiting-for-a-slot',
     answer: (attempt) => [waiting, unavailable(1), waiting, unavailable(2), delivered][attempt - 1] ?? delivered,
+  },
+  {
+    name: 'waiting-for-a-circuit-then-delivered',
+    answer: (attempt) => [behindCircuit, { ...behindCircuit, circuit: 'half_open' as const }][attempt - 1] ?? delivered,
+  },
+  {
+    name: 'woken-behind-a-circuit',
+    answer: (attempt) => (attempt > 1 ? delivered : { ...behindCircuit, delayMs: 60_000 }),
+    act: async ({ attempted, until }) => {
+      await attempted
+      await delay(1_000)
+      await (await until('archive', 'pending')).signal(wakeSignal, 1_000_000)
+    },
+  },
+  {
+    name: 'woken-during-the-attempt-that-has-to-wait',
+    answer: async (attempt) => {
+      if (attempt > 1) return delivered
+      await woken.promise
+      return { ...behindCircuit, delayMs: 60_000 }
+    },
+    act: async ({ attempted, until }) => {
+      await attempted
+      await (await until('archive', 'pending')).signal(wakeSignal, 1_000_000)
+      woken.resolve()
+    },
+  },
+  {
+    name: 'woken-during-a-back-off',
+    answer: (attempt) => (attempt > 1 ? delivered : { ...unavailable(1), delayMs: 2_000 }),
+    act: async ({ until }) => {
+      const delivery = await until('archive', 'retrying')
+      await delivery.signal(wakeSignal)
+    },
   },
   {
     name: 'held-while-retrying-then-released',

@@ -13,7 +13,6 @@ test('package-lock.json has no problem', async () => {
 })
 
 test.each([
-  ['of the public registry', { resolved: 'https://registry.npmjs.org/left/-/left-1.0.0.tgz' }],
   ['without an address', {}],
   ['of this repository', { link: true, integrity: undefined, license: undefined }],
   ['for development with any licence', { dev: true, license: 'GPL-3.0' }],

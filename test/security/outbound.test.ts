@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import type { LookupFunction } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { request } from 'undici'
 import { DeliveryError } from '../../src/connectors/connector.ts'
 import { webhook } from '../../src/connectors/webhook/index.ts'
@@ -55,6 +56,30 @@ describe('the outbound guard', () => {
     const { code } = (await attempt(`http://localhost.:${server.port}/`, [])) as DeliveryError
     expect(['blocked_address', 'host_not_found']).toContain(code)
     expect(server.connections()).toBe(before)
+  })
+
+  test('a target that resets connections at once has lost them, and is not blocked', async () => {
+    // In a thread of its own, the target resets a connection while this thread still looks at it.
+    const target = new Worker(
+      `const { parentPort } = require('node:worker_threads')
+       const server = require('node:net').createServer((socket) => socket.resetAndDestroy())
+       server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`,
+      { eval: true },
+    )
+    const [port] = (await once(target, 'message')) as [number]
+    const outbound = createOutboundGuard({ allowedCidrs: everyPrivateRange })
+    const codes = new Set<unknown>()
+    for (let connection = 0; connection < 500; connection += 1) {
+      try {
+        const socket = await outbound.connect({ host: '127.0.0.1', port, timeoutMs })
+        socket.on('error', () => {}).destroy()
+      } catch (thrown) {
+        codes.add((thrown as { code?: string }).code)
+      }
+    }
+    expect([...codes].filter((code) => code !== 'ECONNRESET')).toEqual([])
+    await outbound.close()
+    await target.terminate()
   })
 
   test.each(['8.8.8.8', '1.1.1.1', '172.32.0.1', '100.128.0.1', '169.253.1.1', '2606:4700::1', '2a00:1450:4001::1'])(

@@ -1,14 +1,20 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
+import { createWakeActivities } from '../../activities/wake.ts'
+import { credentialsOwner } from '../../src/connectors/bound-config.ts'
 import { createKey } from '../../src/commands/api-key.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
+import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRelease } from '../../src/delivery/release.ts'
+import { createWake } from '../../src/delivery/wake.ts'
 import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/log.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { createLauncher, type Launcher } from '../../src/temporal/launcher.ts'
 import { deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
@@ -33,14 +39,25 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
   const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', ...variables })
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const credentials = new Map<string, object>()
-  const openCredentials: DeliverDeps['openCredentials'] = ({ destination }) => credentials.get(destination.id) ?? {}
+  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+  // Those that a scenario gives to a destination, or those that were saved through the API.
+  const openCredentials: DeliverDeps['openCredentials'] = ({ workspaceId, destination, credentialsSealed }, connector) =>
+    credentials.get(destination.id) ??
+    (credentialsSealed.length === 0 ? {} : keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })))
   const release = createRelease(db, config)
   let launcher: Launcher
   const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
   const activities = {
-    ...deliveryActivities({ db, config, outbound, openCredentials }),
+    ...deliveryActivities({
+      db,
+      config,
+      outbound,
+      openCredentials,
+      recordAttempt: createRecordAttempt(db, config, (messages) => launcher.launch(messages)),
+    }),
     ...createBatchActivities({ db, release, sendAll, config }),
     ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config), sendAll }),
+    ...createWakeActivities({ wake: createWake(db), sendAll }),
   }
   type Activities = typeof activities
 
@@ -55,7 +72,13 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
     withWorker(env, { ...activities, ...wrap(activities) }, async (taskQueue) => {
       const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
       launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
-      const api = await startApi(db, { variables, temporal: { launch: launcher.launch, isDeliveryRunning: temporal.isDeliveryRunning } })
+      const contents = { postgres: createPostgresStore(db) }
+      const api = await startApi(db, {
+        variables,
+        contents,
+        keyRing,
+        temporal: { launch: launcher.launch, isDeliveryRunning: temporal.isDeliveryRunning },
+      })
       const workflowIds: string[] = []
       const receive = async (routes: Awaited<ReturnType<typeof createRoutes>>, call: Call, text: string, docId?: string) => {
         const received = await createReceive(db, config)(await receivedDocument(routes, { data: text }, docId))

@@ -3,8 +3,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrations.ts'
@@ -13,9 +11,10 @@ import { findTemporal } from '../../src/embedded/find-temporal.ts'
 import { messageOf, UserError } from '../../src/errors.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
+import { bundleCheckout } from '../../src/temporal/checkout-bundle.ts'
 import { databaseConfig } from './database.ts'
 import cleanUp, { registerCleanup } from './tear-down.ts'
-import { findApiTools, findAzurite, findSshd, findTimeSkippingServer, findVersitygw } from './tools.ts'
+import { findApiTools, findAzurite, findBrowser, findPrometheus, findSshd, findTimeSkippingServer, findVersitygw } from './tools.ts'
 
 const say = (line: string) => void process.stderr.write(`${line}\n`)
 
@@ -69,7 +68,9 @@ export const setUpSystem = setUp(async (workDir) => {
     orWarn(provide('TEST_VERSITYGW_BIN', () => findVersitygw(tools))),
     orWarn(provide('TEST_AZURITE_BIN', () => findAzurite(tools))),
     orWarn(provide('TEST_SSHD_BIN', () => findSshd(tools))),
+    orWarn(provide('TEST_BROWSER_BIN', () => findBrowser(tools))),
     orWarn(provide('TEST_API_TOOLS', () => findApiTools(tools))),
+    orWarn(provide('TEST_PROMETHEUS_DIR', () => findPrometheus(tools))),
   ])
 })
 
@@ -104,13 +105,9 @@ const createTemplate = async (serverUrl: string): Promise<string> => {
   return name
 }
 
-// Bundling takes 5 to 12 s, so one bundle serves the workers of all test files.
+// One bundle serves the workers of all test files.
 const bundleInto = async (workDir: string): Promise<string> => {
-  const { code } = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', import.meta.url)),
-    logger: new DefaultLogger('WARN'),
-  })
   const path = join(workDir, 'workflow-bundle.js')
-  await writeFile(path, code)
+  await writeFile(path, await bundleCheckout())
   return path
 }

@@ -1,8 +1,8 @@
 // Programs that tests run against. A program that is not found is downloaded or built once into the cache of the embedded stack.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../../src/config.ts'
 import { buildWithGo, cacheDirOf, downloadFromSdk, installInto } from '../../src/embedded/install-program.ts'
@@ -125,6 +125,43 @@ export const findAzurite = async ({ config, say }: ToolOptions): Promise<string>
   return program
 }
 
+const browserNames = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+// Not a dependency of the project, because it is a browser of 67 MB that most machines do not need.
+const browserPackage = { name: '@sparticuz/chromium', version: '153.0.0' }
+const unpackBrowser = `import('${browserPackage.name}').then(({ default: chromium }) => chromium.executablePath())`
+
+/** Returns a Chromium: RELAY_BROWSER_BIN, PATH, the cache, or the one in an npm package for Linux, in this order. */
+export const findBrowser = async ({ config, say }: ToolOptions): Promise<string> => {
+  const named = await programFrom('RELAY_BROWSER_BIN')
+  if (named) return named
+  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  for (const name of browserNames) {
+    const found = await findProgram(name, env.PATH)
+    if (found) return found
+  }
+  const target = join(cacheDirOf(config), 'browser', browserPackage.version)
+  const program = join(target, 'chromium')
+  if (await isExecutable(program)) return program
+  const remedy = 'Install Chromium or Chrome (on PATH, or set RELAY_BROWSER_BIN).'
+  const npm = await findProgram('npm', env.PATH)
+  if (!npm) throw new UserError(`The browser of the tests was not found, and npm is not installed to download one. ${remedy}`)
+  say('Installing Chromium for the tests of the console with npm: about a minute, once.')
+  try {
+    await installInto(target, async (workDir) => {
+      const onWait = (seconds: number) => say(`Still installing Chromium (${seconds} s).`)
+      const { name, version } = browserPackage
+      await runProgram(npm, ['install', '--prefix', workDir, '--no-audit', '--no-fund', `${name}@${version}`], { env, timeoutMs, onWait })
+      // The package unpacks the browser into the directory for temporary files.
+      const nodeOptions = { env: { ...env, TMPDIR: workDir }, timeoutMs, cwd: workDir, onWait }
+      await runProgram(process.execPath, ['--eval', unpackBrowser], nodeOptions)
+      return workDir
+    })
+  } catch (thrown) {
+    throw new UserError(`npm could not install Chromium. ${remedy} Output of npm: ${messageOf(thrown)}`, { cause: thrown })
+  }
+  return program
+}
+
 const requirements = fileURLToPath(new URL('./api-tools/requirements.txt', import.meta.url))
 
 /**
@@ -201,4 +238,40 @@ const withoutStartingServices = async (work: () => Promise<void>): Promise<void>
   } finally {
     if (isCreated) await rm(policyFile, { force: true })
   }
+}
+
+/**
+ * Returns the folder with the programs prometheus and promtool: RELAY_PROMETHEUS_DIR, a folder of PATH, the cache, or the files of Debian's
+ * package, in this order. The package is unpacked and not installed, so no service is started and no rights are needed.
+ */
+export const findPrometheus = async ({ config, say }: ToolOptions): Promise<string> => {
+  const named = process.env['RELAY_PROMETHEUS_DIR']
+  if (named) return named
+  const { childEnvironment: env, EMBEDDED_DOWNLOAD_TIMEOUT_MS: timeoutMs } = config
+  const [prometheus, promtool] = await Promise.all([findProgram('prometheus', env.PATH), findProgram('promtool', env.PATH)])
+  if (prometheus && promtool && dirname(prometheus) === dirname(promtool)) return dirname(promtool)
+  const target = join(cacheDirOf(config), 'prometheus', 'debian')
+  if (await isExecutable(join(target, 'promtool'))) return target
+
+  const remedy = 'Install Prometheus (prometheus and promtool on PATH), or set RELAY_PROMETHEUS_DIR to the folder with both programs.'
+  const [aptGet, dpkgDeb] = await Promise.all([findProgram('apt-get', env.PATH), findProgram('dpkg-deb', env.PATH)])
+  if (!aptGet || !dpkgDeb) throw new UserError(`Prometheus, which checks the alert rules, was not found. ${remedy}`)
+  say("Downloading Debian's package of Prometheus (19 MB) to check the alert rules: a few seconds, once.")
+  const download = (cwd: string) => runProgram(aptGet, ['download', 'prometheus'], { env, timeoutMs, cwd })
+  try {
+    await installInto(target, async (workDir) => {
+      await download(workDir).catch(async (thrown: unknown) => {
+        // The list of packages may be missing or older than the package. Only root may fetch it.
+        if (process.getuid?.() !== 0) throw thrown
+        await runProgram(aptGet, ['-o', 'DPkg::Lock::Timeout=120', 'update'], { env, timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS })
+        await download(workDir)
+      })
+      const packages = (await readdir(workDir)).filter((name) => name.endsWith('.deb'))
+      for (const name of packages) await runProgram(dpkgDeb, ['--extract', join(workDir, name), join(workDir, 'files')], { env, timeoutMs })
+      return join(workDir, 'files', 'usr', 'bin')
+    })
+  } catch (thrown) {
+    throw new UserError(`Debian's package of Prometheus could not be downloaded. ${remedy} Output: ${messageOf(thrown)}`, { cause: thrown })
+  }
+  return target
 }

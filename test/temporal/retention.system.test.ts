@@ -3,6 +3,7 @@ import { decodeTime } from 'ulid'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createRelease } from '../../src/delivery/release.ts'
+import { createCheckIncidents } from '../../src/notices/check-incidents.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { listPartitions } from '../../src/db/partitions.ts'
 import { createLog } from '../../src/log.ts'
@@ -32,6 +33,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
     stores: { postgres: createPostgresStore(db), s3: undefined },
     release: createRelease(db, config),
     launcher: createLauncher({ send: () => Promise.resolve() }, createOutbox(db), config, createLog('silent')),
+    checkIncidents: createCheckIncidents(db, config),
     reconcile: () => Promise.reject(new Error('not available in this test')),
     config,
   })
@@ -63,7 +65,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
   expect(await ages('captured_bodies', 'request_id')).toEqual([7])
   expect((await listPartitions(db, 'captured_bodies')).length).toBeLessThan(30)
   expect(summaries[0]).toMatch(
-    /^0 rows of captured_bodies, 0 rows of captured_requests, .* 0 partitions, contents of 0 documents, 0 idempotency keys removed$/,
+    /^0 rows of captured_bodies, 0 rows of captured_requests, .* 0 partitions, contents of 0 documents, 0 idempotency keys, 0 incidents removed$/,
   )
   expect(summaries.at(-1)).toMatch(/\d+ partitions \(captured_bodies_\d{8}, /)
 })

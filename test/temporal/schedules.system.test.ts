@@ -5,6 +5,7 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createReconcile } from '../../src/delivery/reconcile.ts'
 import { createRelease } from '../../src/delivery/release.ts'
+import { createCheckIncidents } from '../../src/notices/check-incidents.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/log.ts'
@@ -39,6 +40,7 @@ const maintenanceActivities = () => {
     stores: { postgres: createPostgresStore(db), s3: undefined },
     release: createRelease(db, config),
     launcher,
+    checkIncidents: createCheckIncidents(db, config),
     reconcile: createReconcile(db, temporal, createBulkRetries(db, config), launcher.sendAll, config),
     config,
   })

@@ -1,5 +1,5 @@
 import { newId } from '../../src/ids.ts'
-import { batchWorkflowId, bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId } from '../../workflows/ids.ts'
+import { batchWorkflowId, bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, noticeWorkflowId } from '../../workflows/ids.ts'
 
 const document = {
   documentId: '01JDY7Q5ZB3N1VW8T2K4M6R9XA',
@@ -17,6 +17,7 @@ test('workflow ids consist of the names that operators know, and an id', () => {
   expect(batchWorkflowId({ action: 'release', workspace: 'acme/invoices', id: 'C1' })).toBe('release-deliveries/acme/invoices/C1')
   expect(batchWorkflowId({ action: 'cancel', workspace: 'acme/invoices', id: 'D1' })).toBe('cancel-deliveries/acme/invoices/D1')
   expect(bulkRetryWorkflowId({ workspace: 'acme/invoices', bulkRetryId: 'B1' })).toBe('bulk-retry/acme/invoices/B1')
+  expect(noticeWorkflowId({ workspace: 'acme/invoices', noticeId: 'N1' })).toBe('notice/acme/invoices/N1')
 })
 
 test.each([

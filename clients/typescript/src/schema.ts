@@ -197,6 +197,26 @@ export interface paths {
         patch: operations["updateConnection"];
         trace?: never;
     };
+    "/connections/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview the settings of a connection
+         * @description Returns the newest documents of the repositories, at most 50, and what a connection with these settings would do with each: the path that it would get at a destination, or the condition of the filter that passes it over. Changes nothing. Required level: `viewer`.
+         */
+        post: operations["previewConnections"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/destinations": {
         parameters: {
             query?: never;
@@ -237,7 +257,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a destination
-         * @description Also deletes every connection that uses the destination, even if the connection has other destinations. Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials. Required level: `admin`. Audit events: `destination.deleted`, `connection.deleted`.
+         * @description Also deletes every connection that uses the destination, even if the connection has other destinations, and every notification that is sent to it. Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials. Required level: `admin`. Audit events: `destination.deleted`, `connection.deleted`, `notification.deleted`.
          */
         delete: operations["deleteDestination"];
         options?: never;
@@ -289,6 +309,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/destinations/{id}/test-change": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a change of a destination before saving it
+         * @description Takes what an update takes, and tests the destination as the update would leave it. Without `credentials`, the test uses the stored ones. They are required if the change alters where stored credentials are sent. Stores nothing. Required level: `member`.
+         */
+        post: operations["testChangeDestination"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/destinations/test": {
         parameters: {
             query?: never;
@@ -318,7 +358,7 @@ export interface paths {
         };
         /**
          * List documents
-         * @description Returns the documents of the workspace, newest first. Required level: `viewer`.
+         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `content_type`, `size_min`, `size_max`, `destination_id`, `connector_type`, `delivery_status`, `error_code`) or `before`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. Required level: `viewer`.
          */
         get: operations["listDocuments"];
         put?: never;
@@ -487,6 +527,98 @@ export interface paths {
          * @description Retries every failed delivery that matches the filters, in the background. With `dry_run`, only counts them. Required level: `member`. Audit events: `bulk_retry.started`, `document.retried`.
          */
         post: operations["retryDocuments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/failures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List failures by destination and error
+         * @description Groups the deliveries that need attention by destination and error code, the largest group first. Deliveries of acknowledged documents are left out. `POST /documents/retry` with `destination_id` and `error_code` retries a group, and `GET /documents` with `destination_id`, `delivery_status` and `error_code` lists its documents. Required level: `viewer`.
+         */
+        get: operations["listFailures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notifications
+         * @description Returns the notifications of the workspace in the order in which they were created. Required level: `viewer`.
+         */
+        get: operations["listNotifications"];
+        put?: never;
+        /**
+         * Create a notification
+         * @description The relay sends one notice when an incident begins, and one when it has ended. Incidents that are open already are announced, too. Required level: `member`. Audit event: `notification.created`.
+         */
+        post: operations["createNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieve a notification
+         * @description Required level: `viewer`.
+         */
+        get: operations["getNotification"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a notification
+         * @description Notices that have not been delivered are deleted with it. Required level: `admin`. Audit event: `notification.deleted`.
+         */
+        delete: operations["deleteNotification"];
+        options?: never;
+        head?: never;
+        /**
+         * Update a notification
+         * @description `events` replaces the current list. Required level: `member`. Audit event: `notification.updated`.
+         */
+        patch: operations["updateNotification"];
+        trace?: never;
+    };
+    "/notifications/{id}/notices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the notices of a notification
+         * @description Returns what the notification has announced, newest first, and how far the delivery of each notice is. Required level: `viewer`.
+         */
+        get: operations["listNotificationNotices"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -701,14 +833,264 @@ export interface paths {
         patch: operations["updateSettings"];
         trace?: never;
     };
+    "/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieve statistics
+         * @description Counts documents, deliveries and attempts by status and by hour or day, names the oldest deliveries and the most frequent errors, and estimates how long deliveries take. Without dates, the range is the last 24 hours. Its maximum length is `RELAY_STATISTICS_MAX_DAYS`. The counts are exact. Required level: `viewer`.
+         */
+        get: operations["getStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stats/destinations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieve statistics of each destination
+         * @description Counts the attempts of each destination by hour or day, and its deliveries by status. The destinations have the order, and so the pages, of the list of destinations. The range is as in the statistics of the workspace. The counts are exact. Required level: `viewer`.
+         */
+        get: operations["listStatsDestinations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    "relay.certificate.expiring": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A certificate that signed requests need expires soon, and no newer one is active
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayCertificateExpiring"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.certificate.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident certificate.expiring has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayCertificateRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.delivery.failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliveries to a destination have failed with the same error code, and nobody has acknowledged them
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayDeliveryFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.delivery.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident delivery.failed has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayDeliveryRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.destination.failing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Attempts at a destination fail one after the other, or its circuit is open
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayDestinationFailing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.destination.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident destination.failing has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayDestinationRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.repository.not_connected": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A repository receives documents, and no connection leads from it to a destination: they are discarded
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayRepositoryNotConnected"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.repository.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident repository.not_connected has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelayRepositoryRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.source.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident source.silent has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelaySourceRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.source.silent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The source system has sent nothing to a repository for longer than usual
+         * @description Sent to the webhook of a notification (Standard Webhooks).
+         */
+        post: operations["onRelaySourceSilent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         /** @enum {string} */
         ActivityStatus: "active" | "inactive";
         /** @enum {string} */
         ActorType: "user" | "api_key" | "system";
+        AnyPageMeta: {
+            /** @description With numbered pages. */
+            current_page?: number;
+            /** @description With a cursor: pass it as `before`. Null on the last page. */
+            next_cursor?: string | null;
+            per_page: number;
+            /** @description With numbered pages. */
+            total?: number;
+        };
         ApiKey: {
             attributes: {
                 /** Format: date-time */
@@ -750,6 +1132,14 @@ export interface components {
         ApiKeyWithSecretResponse: {
             data: components["schemas"]["ApiKeyWithSecret"];
         };
+        /** @description Attempts that started in the range, by outcome. */
+        AttemptCounts: {
+            delivered: number;
+            interrupted: number;
+            permanent: number;
+            retryable: number;
+            superseded: number;
+        };
         AttemptError: {
             code: string;
             message: string;
@@ -757,7 +1147,7 @@ export interface components {
         /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
         /** @enum {string} */
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "document.retried" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: {
                 actor_type: components["schemas"]["ActorType"];
@@ -781,7 +1171,7 @@ export interface components {
             meta: components["schemas"]["CursorMeta"];
         };
         /** @enum {string} */
-        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "ApiKey" | "RfcCall";
+        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "ApiKey" | "RfcCall";
         BulkRetry: {
             attributes: {
                 /** Format: date-time */
@@ -794,6 +1184,7 @@ export interface components {
                     /** Format: date-time */
                     date_to?: string;
                     destination_id?: string;
+                    error_code?: string;
                     repo_id?: string;
                 };
                 matched_deliveries: number;
@@ -907,6 +1298,8 @@ export interface components {
                 name: string;
                 type: components["schemas"]["ConnectorType"];
             }[];
+            /** @description Deliveries that the connection holds, counted up to 10,000. */
+            held_deliveries: number;
             id: string;
             is_active: boolean;
             name: string;
@@ -925,11 +1318,26 @@ export interface components {
             data: components["schemas"]["Connection"][];
             meta?: components["schemas"]["PageMeta"];
         };
+        ConnectionPreview: {
+            documents: components["schemas"]["PreviewedDocument"][];
+        };
+        ConnectionPreviewResponse: {
+            data: components["schemas"]["ConnectionPreview"];
+        };
         ConnectionResponse: {
             data: components["schemas"]["Connection"];
         };
         /** @enum {string} */
         ConnectorType: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
+        /** @description All deliveries to the destination, by their present status, whenever they got it. */
+        CurrentDeliveryCounts: {
+            cancelled: number;
+            delivered: number;
+            failed: number;
+            held: number;
+            pending: number;
+            retrying: number;
+        };
         CursorMeta: {
             next_cursor: string | null;
             per_page: number;
@@ -959,6 +1367,15 @@ export interface components {
         DeliveryAttemptList: {
             data: components["schemas"]["DeliveryAttempt"][];
             meta: components["schemas"]["PageMeta"];
+        };
+        /** @description Deliveries that got their present status in the range, by that status. */
+        DeliveryCounts: {
+            cancelled: number;
+            delivered: number;
+            failed: number;
+            held: number;
+            pending: number;
+            retrying: number;
         };
         /** @enum {string} */
         DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds";
@@ -993,6 +1410,10 @@ export interface components {
                  * @description When the next delivery may try the target, if `circuit` is `open`.
                  */
                 next_trial_at: string | null;
+                /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
+                slots: number;
+                /** @description Deliveries that run at this destination at present. */
+                slots_in_use: number;
                 status: components["schemas"]["DestinationStatus"];
                 /** Format: date-time */
                 updated_at: string;
@@ -1241,6 +1662,11 @@ export interface components {
              * @enum {string}
              */
             method?: "POST" | "PUT";
+            /**
+             * @description If true, requests carry the header traceparent while the relay records traces, so that the target can continue the trace
+             * @default false
+             */
+            send_traceparent?: boolean;
             /**
              * Format: uri
              * @description Address to send documents to, http or https, without user name and password
@@ -1523,6 +1949,29 @@ export interface components {
         DestinationResponse: {
             data: components["schemas"]["Destination"];
         };
+        DestinationStats: {
+            attributes: {
+                current_deliveries: components["schemas"]["CurrentDeliveryCounts"];
+                destination_name: string;
+                /** @description The oldest `pending` or `retrying` delivery at present. */
+                oldest_delivery: components["schemas"]["OldestDestinationDelivery"] | null;
+                /** @description Every hour or day of the range, as in the statistics of the workspace. */
+                series: components["schemas"]["DestinationStatsPeriod"][];
+            };
+            id: string;
+            /** @constant */
+            type: "destination_stats";
+        };
+        DestinationStatsList: {
+            data: components["schemas"]["DestinationStats"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        DestinationStatsPeriod: {
+            delivered: number;
+            failed: number;
+            /** Format: date-time */
+            start: string;
+        };
         /** @enum {string} */
         DestinationStatus: "connected" | "failing";
         DestinationTestBlob: {
@@ -1651,9 +2100,16 @@ export interface components {
             /** @constant */
             type: "document";
         };
+        DocumentCounts: {
+            delivered: number;
+            discarded: number;
+            failed: number;
+            pending: number;
+            retrying: number;
+        };
         DocumentList: {
             data: components["schemas"]["Document"][];
-            meta: components["schemas"]["PageMeta"];
+            meta: components["schemas"]["AnyPageMeta"];
         };
         DocumentMetadata: {
             ar_object: string | null;
@@ -1684,15 +2140,217 @@ export interface components {
                 request_id: string;
             };
         };
+        ErrorCount: {
+            attempts: number;
+            code: string;
+        };
+        FailureGroup: {
+            attributes: {
+                connector_type: components["schemas"]["ConnectorType"];
+                /** @description Deliveries to a deleted destination cannot be retried. */
+                destination_deleted: boolean;
+                destination_id: string;
+                destination_name: string;
+                /** @description Documents with such a delivery. A document with several failed deliveries is in several groups. */
+                documents: number;
+                /** @description The code of the last error. Null if the error is not one of an attempt. */
+                error_code: string | null;
+                /** @description The message of the newest document, or null if there is none. */
+                last_message: string | null;
+                /**
+                 * Format: date-time
+                 * @description When the last of these deliveries got its status.
+                 */
+                newest_at: string;
+                /**
+                 * Format: date-time
+                 * @description When the first of these deliveries got its status.
+                 */
+                oldest_at: string;
+                status: components["schemas"]["FailureStatus"];
+            };
+            id: string;
+            /** @constant */
+            type: "failure_group";
+        };
+        FailureGroupList: {
+            data: components["schemas"]["FailureGroup"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        /** @enum {string} */
+        FailureStatus: "failed" | "cancelled" | "retrying";
+        /** @enum {string} */
+        FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes";
+        /** @enum {string} */
+        IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected";
         /** @enum {string} */
         KeyLevel: "viewer" | "member" | "admin";
+        /** @description Time from the receipt of a document, or from the last append to it, to its delivery: percentiles in milliseconds, or null without deliveries. They are estimated from a histogram whose buckets double. */
+        Latency: {
+            p50_ms: number | null;
+            p95_ms: number | null;
+            p99_ms: number | null;
+        };
+        Notice: {
+            attributes: {
+                attempts: number;
+                /** Format: date-time */
+                created_at: string;
+                data: components["schemas"]["NoticeData"];
+                /** Format: date-time */
+                delivered_at: string | null;
+                incident_id: string;
+                last_error: string | null;
+                last_error_code: string | null;
+                /** Format: date-time */
+                next_attempt_at: string | null;
+                /** @description The type of the message. */
+                notice_type: components["schemas"]["NoticeType"];
+                /** @description `pending` until the destination has accepted the notice, or the retry settings of the workspace allow no further attempt. */
+                status: components["schemas"]["NoticeStatus"];
+            };
+            id: string;
+            /** @constant */
+            type: "notice";
+        };
+        NoticeData: {
+            certificate?: {
+                auth_id: string;
+                id: string;
+                /** Format: date-time */
+                valid_to: string;
+            };
+            /**
+             * Format: date-time
+             * @description When the relay found that the incident had ended.
+             */
+            closed_at?: string;
+            /** @description Failed attempts in a row, failed deliveries, or discarded documents; 1 for other incidents. */
+            count: number;
+            destination?: {
+                id: string;
+                name: string;
+                type: string;
+            };
+            /** @description One of the documents that the incident concerns. */
+            document?: {
+                comp_id: string;
+                doc_id: string;
+                id: string;
+                repo_id: string;
+                /** @description Id of the workflow of its delivery in Temporal. */
+                workflow_id: string;
+                /** @description Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set. */
+                workflow_url?: string;
+            };
+            /** @description The latest error. */
+            error?: {
+                code?: string;
+                message?: string;
+            };
+            incident_id: string;
+            /**
+             * Format: date-time
+             * @description When the relay found the incident.
+             */
+            opened_at: string;
+            /** @description What to do. */
+            remedy?: string;
+            repository?: {
+                id: string;
+                repo_id: string;
+            };
+            /** @description What has happened, in a sentence. */
+            summary: string;
+            /** @description `{userSlug}/{workspaceSlug}` */
+            workspace: string;
+        };
+        NoticeList: {
+            data: components["schemas"]["Notice"][];
+            meta: components["schemas"]["CursorMeta"];
+        };
+        /** @enum {string} */
+        NoticeStatus: "pending" | "delivered" | "failed";
+        /** @enum {string} */
+        NoticeType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered";
+        Notification: {
+            attributes: {
+                /** Format: date-time */
+                created_at: string;
+                destination_id: string;
+                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for longer than usual. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                events: components["schemas"]["IncidentEvent"][];
+                is_active: boolean;
+                name: string;
+                quiet_seconds: number;
+                /** Format: date-time */
+                updated_at: string;
+            };
+            id: string;
+            /** @constant */
+            type: "notification";
+        };
+        NotificationList: {
+            data: components["schemas"]["Notification"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        NotificationResponse: {
+            data: components["schemas"]["Notification"];
+        };
+        OldestDelivery: {
+            connector_type: components["schemas"]["ConnectorType"];
+            destination_id: string;
+            destination_name: string;
+            document_id: string;
+            /**
+             * Format: date-time
+             * @description When the document was received.
+             */
+            received_at: string;
+            status: components["schemas"]["DeliveryStatus"];
+        };
+        OldestDestinationDelivery: {
+            document_id: string;
+            /**
+             * Format: date-time
+             * @description When the document was received.
+             */
+            received_at: string;
+            status: components["schemas"]["DeliveryStatus"];
+        };
         PageMeta: {
             current_page: number;
             per_page: number;
             total: number;
         };
+        /** @description Failed documents, and deliveries that have not ended, at present, whatever the range. */
+        PresentCounts: {
+            held: number;
+            pending: number;
+            retrying: number;
+            /** @description Failed documents that nobody has acknowledged. Null if `documents` is null. */
+            unacknowledged_failures: number | null;
+        };
+        PreviewedDocument: {
+            comp_id: string;
+            content_type: string;
+            doc_id: string;
+            document_id: string;
+            /** @description The path at each destination, below its folder or prefix. Null if the filter passes the document over. */
+            path: string | null;
+            /** Format: date-time */
+            received_at: string;
+            repo_id: string;
+            size_bytes: number;
+            /** @description The first condition of the filter that the document does not meet. Null if it meets all. */
+            unmet_condition: components["schemas"]["FilterCondition"] | null;
+        };
         Removal: {
             removed_connections: {
+                id: string;
+                name: string;
+            }[];
+            removed_notifications: {
                 id: string;
                 name: string;
             }[];
@@ -1714,9 +2372,16 @@ export interface components {
         };
         Repository: {
             attributes: {
+                /** @description The number of active certificates. */
+                active_certificates: number;
                 /** Format: date-time */
                 created_at: string;
                 document_count: number;
+                /**
+                 * Format: date-time
+                 * @description When the last request that names the repository arrived, refused ones included. Null if none is stored.
+                 */
+                last_request_at: string | null;
                 name: string;
                 repo_id: string;
                 signature_verification: boolean;
@@ -1932,6 +2597,10 @@ export interface components {
                  * @description When the next delivery may try the target, if `circuit` is `open`.
                  */
                 next_trial_at: string | null;
+                /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
+                slots: number;
+                /** @description Deliveries that run at this destination at present. */
+                slots_in_use: number;
                 status: components["schemas"]["DestinationStatus"];
                 /** Format: date-time */
                 updated_at: string;
@@ -1999,6 +2668,8 @@ export interface components {
         };
         SingleRepository: {
             attributes: {
+                /** @description The number of active certificates. */
+                active_certificates: number;
                 certificates: {
                     id: string;
                     status: components["schemas"]["ActivityStatus"];
@@ -2016,6 +2687,11 @@ export interface components {
                 /** Format: date-time */
                 created_at: string;
                 document_count: number;
+                /**
+                 * Format: date-time
+                 * @description When the last request that names the repository arrived, refused ones included. Null if none is stored.
+                 */
+                last_request_at: string | null;
                 name: string;
                 repo_id: string;
                 signature_verification: boolean;
@@ -2045,6 +2721,7 @@ export interface components {
                     /** Format: date-time */
                     date_to?: string;
                     destination_id?: string;
+                    error_code?: string;
                     repo_id?: string;
                 };
                 matched_deliveries: number;
@@ -2062,6 +2739,56 @@ export interface components {
         };
         /** @enum {string} */
         StartedBulkRetryStatus: "dry_run" | "running" | "completed" | "cancelled";
+        Stats: {
+            attributes: {
+                attempts: components["schemas"]["AttemptCounts"];
+                /**
+                 * Format: date-time
+                 * @description Start of the range: `date_from`, rounded down to a whole hour or day in UTC.
+                 */
+                date_from: string;
+                /**
+                 * Format: date-time
+                 * @description End of the range, exclusive: `date_to`, rounded up to a whole hour or day in UTC.
+                 */
+                date_to: string;
+                deliveries: components["schemas"]["DeliveryCounts"];
+                /** @description Documents received in the range, by their present status. Null with `destination_id` or `connector_type`: a document may go to several destinations. */
+                documents: components["schemas"]["DocumentCounts"] | null;
+                /** @description The 10 most frequent error codes of these attempts. */
+                errors: components["schemas"]["ErrorCount"][];
+                /** @description `hour` for a range of up to 7 days, otherwise `day`. */
+                interval: components["schemas"]["StatsInterval"];
+                latency: components["schemas"]["Latency"];
+                /** @description The oldest `pending` or `retrying` delivery of each destination at present, the oldest first: at most 100. Null with `repo_id`. */
+                oldest_deliveries: components["schemas"]["OldestDelivery"][] | null;
+                present: components["schemas"]["PresentCounts"];
+                /** @description Every hour or day of the range. */
+                series: components["schemas"]["StatsPeriod"][];
+            };
+            id: string;
+            /** @constant */
+            type: "stats";
+        };
+        /** @enum {string} */
+        StatsInterval: "hour" | "day";
+        StatsPeriod: {
+            /** @description Attempts that have delivered a document. */
+            delivered: number;
+            /** @description Attempts that have failed. */
+            failed: number;
+            latency: components["schemas"]["Latency"];
+            /** @description Documents received. Null if `documents` is null. */
+            received: number | null;
+            /**
+             * Format: date-time
+             * @description Start of the hour or day.
+             */
+            start: string;
+        };
+        StatsResponse: {
+            data: components["schemas"]["Stats"];
+        };
         TestResult: {
             message: string;
             status: components["schemas"]["TestStatus"];
@@ -2743,6 +3470,7 @@ export interface operations {
                      *             "filter": {
                      *               "repo_id": "Z1",
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "error_code": "credentials_refused",
                      *               "date_from": "2026-11-01T00:00:00.000Z",
                      *               "date_to": "2026-11-30T23:59:59.999Z"
                      *             },
@@ -2804,6 +3532,7 @@ export interface operations {
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
                      *             "date_from": "2026-11-01T00:00:00.000Z",
                      *             "date_to": "2026-11-30T23:59:59.999Z"
                      *           },
@@ -2868,6 +3597,7 @@ export interface operations {
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
                      *             "date_from": "2026-11-01T00:00:00.000Z",
                      *             "date_to": "2026-11-30T23:59:59.999Z"
                      *           },
@@ -2952,6 +3682,7 @@ export interface operations {
                      *           "settings": {
                      *             "path_template": "{repo_id}/{doc_id}/{comp_id}"
                      *           },
+                     *           "held_deliveries": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -3056,6 +3787,7 @@ export interface operations {
                      *         "settings": {
                      *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
                      *         },
+                     *         "held_deliveries": 1,
                      *         "created_at": "2026-11-21T09:00:00.000Z",
                      *         "updated_at": "2026-11-21T09:00:00.000Z"
                      *       }
@@ -3124,6 +3856,7 @@ export interface operations {
                      *         "settings": {
                      *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
                      *         },
+                     *         "held_deliveries": 1,
                      *         "created_at": "2026-11-21T09:00:00.000Z",
                      *         "updated_at": "2026-11-21T09:00:00.000Z"
                      *       }
@@ -3271,6 +4004,7 @@ export interface operations {
                      *         "settings": {
                      *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
                      *         },
+                     *         "held_deliveries": 1,
                      *         "created_at": "2026-11-21T09:00:00.000Z",
                      *         "updated_at": "2026-11-21T09:00:00.000Z"
                      *       },
@@ -3287,6 +4021,85 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    previewConnections: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "repository_ids": [
+                 *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The ids of the repositories from which the connection would forward documents. */
+                    repository_ids: string[];
+                    /**
+                     * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
+                     * @default {}
+                     */
+                    settings?: {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "documents": [
+                     *           {
+                     *             "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *             "repo_id": "Z1",
+                     *             "comp_id": "data",
+                     *             "content_type": "application/pdf",
+                     *             "size_bytes": 48213,
+                     *             "received_at": "2026-11-21T09:00:00.000Z",
+                     *             "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+                     *             "unmet_condition": "content_types"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConnectionPreviewResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -3349,6 +4162,8 @@ export interface operations {
                      *             "circuit": "closed",
                      *             "circuit_since": "2026-11-21T09:00:00.000Z",
                      *             "next_trial_at": "2026-11-21T09:00:00.000Z",
+                     *             "slots": 1,
+                     *             "slots_in_use": 1,
                      *             "created_at": "2026-11-21T09:00:00.000Z",
                      *             "updated_at": "2026-11-21T09:00:00.000Z"
                      *           }
@@ -3422,6 +4237,8 @@ export interface operations {
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
                      *           "next_trial_at": "2026-11-21T09:00:00.000Z",
+                     *           "slots": 1,
+                     *           "slots_in_use": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -3489,6 +4306,8 @@ export interface operations {
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
                      *           "next_trial_at": "2026-11-21T09:00:00.000Z",
+                     *           "slots": 1,
+                     *           "slots_in_use": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z",
                      *           "connections": [
@@ -3552,6 +4371,12 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "removed_connections": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
+                     *         "removed_notifications": [
                      *           {
                      *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *             "name": "Invoice archive"
@@ -3671,6 +4496,8 @@ export interface operations {
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
                      *           "next_trial_at": "2026-11-21T09:00:00.000Z",
+                     *           "slots": 1,
+                     *           "slots_in_use": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -3789,6 +4616,88 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    testChangeDestination: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "config": {
+                 *         "max_concurrent_deliveries": 4
+                 *       },
+                 *       "credentials": {
+                 *         "access_key_id": "AKIAIOSFODNN7EXAMPLE",
+                 *         "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
+                     * @example {
+                     *       "max_concurrent_deliveries": 4
+                     *     }
+                     */
+                    config?: {
+                        [key: string]: unknown;
+                    };
+                    /** @description Replaces the current credentials. Must match the schema of the connector. */
+                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
+                };
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "status": "success",
+                     *         "message": "The target answered 401 Unauthorized"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TestResultResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     testDestinations: {
         parameters: {
             query?: never;
@@ -3850,6 +4759,26 @@ export interface operations {
                  */
                 acknowledged?: boolean;
                 /**
+                 * @description Only documents of this document type of the source system.
+                 * @example ZFIINVOICE
+                 */
+                ar_object?: string;
+                /**
+                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                before?: string;
+                /**
+                 * @description Only documents with a delivery through this connector.
+                 * @example objstore
+                 */
+                connector_type?: components["schemas"]["ConnectorType"];
+                /**
+                 * @description Only documents with this content type, as the source system sent it.
+                 * @example application/pdf
+                 */
+                content_type?: string;
+                /**
                  * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
                  * @example 2026-11-01T00:00:00.000Z
                  */
@@ -3860,7 +4789,42 @@ export interface operations {
                  */
                 date_to?: string;
                 /**
-                 * @description The page number, starting at 1.
+                 * @description Only documents with a delivery of this status; to the destination or through the connector, if one is given.
+                 * @example pending
+                 */
+                delivery_status?: components["schemas"]["DeliveryStatus"];
+                /**
+                 * @description Only documents with a delivery to this destination.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
+                destination_id?: string;
+                /**
+                 * @description Only documents with this `doc_id`.
+                 * @example 005056B5A3F21EEFA9C1D04F7B6E8C11
+                 */
+                doc_id?: string;
+                /**
+                 * @description Only documents whose `doc_id` begins with this text.
+                 * @example 005056B5
+                 */
+                doc_id_prefix?: string;
+                /**
+                 * @description Only documents of the business object with this key.
+                 * @example 510560012320261000
+                 */
+                erp_object_id?: string;
+                /**
+                 * @description Only documents of business objects of this type, for example `BKPF`.
+                 * @example BUS2081
+                 */
+                erp_object_type?: string;
+                /**
+                 * @description Only documents with a delivery, of the other conditions on deliveries, whose last error has this code; `none` if the error is not one of an attempt.
+                 * @example credentials_refused
+                 */
+                error_code?: string;
+                /**
+                 * @description The page number, starting at 1 (the default). Not with a search.
                  * @example 1
                  */
                 page?: number;
@@ -3870,10 +4834,25 @@ export interface operations {
                  */
                 per_page?: number;
                 /**
+                 * @description Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, and without leading zeros.
+                 * @example 5105600123
+                 */
+                q?: string;
+                /**
                  * @description Only documents of this repository (`repo_id`).
                  * @example Z1
                  */
                 repo_id?: string;
+                /**
+                 * @description Only documents of at most this number of bytes.
+                 * @example 0
+                 */
+                size_max?: number;
+                /**
+                 * @description Only documents of at least this number of bytes.
+                 * @example 0
+                 */
+                size_min?: number;
                 /**
                  * @description Only documents with this status.
                  * @example pending
@@ -3932,7 +4911,8 @@ export interface operations {
                      *       "meta": {
                      *         "current_page": 1,
                      *         "per_page": 25,
-                     *         "total": 1
+                     *         "total": 1,
+                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                      *       }
                      *     }
                      */
@@ -4511,6 +5491,7 @@ export interface operations {
                  *       "repo_id": "Z1",
                  *       "status": "failed",
                  *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *       "error_code": "credentials_refused",
                  *       "date_from": "2026-11-01T00:00:00.000Z",
                  *       "date_to": "2026-11-30T23:59:59.999Z"
                  *     }
@@ -4527,6 +5508,8 @@ export interface operations {
                      * @default false
                      */
                     dry_run?: boolean;
+                    /** @description Only deliveries whose last error has this code; `none` if the error is not one of an attempt. */
+                    error_code?: string;
                     /** @description Only documents of this repository (`repo_id`). */
                     repo_id?: string;
                     /**
@@ -4557,6 +5540,7 @@ export interface operations {
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
                      *             "date_from": "2026-11-01T00:00:00.000Z",
                      *             "date_to": "2026-11-30T23:59:59.999Z"
                      *           },
@@ -4592,6 +5576,7 @@ export interface operations {
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
                      *             "date_from": "2026-11-01T00:00:00.000Z",
                      *             "date_to": "2026-11-30T23:59:59.999Z"
                      *           },
@@ -4616,6 +5601,527 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listFailures: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only deliveries to this destination.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
+                destination_id?: string;
+                /**
+                 * @description Only deliveries that have had their status for at least this number of seconds.
+                 * @example 0
+                 */
+                min_age_seconds?: number;
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+                /**
+                 * @description Only deliveries with this status. Cancelled deliveries are those of failed documents: their destinations were deleted.
+                 * @example failed
+                 */
+                status?: components["schemas"]["FailureStatus"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "failure_group",
+                     *           "attributes": {
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "destination_name": "Invoice archive",
+                     *             "destination_deleted": true,
+                     *             "connector_type": "objstore",
+                     *             "status": "failed",
+                     *             "error_code": "credentials_refused",
+                     *             "last_message": "The target answered 401 Unauthorized",
+                     *             "documents": 1,
+                     *             "oldest_at": "2026-11-21T09:00:00.000Z",
+                     *             "newest_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FailureGroupList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listNotifications: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "notification",
+                     *           "attributes": {
+                     *             "name": "Invoice archive",
+                     *             "events": [
+                     *               "destination.failing"
+                     *             ],
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "quiet_seconds": 900,
+                     *             "is_active": true,
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NotificationList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Invoice archive",
+                 *       "events": [
+                 *         "destination.failing"
+                 *       ],
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
+                    destination_id: string;
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for longer than usual. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    events: components["schemas"]["IncidentEvent"][];
+                    /**
+                     * @description An inactive notification announces nothing.
+                     * @default true
+                     */
+                    is_active?: boolean;
+                    /** @description The display name. */
+                    name: string;
+                    /**
+                     * @description Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.
+                     * @default 900
+                     */
+                    quiet_seconds?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The resource was created. */
+            201: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "notification",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "events": [
+                     *             "destination.failing"
+                     *           ],
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "quiet_seconds": 900,
+                     *           "is_active": true,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NotificationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getNotification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "notification",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "events": [
+                     *             "destination.failing"
+                     *           ],
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "quiet_seconds": 900,
+                     *           "is_active": true,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NotificationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. The response has no body. */
+            204: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Invoice archive",
+                 *       "events": [
+                 *         "destination.failing"
+                 *       ],
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *       "quiet_seconds": 900,
+                 *       "is_active": true
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
+                    destination_id?: string;
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for longer than usual. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    events?: components["schemas"]["IncidentEvent"][];
+                    /** @description An inactive notification announces nothing. */
+                    is_active?: boolean;
+                    /** @description The display name. */
+                    name?: string;
+                    /** @description Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then. */
+                    quiet_seconds?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "notification",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "events": [
+                     *             "destination.failing"
+                     *           ],
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "quiet_seconds": 900,
+                     *           "is_active": true,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NotificationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listNotificationNotices: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                before?: string;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "notice",
+                     *           "attributes": {
+                     *             "notice_type": "relay.destination.failing",
+                     *             "status": "pending",
+                     *             "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                     *             "data": {
+                     *               "workspace": "acme/invoices",
+                     *               "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                     *               "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                     *               "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                     *               "opened_at": "2026-11-21T09:00:00.000Z",
+                     *               "closed_at": "2026-11-21T09:04:30.000Z",
+                     *               "count": 1,
+                     *               "destination": {
+                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *                 "name": "Invoice archive",
+                     *                 "type": "webhook"
+                     *               },
+                     *               "repository": {
+                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *                 "repo_id": "Z1"
+                     *               },
+                     *               "certificate": {
+                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *                 "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *                 "valid_to": "2036-11-21T09:00:00.000Z"
+                     *               },
+                     *               "error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "document": {
+                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *                 "repo_id": "Z1",
+                     *                 "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *                 "comp_id": "data",
+                     *                 "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *                 "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                     *               }
+                     *             },
+                     *             "attempts": 1,
+                     *             "last_error": "The target answered 401 Unauthorized",
+                     *             "last_error_code": "credentials_refused",
+                     *             "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *             "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *             "created_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "per_page": 25,
+                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NoticeList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -4666,6 +6172,8 @@ export interface operations {
                      *             "signature_verification": true,
                      *             "signed_parameter_order": "fixed",
                      *             "document_count": 1842,
+                     *             "active_certificates": 1,
+                     *             "last_request_at": "2026-11-21T09:00:00.000Z",
                      *             "warnings": [
                      *               {
                      *                 "code": "open_to_all",
@@ -4757,6 +6265,8 @@ export interface operations {
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
                      *           "document_count": 1842,
+                     *           "active_certificates": 1,
+                     *           "last_request_at": "2026-11-21T09:00:00.000Z",
                      *           "warnings": [
                      *             {
                      *               "code": "open_to_all",
@@ -4821,6 +6331,8 @@ export interface operations {
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
                      *           "document_count": 1842,
+                     *           "active_certificates": 1,
+                     *           "last_request_at": "2026-11-21T09:00:00.000Z",
                      *           "warnings": [
                      *             {
                      *               "code": "open_to_all",
@@ -4898,6 +6410,12 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "removed_connections": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
+                     *         "removed_notifications": [
                      *           {
                      *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *             "name": "Invoice archive"
@@ -4999,6 +6517,8 @@ export interface operations {
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
                      *           "document_count": 1842,
+                     *           "active_certificates": 1,
+                     *           "last_request_at": "2026-11-21T09:00:00.000Z",
                      *           "warnings": [
                      *             {
                      *               "code": "open_to_all",
@@ -5841,6 +7361,1103 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    getStats: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only deliveries to destinations with this connector.
+                 * @example objstore
+                 */
+                connector_type?: components["schemas"]["ConnectorType"];
+                /**
+                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
+                 * @example 2026-11-01T00:00:00.000Z
+                 */
+                date_from?: string;
+                /**
+                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
+                 * @example 2026-11-30T23:59:59.999Z
+                 */
+                date_to?: string;
+                /**
+                 * @description Only deliveries to this destination.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
+                destination_id?: string;
+                /**
+                 * @description Only documents of this repository (`repo_id`).
+                 * @example Z1
+                 */
+                repo_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "stats",
+                     *         "attributes": {
+                     *           "date_from": "2026-11-01T00:00:00.000Z",
+                     *           "date_to": "2026-11-30T23:59:59.999Z",
+                     *           "documents": {
+                     *             "pending": 1,
+                     *             "delivered": 1,
+                     *             "failed": 1,
+                     *             "retrying": 1,
+                     *             "discarded": 1
+                     *           },
+                     *           "deliveries": {
+                     *             "pending": 1,
+                     *             "held": 1,
+                     *             "retrying": 1,
+                     *             "delivered": 1,
+                     *             "failed": 1,
+                     *             "cancelled": 1
+                     *           },
+                     *           "attempts": {
+                     *             "delivered": 1,
+                     *             "superseded": 1,
+                     *             "retryable": 1,
+                     *             "permanent": 1,
+                     *             "interrupted": 1
+                     *           },
+                     *           "interval": "hour",
+                     *           "series": [
+                     *             {
+                     *               "start": "2026-11-21T09:00:00.000Z",
+                     *               "received": 1,
+                     *               "delivered": 1,
+                     *               "failed": 1,
+                     *               "latency": {
+                     *                 "p50_ms": 1,
+                     *                 "p95_ms": 1,
+                     *                 "p99_ms": 1
+                     *               }
+                     *             }
+                     *           ],
+                     *           "oldest_deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "connector_type": "objstore",
+                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "status": "pending",
+                     *               "received_at": "2026-11-21T09:00:00.000Z"
+                     *             }
+                     *           ],
+                     *           "errors": [
+                     *             {
+                     *               "code": "auth_failed",
+                     *               "attempts": 1
+                     *             }
+                     *           ],
+                     *           "latency": {
+                     *             "p50_ms": 1,
+                     *             "p95_ms": 1,
+                     *             "p99_ms": 1
+                     *           },
+                     *           "present": {
+                     *             "unacknowledged_failures": 1,
+                     *             "pending": 1,
+                     *             "held": 1,
+                     *             "retrying": 1
+                     *           }
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StatsResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listStatsDestinations: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
+                 * @example 2026-11-01T00:00:00.000Z
+                 */
+                date_from?: string;
+                /**
+                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
+                 * @example 2026-11-30T23:59:59.999Z
+                 */
+                date_to?: string;
+                /**
+                 * @description Only this destination.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
+                destination_id?: string;
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "destination_stats",
+                     *           "attributes": {
+                     *             "destination_name": "Invoice archive",
+                     *             "series": [
+                     *               {
+                     *                 "start": "2026-11-21T09:00:00.000Z",
+                     *                 "delivered": 1,
+                     *                 "failed": 1
+                     *               }
+                     *             ],
+                     *             "current_deliveries": {
+                     *               "pending": 1,
+                     *               "held": 1,
+                     *               "retrying": 1,
+                     *               "delivered": 1,
+                     *               "failed": 1,
+                     *               "cancelled": 1
+                     *             },
+                     *             "oldest_delivery": {
+                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "status": "pending",
+                     *               "received_at": "2026-11-21T09:00:00.000Z"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DestinationStatsList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    onRelayCertificateExpiring: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.certificate.expiring",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.certificate.expiring";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayCertificateRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.certificate.recovered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.certificate.recovered";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayDeliveryFailed: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.delivery.failed",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.delivery.failed";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayDeliveryRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.delivery.recovered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.delivery.recovered";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayDestinationFailing: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.destination.failing",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.destination.failing";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayDestinationRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.destination.recovered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.destination.recovered";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayRepositoryNotConnected: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.repository.not_connected",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.repository.not_connected";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayRepositoryRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.repository.recovered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.repository.recovered";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelaySourceRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.source.recovered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.source.recovered";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelaySourceSilent: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.source.silent",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.source.silent";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
         };
     };
 }

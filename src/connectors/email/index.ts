@@ -2,7 +2,7 @@ import { DeliveryError, type AttemptContext, type Connector, type Payload, type 
 import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { redactAndCut } from '../shared/secrets.ts'
-import { createMessage, messageBytes, messageIdOf } from './message.ts'
+import { createMessage, createNoticeMessage, messageBytes, messageIdOf } from './message.ts'
 import { emailConfig, emailCredentials, recipientsOf, type EmailConfig, type EmailCredentials, emailExample } from './schema.ts'
 import { openSmtpSession, type SmtpSession } from './smtp-session.ts'
 
@@ -43,6 +43,12 @@ export const email: Connector<EmailConfig, EmailCredentials> = {
       await session.reset()
       const login = target.credentials.username === undefined ? '' : 'the login, '
       return `The server ${host} accepted ${login}the sender and all recipients. No mail was sent, so its delivery to the mailboxes is not proved.`
+    }),
+
+  sendNotice: (notice, target, context) =>
+    withSession(target, context, async (session) => {
+      await session.address(target.config.from, recipientsOf(target.config), messageBytes(0))
+      await session.send(createNoticeMessage(notice, target.config))
     }),
 }
 

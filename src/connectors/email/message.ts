@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { withExtension } from '../../domain/content-type.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
-import type { Payload } from '../connector.ts'
+import type { NoticeMessage, Payload } from '../connector.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import type { EmailConfig } from './schema.ts'
@@ -15,7 +15,9 @@ type Enclosure = { attached: Readable } | { url: string }
  * thereby the id.
  */
 export const messageIdOf = ({ deliveryId, sha256 }: Payload, { from }: EmailConfig) =>
-  `<${deliveryId}.${sha256.slice(0, 16)}@${from.slice(from.lastIndexOf('@') + 1)}>`
+  `<${deliveryId}.${sha256.slice(0, 16)}@${domainOf(from)}>`
+
+const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 
 // Headers, text and the boundaries between them.
 const overheadBytes = 16 * 1024
@@ -50,15 +52,33 @@ export const createMessage = (payload: Payload, config: EmailConfig, enclosure: 
   return composer.compile().createReadStream()
 }
 
+/** Returns a notice as a message of plain text. */
+export const createNoticeMessage = ({ id, subject, text }: NoticeMessage, config: EmailConfig): Readable =>
+  new MailComposer({
+    from: config.from,
+    to: config.to,
+    ...(config.cc !== undefined && { cc: config.cc }),
+    subject: subjectLine(subject),
+    messageId: `<${id}@${domainOf(config.from)}>`,
+    headers: { 'Auto-Submitted': 'auto-generated', 'X-Relay-Notice-Id': id },
+    text,
+    newline: 'windows',
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+    .compile()
+    .createReadStream()
+
 const subjectMaxCharacters = 250
 // Characters that end a line, or that make a text look like another one.
 const misleading = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
 const subjectOf = (payload: Payload, { subject_template: template }: EmailConfig, fileName: string): string => {
-  const subject = fillTemplate(template, { ...placeholderValues(payload), file_name: fileName })
-  // Cutting may split a surrogate pair, which toWellFormed() replaces.
-  return subject.replaceAll(misleading, ' ').slice(0, subjectMaxCharacters).toWellFormed()
+  return subjectLine(fillTemplate(template, { ...placeholderValues(payload), file_name: fileName }))
 }
+
+// Cutting may split a surrogate pair, which toWellFormed() replaces.
+const subjectLine = (text: string): string => text.replaceAll(misleading, ' ').slice(0, subjectMaxCharacters).toWellFormed()
 
 const fileNameOf = (payload: Payload): string => withExtension(targetSegments(payload.path).at(-1) ?? '', payload)
 

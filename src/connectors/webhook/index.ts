@@ -50,17 +50,22 @@ export const webhook: Connector<WebhookConfig, WebhookCredentials> = {
   },
 
   probe: async (target, context) => {
-    const ping = Buffer.from('{"type":"ping"}')
-    const message: Message = {
-      id: `ping_${newId()}`,
-      contentType: 'application/json',
-      sizeBytes: ping.length,
-      headers: {},
-      open: () => Readable.from([ping], { objectMode: false }),
-    }
-    const { status } = await send(message, target, context)
+    const { status } = await send(jsonMessage(`ping_${newId()}`, { type: 'ping' }), target, context)
     return `The target answered ${status} to a ping, a ${target.config.method} request with {"type":"ping"}, which was delivered to it. No document was sent.`
   },
+
+  sendNotice: async ({ id, event }, target, context) => void (await send(jsonMessage(id, event), target, context)),
+}
+
+const jsonMessage = (id: string, value: unknown): Message => {
+  const body = Buffer.from(JSON.stringify(value))
+  return {
+    id,
+    contentType: 'application/json',
+    sizeBytes: body.length,
+    headers: {},
+    open: () => Readable.from([body], { objectMode: false }),
+  }
 }
 
 const messageOf = (payload: Payload, { config }: WebhookTarget, { signal }: AttemptContext): Message => {
@@ -90,6 +95,7 @@ const send = (message: Message, target: WebhookTarget, context: AttemptContext):
         'user-agent': 'document-relay',
         [hopsHeader]: context.installationId,
         ...config.headers,
+        ...(config.send_traceparent && context.traceparent !== undefined && { traceparent: context.traceparent }),
         ...authorization(credentials),
         ...message.headers,
         ...signature,

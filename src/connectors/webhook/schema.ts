@@ -49,6 +49,10 @@ export const webhookConfig = z.strictObject({
     .describe(
       'Up to 50 further headers, sent unchanged. Headers that the relay or the HTTP client sets are refused, and so are names that sound like a secret: put a secret into the credentials, which are never shown',
     ),
+  send_traceparent: z
+    .boolean()
+    .default(false)
+    .describe('If true, requests carry the header traceparent while the relay records traces, so that the target can continue the trace'),
   ca_certificate: caCertificate,
 })
 

@@ -8,6 +8,7 @@ import { bodyExamples, parameterExample, responseExample } from './examples.ts'
 import { apiInfo } from './info.ts'
 import { toJsonSchema, type JsonSchema } from './json-schema.ts'
 import { tagOf } from './operation-names.ts'
+import { describeWebhooks } from './webhooks.ts'
 import { operationOf, type Operation, type SchemaConverter } from './operations.ts'
 
 type ApiInfo = typeof apiInfo
@@ -16,6 +17,8 @@ export interface OpenApi extends ApiInfo {
   openapi: '3.1.0'
   tags: { name: string }[]
   paths: Record<string, Record<string, Operation>>
+  /** Messages that the relay sends. */
+  webhooks: Record<string, object>
   components: Record<'securitySchemes' | 'headers' | 'responses', Record<string, object>> & { schemas: Record<string, JsonSchema> }
 }
 
@@ -62,11 +65,14 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation }
   }
 
+  const webhooks = describeWebhooks(converter)
+
   return {
     openapi: '3.1.0',
     ...apiInfo,
     tags: [...new Set(endpoints.map(({ path }) => tagOf(path)))].map((name) => ({ name })),
     paths,
+    webhooks,
     components: {
       securitySchemes: {
         apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of the workspace: `relay_<id>_<secret>`.' },

@@ -8,7 +8,7 @@ path.
 
 **API keys.** Send \`Authorization: Bearer <API key>\` with every request. A key belongs to one workspace and has one
 level. A \`viewer\` key reads everything except API keys. A \`member\` key also creates and changes destinations,
-repositories and connections, tests destinations and retries documents. An \`admin\` key can do everything.
+repositories, connections and notifications, tests destinations and retries documents. An \`admin\` key can do everything.
 \`x-required-level\` is the level that an operation requires. \`x-audit-event\` lists the audit events that a successful
 call can record.
 

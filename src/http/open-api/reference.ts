@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../../config.ts'
 import { newId } from '../../ids.ts'
+import { compressText } from '../browsers.ts'
 import { assetNames, assetPath } from './assets.ts'
 import { describeApi } from './document.ts'
 
@@ -40,6 +41,7 @@ const sendText = (context: Context, type: string, text: string) => {
 export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middleware => {
   const document = describeApi()
   const policy = policyOf(config.RELAY_BASE_URL)
+  const compress = compressText()
 
   const describe = (context: Context) => {
     const base = (config.RELAY_BASE_URL ?? `${context.protocol}://${context.host}`).replace(/\/+$/, '')
@@ -54,7 +56,7 @@ export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middlew
 
     context.set('x-relay-request-id', newId())
     context.set({ 'content-security-policy': policy, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
-    if (context.path === '/openapi.json') return describe(context)
+    if (context.path === '/openapi.json') return compress(context, async () => describe(context))
     context.set('cache-control', name === undefined ? 'no-cache' : `public, max-age=${assetMaxAgeSeconds}`)
     if (name === undefined) return sendText(context, 'html', pageHtml)
     if (name === 'page.js') return sendText(context, 'js', pageScript)

@@ -1,3 +1,4 @@
+import { systemActor } from '../../db/audit.ts'
 import { isAuthId, isTooWeak, readCertificate, tooWeak } from '../../security/certificate.ts'
 import type { Answer } from '../answer.ts'
 import { readBody } from '../body.ts'
@@ -24,7 +25,7 @@ export const putCert: CommandHandler = async (context, deps): Promise<Answer> =>
   }
   if (isTooWeak(facts)) throw new Refusal('certificate_too_weak', `the certificate ${tooWeak}`)
   const outcome = await deps.certificates.receive(
-    { workspaceId: repository.workspace.id, repositoryId: repository.id, authId, received, facts, actor: { type: 'system', userId: null } },
+    { workspaceId: repository.workspace.id, repositoryId: repository.id, authId, received, facts, actor: systemActor },
     deps.limits.RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES,
   )
   if (outcome === 'repository_gone') throw new Refusal('repository_not_found', 'the repository does not exist')

@@ -1,0 +1,8 @@
+import { cancellationSignal } from '@temporalio/activity'
+import type { SendNotice } from '../src/notices/send-notice.ts'
+import type { NoticeActivities } from '../workflows/messages.ts'
+
+export const createNoticeActivities = ({ sendNotice, cancelNotice }: SendNotice): NoticeActivities => ({
+  sendNotice: ({ noticeId, attemptTimeoutMs }) => sendNotice(noticeId, attemptTimeoutMs, cancellationSignal()),
+  recordNoticeCancellation: ({ noticeId }) => cancelNotice(noticeId),
+})

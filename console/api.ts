@@ -1,0 +1,142 @@
+import { signal } from '@preact/signals'
+import type { components } from '../clients/typescript/src/schema.ts'
+
+/** The types of the API, generated from its description. */
+export type Schemas = components['schemas']
+export type Level = 'viewer' | 'member' | 'admin'
+
+export interface Session {
+  user_slug: string
+  workspace_slug: string
+  level: Level
+  /** Id of the API key that is signed in. */
+  key_id: string
+  expires_at: string
+  temporal_workflows_url: string | null
+}
+
+/** Undefined until it is known whether this browser is signed in. */
+export const session = signal<Session | null | undefined>(undefined)
+/** True if the session has ended without the user's doing. */
+export const sessionEnded = signal(false)
+
+export interface ErrorDetail {
+  path: string
+  message: string
+}
+
+/** A refusal by the relay, or 0 `unreachable` if it did not answer. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly requestId: string | undefined
+  /** What is wrong with which field of the request, if the relay has said it. */
+  readonly details: readonly ErrorDetail[]
+  constructor(status: number, code: string, message: string, requestId?: string, details: readonly ErrorDetail[] = []) {
+    super(message)
+    this.name = 'ApiError'
+    this.status = status
+    this.code = code
+    this.requestId = requestId
+    this.details = details
+  }
+}
+
+interface Call {
+  query?: Record<string, string | number | boolean | undefined>
+  body?: unknown
+  signal?: AbortSignal | undefined
+  headers?: Record<string, string>
+}
+
+const send = async (method: string, url: URL, { body, signal: abort, headers = {} }: Call): Promise<Response> => {
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+  let response: Response
+  try {
+    response = await fetch(url, {
+      method,
+      headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      credentials: 'same-origin',
+      ...sent,
+      ...(abort && { signal: abort }),
+    })
+  } catch (thrown) {
+    if (abort?.aborted) throw thrown
+    throw new ApiError(0, 'unreachable', String(thrown))
+  }
+  if (response.ok) return response
+  const answer = (await response.json().catch(() => undefined)) as Schemas['Error'] | undefined
+  const { code = 'unknown', message = response.statusText, request_id: requestId, details } = answer?.error ?? {}
+  throw new ApiError(response.status, code, message, requestId, details)
+}
+
+const sessionUrl = () => new URL('session', document.baseURI)
+
+const readSession = async (response: Response): Promise<Session | null> =>
+  ((await response.json()) as { data: { attributes: Session } | null }).data?.attributes ?? null
+
+/** Asks whether this browser is signed in. */
+export const loadSession = async (): Promise<void> => {
+  session.value = await readSession(await send('GET', sessionUrl(), {}))
+}
+
+/** @throws ApiError */
+export const signIn = async (key: string): Promise<void> => {
+  session.value = await readSession(await send('POST', sessionUrl(), { body: { key } }))
+  sessionEnded.value = false
+}
+
+/** Signs in with the token of a link. @returns false if the link does not exist, was used or has expired */
+export const signInWithLink = async (token: string): Promise<boolean> => {
+  try {
+    session.value = await readSession(await send('POST', sessionUrl(), { body: { token } }))
+    return true
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.status === 401) return false
+    throw thrown
+  }
+}
+
+/** True if the page was opened by a link to sign in that does not work. */
+export const hasLinkFailed = signal(false)
+
+export const signOut = async (): Promise<void> => {
+  await send('DELETE', sessionUrl(), {})
+  sessionEnded.value = false
+  session.value = null
+}
+
+/** Returns the address of a resource of the workspace. */
+export const apiUrl = (path: string, query: Call['query'] = {}): URL => {
+  const { user_slug: user, workspace_slug: workspace } = session.value!
+  const url = new URL(`../api/${encodeURIComponent(user)}/${encodeURIComponent(workspace)}${path}`, document.baseURI)
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
+  }
+  return url
+}
+
+/** Calls the API. A session that has ended leads to the sign-in. @throws ApiError */
+export const callRaw = async (method: string, path: string, call: Call = {}): Promise<Response> => {
+  try {
+    return await send(method, apiUrl(path, call.query), call)
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.status === 401) {
+      sessionEnded.value = true
+      session.value = null
+    }
+    throw thrown
+  }
+}
+
+export const call = async <Answer>(method: string, path: string, options?: Call): Promise<Answer> =>
+  (await (await callRaw(method, path, options)).json()) as Answer
+
+/** Reads JSON that does not belong to a workspace. @param path relative to the console @throws ApiError */
+export const fetchJson = async <Answer>(path: string): Promise<Answer> =>
+  (await (await send('GET', new URL(path, document.baseURI), {})).json()) as Answer
+
+const levels: Level[] = ['viewer', 'member', 'admin']
+
+/** Returns true if the key of the session has at least this level. */
+export const may = (level: Level): boolean => levels.indexOf(session.value?.level ?? 'viewer') >= levels.indexOf(level)

@@ -1,0 +1,97 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError } from './api.ts'
+import { isStreaming, onChange } from './events.ts'
+
+export interface Live<Data> {
+  data?: Data
+  /** The error of the last update. `data` is then what was loaded before. */
+  error?: ApiError
+  reload(): void
+}
+
+const refreshMs = 5_000
+// While the relay tells of changes, asking only makes sure.
+const streamingRefreshMs = 30_000
+// A busy workspace changes all the time: at most a fifth of the time is spent on loading.
+const pauseMinMs = 1_000
+const pausePerLoad = 4
+
+interface State<Data> {
+  key: string
+  data?: Data
+  error?: ApiError
+}
+
+/**
+ * Loads data and keeps them current: when the relay tells of a change and, for the case that it does not, by asking again. Neither happens
+ * while the page is hidden.
+ * @param key identifies the data: another key loads them anew
+ * @param intervalMs 0 loads them only once
+ */
+export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promise<Data>, intervalMs = refreshMs): Live<Data> => {
+  const [state, setState] = useState<State<Data>>({ key })
+  const loadRef = useRef(load)
+  loadRef.current = load
+  const reloadRef = useRef(() => {})
+
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let controller = new AbortController()
+    let isLoading = false
+    let hasChanged = false
+    let pauseMs = pauseMinMs
+    const runIn = (ms: number) => {
+      clearTimeout(timer)
+      timer = setTimeout(() => void run(), ms)
+    }
+    const run = async () => {
+      clearTimeout(timer)
+      controller.abort()
+      controller = new AbortController()
+      const { signal } = controller
+      const start = performance.now()
+      isLoading = true
+      hasChanged = false
+      try {
+        const data = await loadRef.current(signal)
+        if (!signal.aborted) setState({ key, data })
+      } catch (thrown) {
+        if (signal.aborted) return
+        const error = thrown instanceof ApiError ? thrown : new ApiError(-1, 'unexpected', String(thrown))
+        setState((previous) => ({ ...(previous.key === key && previous), key, error }))
+      }
+      if (signal.aborted) return
+      isLoading = false
+      pauseMs = Math.max(pauseMinMs, pausePerLoad * (performance.now() - start))
+      if (document.hidden || intervalMs <= 0) return
+      if (hasChanged) runIn(pauseMs)
+      else runIn(isStreaming.peek() ? Math.max(intervalMs, streamingRefreshMs) : intervalMs)
+    }
+    const onVisibility = () => {
+      if (document.hidden) clearTimeout(timer)
+      else void run()
+    }
+    const onChanged = () => {
+      if (hasChanged || document.hidden) return
+      hasChanged = true
+      if (!isLoading) runIn(pauseMs)
+    }
+    reloadRef.current = () => void run()
+    document.addEventListener('visibilitychange', onVisibility)
+    const unsubscribe = intervalMs > 0 ? onChange(onChanged) : undefined
+    void run()
+    return () => {
+      document.removeEventListener('visibilitychange', onVisibility)
+      unsubscribe?.()
+      clearTimeout(timer)
+      controller.abort()
+    }
+  }, [key, intervalMs])
+
+  const current: State<Data> = state.key === key ? state : { key }
+  return {
+    ...(current.data !== undefined && { data: current.data }),
+    ...(current.error && { error: current.error }),
+    reload: () => reloadRef.current(),
+  }
+}

@@ -1,0 +1,160 @@
+import { apiUrl, call, may, session, type Schemas } from '../api.ts'
+import { readMetadata, type Change } from '../audit-changes.ts'
+import { html } from '../html.ts'
+import { useLive } from '../live.ts'
+import { inLanguage, texts } from '../preferences.ts'
+import { addressOf, route } from '../router.ts'
+import * as auditCatalogue from '../texts/audit.ts'
+import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters, type Option } from '../ui/filters.ts'
+import { CursorPager, ExactTime, Facts, Heading, Loaded, Table } from '../ui/parts.ts'
+import { Redacted } from '../ui/redacted.ts'
+
+const auditWords = inLanguage(auditCatalogue)
+
+type Entry = Schemas['AuditLog']
+type Subject = Schemas['AuditSubjectType']
+
+const perPage = 25
+const keysMax = 100
+const refreshMs = 10_000
+const filterNames = ['subject_id', 'event', 'event_prefix', 'subject_type', 'user_id', 'date_from', 'date_to'] as const
+type FilterName = (typeof filterNames)[number]
+
+/** The screen of a subject, if there is one, by the first part of its address. */
+const screenOf: Partial<Record<Subject, string>> = {
+  Document: 'documents',
+  CapturedRequest: 'requests',
+  Connection: 'connections',
+  Destination: 'destinations',
+  Repository: 'repositories',
+  Notification: 'notifications',
+}
+
+const addressOfSubject = ({ event, subject_type: type, subject_id: id }: Entry['attributes']): string | undefined => {
+  const screen = screenOf[type]
+  return screen === undefined || event.endsWith('.deleted') ? undefined : `${screen}/${encodeURIComponent(id)}`
+}
+
+/** Returns the events by the kind of thing that they are about, each group with an option for all of them. */
+const eventOptions = (): Map<string, Option[]> => {
+  const { events, allOf } = auditWords()
+  const groups = Map.groupBy(Object.entries(events), ([event]) => `${event.split('.')[0]}.`)
+  const groupName = (prefix: string) => prefix.slice(0, -1)
+  return new Map(
+    [...groups].map(([prefix, options]) => [
+      groupName(prefix),
+      options.length === 1 ? options : [[prefix, allOf(`${prefix}*`)] as const, ...options],
+    ]),
+  )
+}
+
+const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> }) => {
+  const words = auditWords()
+  const field = (name: FilterName) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
+  const setEvent = (value: string) => change(value.endsWith('.') ? { event_prefix: value, event: '' } : { event: value, event_prefix: '' })
+  return html`<${FilterBar} path="audit" isFiltered=${Object.keys(values).length > 0}>
+    <${SearchField} label=${words.subjectId} ...${field('subject_id')} />
+    <${SelectField} label=${words.event} value=${values.event ?? values.event_prefix} options=${eventOptions()} onChange=${setEvent} />
+    <${SelectField} label=${words.subjectType} ...${field('subject_type')} options=${Object.entries(words.subjects)} />
+    <${DateField} label=${words.dateFrom} ...${field('date_from')} />
+    <${DateField} label=${words.dateTo} ...${field('date_to')} />
+  </${FilterBar}>`
+}
+
+const Changes = ({ changes }: { changes: Change[] }) => {
+  const words = auditWords()
+  const isSet = (value: string | undefined): value is string => value !== undefined && value !== 'null'
+  const notSet = html`<span class="quiet">${words.notSet}</span>`
+  return html`<ul class="changes">
+    ${changes.map(
+      ({ name, before, after }) =>
+        html`<li key=${name} class="mono">
+          ${name}:
+          <span class="visually-hidden">${words.before} </span>${isSet(before) ? html`<del><${Redacted} text=${before} /></del>` : notSet}
+          →${' '}
+          <span class="visually-hidden">${words.after} </span>${isSet(after) ? html`<ins><${Redacted} text=${after} /></ins>` : notSet}
+        </li>`,
+    )}
+  </ul>`
+}
+
+/** Whoever made a change. @param keyNames names of the keys that are known, by id */
+const Actor = ({ attributes, keyNames }: { attributes: Entry['attributes']; keyNames: Map<string, string> }) => {
+  const words = auditWords()
+  const { keyId } = readMetadata(attributes.metadata)
+  if (attributes.actor_type !== 'api_key' || keyId === undefined) return words.actors[attributes.actor_type]
+  const name = keyNames.get(keyId)
+  const own = keyId === session.value!.key_id ? words.thisKey : undefined
+  return html`${own ?? (name === undefined ? words.actors.api_key : words.key(name))}<span class="small mono break">${keyId}</span>
+    ${attributes.user_id !== null && html`<a class="small" href=${addressOf('audit', { user_id: attributes.user_id })}>${words.member(attributes.user_id)}</a>`}`
+}
+
+const Row = ({ entry: { attributes }, keyNames }: { entry: Entry; keyNames: Map<string, string> }) => {
+  const words = auditWords()
+  const { changes, others } = readMetadata(attributes.metadata)
+  const { subject_type: type, subject_id: id } = attributes
+  const address = addressOfSubject(attributes)
+  return html`<tr role="row">
+    <td role="cell"><${ExactTime} at=${attributes.created_at} /></td>
+    <td role="cell" class="wide-cell stack">
+      <strong>${words.events[attributes.event]}</strong>
+      <span class="small">${attributes.description}</span>
+      ${changes.length > 0 && html`<${Changes} changes=${changes} />`}
+      ${
+        others.length > 0 &&
+        html`<details class="small">
+          <summary>${words.details}</summary>
+          <${Facts} of=${others.map(([name, value]) => [name, html`<span class="mono">${value}</span>`])} />
+        </details>`
+      }
+    </td>
+    <td role="cell" class="stack">
+      ${address === undefined ? words.subjects[type] : html`<a href=${address}>${words.subjects[type]}</a>`}
+      <a class="small mono break" href=${addressOf('audit', { subject_id: id })} title=${words.historyOf(id)}>${id}</a>
+    </td>
+    <td role="cell" class="stack"><${Actor} attributes=${attributes} keyNames=${keyNames} /></td>
+  </tr>`
+}
+
+interface Loading {
+  entries: Schemas['AuditLogList']
+  keyNames: Map<string, string>
+}
+
+/** Loads a page, and the names of the keys for those who may know them. */
+const load = async (address: string, signal: AbortSignal): Promise<Loading> => {
+  const [entries, keys] = await Promise.all([
+    call<Schemas['AuditLogList']>('GET', address, { signal }),
+    may('admin') ? call<Schemas['ApiKeyList']>('GET', '/api-keys', { query: { per_page: keysMax }, signal }) : { data: [] },
+  ])
+  return { entries, keyNames: new Map(keys.data.map(({ id, attributes }) => [id, attributes.name])) }
+}
+
+export const AuditScreen = () => {
+  const words = auditWords()
+  const { screens } = texts()
+  const filters = filtersOf('audit', filterNames)
+  const { values } = filters
+  const before = route.value.query.get('before') ?? undefined
+  const address = addressOf('/audit-logs', { ...values, before, per_page: String(perPage) })
+  const live = useLive(address, (signal) => load(address, signal), refreshMs)
+  return html`<${Heading} title=${screens.audit}>
+      <a class="button" download title=${words.csvNote} href=${apiUrl('/audit-logs.csv', values).href}>${words.csv}</a>
+    </${Heading}>
+    <p class="quiet">${words.intro}</p>
+    <${Filter} filters=${filters} />
+    <${Loaded} live=${live}>
+      ${() => {
+        const { entries, keyNames } = live.data!
+        const { data, meta } = entries
+        if (data.length === 0) return html`<p class="empty">${Object.keys(values).length > 0 ? words.emptyFiltered : words.empty}</p>`
+        return html`<${Table} label=${screens.audit} columns=${[words.when, words.what, words.subject, words.who]}>
+            ${data.map((entry) => html`<${Row} key=${entry.id} entry=${entry} keyNames=${keyNames} />`)}
+          </${Table}>
+          <${CursorPager}
+            first=${before && addressOf('audit', values)}
+            next=${meta.next_cursor === null ? undefined : addressOf('audit', { ...values, before: meta.next_cursor })}
+          />`
+      }}
+    </${Loaded}>`
+}

@@ -1,0 +1,169 @@
+import { useState } from 'preact/hooks'
+import { call, callRaw, may, type Schemas } from '../api.ts'
+import { defaultPathTemplate, formOf } from '../connection-settings.ts'
+import { formatBytes } from '../format.ts'
+import * as connectionsCatalogue from '../texts/connections.ts'
+import { html } from '../html.ts'
+import { useLive } from '../live.ts'
+import { inLanguage, locale, texts } from '../preferences.ts'
+import { addressOf, navigate, route } from '../router.ts'
+import { Badge, Confirm, ExactTime, Facts, Heading, Loaded } from '../ui/parts.ts'
+import { WiringFigure } from '../ui/wiring-figure.ts'
+import { layOutWiring, stateOf } from '../wiring.ts'
+import { ConnectionForm } from './connection-form.ts'
+import { PreviewOf, usePreview } from './connection-preview.ts'
+import { ConfirmSwitch, heldText } from './connection-switch.ts'
+
+const connectionsWords = inLanguage(connectionsCatalogue)
+
+type Connection = Schemas['Connection']
+
+/** Returns the repositories of a connection that no other connection starts at. */
+const unwiredBy = (connection: Connection, all: Connection[]) => {
+  const others = new Set(all.filter(({ id }) => id !== connection.id).flatMap(({ repositories }) => repositories.map(({ id }) => id)))
+  return connection.repositories.filter(({ id }) => !others.has(id))
+}
+
+const ConfirmDelete = ({ connection, onClose }: { connection: Connection; onClose: () => void }) => {
+  const words = connectionsWords()
+  const live = useLive('all connections', (signal) => call<Schemas['ConnectionList']>('GET', '/connections', { signal }), 0)
+  const remove = async () => {
+    await callRaw('DELETE', `/connections/${connection.id}`)
+    navigate('connections')
+  }
+  return html`<${Confirm} title=${words.deleteTitle(connection.name)} action=${words.remove} onConfirm=${remove} onClose=${onClose}>
+    <p>${words.deleteText}</p>
+    ${connection.held_deliveries > 0 && html`<p><strong>${words.deleteHeld(heldText(connection))}</strong></p>`}
+    <${Loaded} live=${live}>
+      ${() => {
+        const unwired = unwiredBy(connection, live.data!.data)
+        return (
+          unwired.length > 0 &&
+          html`<p>${words.deleteUnwired}</p>
+            <ul>
+              ${unwired.map(({ id, repo_id: repoId, description }) => html`<li key=${id}><span class="mono">${repoId}</span> ${description}</li>`)}
+            </ul>`
+        )
+      }}
+    </${Loaded}>
+  </${Confirm}>`
+}
+
+const Filter = ({ connection }: { connection: Connection }) => {
+  const words = connectionsWords()
+  const { contentTypes, compIds, minBytes, maxBytes, pathTemplate, onResume } = formOf(connection.settings)
+  const sizes = [
+    ...(minBytes === '' ? [] : [words.atLeast(formatBytes(Number(minBytes), locale()))]),
+    ...(maxBytes === '' ? [] : [words.atMost(formatBytes(Number(maxBytes), locale()))]),
+  ]
+  const isFiltered = contentTypes !== '' || compIds !== '' || sizes.length > 0
+  return html`<${Facts}
+    of=${[
+      [words.filter, isFiltered ? undefined : words.noFilter],
+      [words.contentTypes, contentTypes === '' ? undefined : html`<span class="mono">${contentTypes}</span>`],
+      [words.compIds, compIds === '' ? undefined : html`<span class="mono">${compIds}</span>`],
+      [words.size, sizes.length === 0 ? undefined : sizes.join(', ')],
+      [words.pathTemplate, html`<span class="mono">${pathTemplate === '' ? defaultPathTemplate : pathTemplate}</span>`],
+      [words.resumed, words.resumes[onResume]],
+    ]}
+  />`
+}
+
+const Show = ({ connection, reload }: { connection: Connection; reload: () => void }) => {
+  const words = connectionsWords()
+  const [asked, setAsked] = useState<'switch' | 'delete'>()
+  const { id, repositories, destinations } = connection
+  const ids = repositories.map((each) => each.id)
+  const preview = usePreview(ids, connection.settings)
+  return html`${
+      may('member') &&
+      html`<div class="actions">
+        <button type="button" class=${`button ${connection.is_active ? '' : 'primary'}`} onClick=${() => setAsked('switch')}>
+          ${connection.is_active ? words.switchOff : words.switchOn}
+        </button>
+        <a class="button" href=${addressOf(`connections/${id}`, { edit: '1' })}>${words.edit}</a>
+        ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
+      </div>`
+    }
+    <${WiringFigure} wiring=${layOutWiring([connection])} />
+    <div class="columns">
+      <section class="card" aria-labelledby="route">
+        <h2 id="route">${words.route}</h2>
+        <${Facts}
+          of=${[
+            [
+              words.from,
+              html`<ul class="names">
+                ${repositories.map(
+                  ({ id: each, repo_id: repoId, description }) =>
+                    html`<li key=${each}><a href=${`repositories/${each}`}>${repoId}</a> <span class="small">${description}</span></li>`,
+                )}
+              </ul>`,
+            ],
+            [
+              words.to,
+              html`<ul class="names">
+                ${destinations.map(
+                  ({ id: each, name, type }) =>
+                    html`<li key=${each}><a href=${`destinations/${each}`}>${name}</a> <span class="small">${type}</span></li>`,
+                )}
+              </ul>`,
+            ],
+            [
+              words.held,
+              connection.held_deliveries === 0
+                ? words.nothing
+                : html`${heldText(connection)}${' '}<a href=${addressOf('documents', { delivery_status: 'held' })}>${words.showHeld}</a>`,
+            ],
+            [words.created, html`<${ExactTime} at=${connection.created_at} />`],
+            [words.changed, html`<${ExactTime} at=${connection.updated_at} />`],
+          ]}
+        />
+      </section>
+      <section class="card" aria-labelledby="settings">
+        <h2 id="settings">${words.settings}</h2>
+        <${Filter} connection=${connection} />
+      </section>
+    </div>
+    <${PreviewOf} live=${preview} hasRepositories=${ids.length > 0} />
+    ${asked === 'switch' && html`<${ConfirmSwitch} connection=${connection} onDone=${reload} onClose=${() => setAsked(undefined)} />`}
+    ${asked === 'delete' && html`<${ConfirmDelete} connection=${connection} onClose=${() => setAsked(undefined)} />`}`
+}
+
+/** Keeps what was shown when the form was opened: that is what the change refers to. */
+const Edit = ({ stored, onSaved }: { stored: { connection: Connection; etag: string }; onSaved: () => void }) => {
+  const [opened] = useState(stored)
+  return html`<${ConnectionForm} stored=${opened} onSaved=${onSaved} />`
+}
+
+const Stored = ({ id }: { id: string }) => {
+  const words = connectionsWords()
+  const { screens } = texts()
+  const live = useLive(`connection ${id}`, async (signal) => {
+    const response = await callRaw('GET', `/connections/${encodeURIComponent(id)}`, { signal })
+    const { data } = (await response.json()) as Schemas['ConnectionResponse']
+    return { connection: data, etag: response.headers.get('etag') ?? '*' }
+  })
+  const shown = live.data?.connection
+  const state = shown && stateOf(shown)
+  return html`<p class="back"><a href="connections">${words.back}</a></p>
+    <${Heading} title=${shown?.name ?? screens.connections}>
+      ${state && html`<${Badge} status=${state} label=${words.states[state]} />`}
+    </${Heading}>
+    <${Loaded} live=${live}>
+      ${() =>
+        route.value.query.has('edit') && may('member')
+          ? html`<${Edit} stored=${live.data!} onSaved=${live.reload} />`
+          : html`<${Show} connection=${live.data!.connection} reload=${live.reload} />`}
+    </${Loaded}>`
+}
+
+const New = () => {
+  const words = connectionsWords()
+  return html`<p class="back"><a href="connections">${words.back}</a></p>
+    <${Heading} title=${words.create} />
+    <${ConnectionForm} />`
+}
+
+export const ConnectionScreen = ({ id }: { id: string }) =>
+  id === 'new' && may('member') ? html`<${New} />` : html`<${Stored} id=${id} />`

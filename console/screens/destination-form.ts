@@ -1,0 +1,93 @@
+import { useState } from 'preact/hooks'
+import { callRaw, may, type Schemas } from '../api.ts'
+import { html } from '../html.ts'
+import { useLive } from '../live.ts'
+import { loadConnectorSchemas } from '../load-schemas.ts'
+import { inLanguage, texts } from '../preferences.ts'
+import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
+import * as destinationsCatalogue from '../texts/destinations.ts'
+import { DestinationForm } from '../ui/destination-form.ts'
+import { Heading, Loaded, Notice } from '../ui/parts.ts'
+
+const destinationsWords = inLanguage(destinationsCatalogue)
+const connectorWords = inLanguage(connectorFieldsCatalogue)
+
+const Kinds = ({ kinds }: { kinds: string[] }) => {
+  const words = destinationsWords()
+  const { connector, purpose } = connectorWords()
+  return html`<p class="quiet">${words.chooseKind}</p>
+    <ul class="kinds">
+      ${kinds.map(
+        (kind) =>
+          html`<li key=${kind}>
+            <a class="card" href=${`destinations/new?type=${kind}`}><strong>${connector(kind)}</strong><span>${purpose(kind)}</span></a>
+          </li>`,
+      )}
+    </ul>`
+}
+
+/** Lets choose the kind of a new destination, and then shows its form. */
+export const NewDestination = ({ kind }: { kind: string | null }) => {
+  const words = destinationsWords()
+  const { connector } = connectorWords()
+  const live = useLive('schemas', loadConnectorSchemas, 0)
+  const isAllowed = may('member')
+  const title = kind === null ? words.create : words.createKind(connector(kind))
+  return html`<p class="back">
+      <a href=${kind === null ? 'destinations' : 'destinations/new'}>${kind === null ? words.back : words.backToKinds}</a>
+    </p>
+    <${Heading} key=${kind} title=${title} />
+    ${!isAllowed && html`<${Notice} tone="info">${words.mayNot}</${Notice}>`}
+    ${
+      isAllowed &&
+      html`<${Loaded} live=${live}>
+        ${() => {
+          const schemas = live.data!
+          if (kind === null) return html`<${Kinds} kinds=${[...schemas.keys()]} />`
+          const its = schemas.get(kind)
+          if (!its) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
+          return html`<${DestinationForm} key=${kind} kind=${kind} schemas=${its} />`
+        }}
+      </${Loaded}>`
+    }`
+}
+
+const loadEdited = async (id: string, signal: AbortSignal) => {
+  const [schemas, response] = await Promise.all([
+    loadConnectorSchemas(),
+    callRaw('GET', `/destinations/${encodeURIComponent(id)}`, { signal }),
+  ])
+  const { data } = (await response.json()) as Schemas['SingleDestinationResponse']
+  return { schemas, data, etag: response.headers.get('etag') }
+}
+
+/** Shows the form of a stored destination. */
+export const EditDestination = ({ id }: { id: string }) => {
+  const words = destinationsWords()
+  const { screens } = texts()
+  const [version, setVersion] = useState(0)
+  const live = useLive(`${id} ${version}`, (signal) => loadEdited(id, signal), 0)
+  const name = live.data?.data.attributes.name
+  const isAllowed = may('member')
+  return html`<p class="back"><a href=${`destinations/${id}`}>${name === undefined ? words.back : words.backToOne(name)}</a></p>
+    <${Heading} title=${name === undefined ? screens.destinations : words.editOf(name)} />
+    ${!isAllowed && html`<${Notice} tone="info">${words.mayNot}</${Notice}>`}
+    ${
+      isAllowed &&
+      html`<${Loaded} live=${live}>
+        ${() => {
+          const { schemas, data, etag } = live.data!
+          const { connector_type: kind, config, name: storedName } = data.attributes
+          const its = schemas.get(kind)
+          if (!its) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
+          return html`<${DestinationForm}
+            key=${version}
+            kind=${kind}
+            schemas=${its}
+            stored=${{ id, name: storedName, config, etag }}
+            reload=${() => setVersion(version + 1)}
+          />`
+        }}
+      </${Loaded}>`
+    }`
+}

@@ -1,0 +1,264 @@
+import { useState } from 'preact/hooks'
+import { documentWorkflowId } from '../../workflows/ids.ts'
+import { apiUrl, call, callRaw, may, session, type Schemas } from '../api.ts'
+import { formatBytes, formatDuration } from '../format.ts'
+import * as documentCatalogue from '../texts/document.ts'
+import * as remediesCatalogue from '../texts/remedies.ts'
+import { html } from '../html.ts'
+import { useLive } from '../live.ts'
+import { locale, inLanguage, texts } from '../preferences.ts'
+import { announce, Badge, Confirm, Copyable, Disclosure, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import { BodyViewer } from '../ui/body-viewer.ts'
+import { TimelineFigure } from '../ui/timeline-figure.ts'
+import { CapturedRequest } from './captured-request.ts'
+
+const documentWords = inLanguage(documentCatalogue)
+const remediesWords = inLanguage(remediesCatalogue)
+
+type Document = Schemas['SingleDocument']
+type Delivery = Document['attributes']['deliveries'][number]
+type Attempt = Schemas['DeliveryAttempt']
+
+const attemptsMax = 100
+const openStatuses = new Set(['pending', 'held', 'retrying'])
+const refreshMs = { open: 2_000, closed: 10_000 }
+const retryable = ({ status }: Delivery) => status === 'failed' || status === 'cancelled'
+
+const written = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** What the target has answered: its body as text, and the rest by name. */
+const Answer = ({ answer: { body, ...rest } }: { answer: Record<string, unknown> }) =>
+  html`<p class="mono">
+      ${Object.entries(rest)
+        .map(([name, value]) => `${name}: ${written(value)}`)
+        .join(', ')}
+    </p>
+    ${body !== undefined && body !== '' && html`<pre class="code" tabindex="0">${written(body)}</pre>`}`
+
+const Attempts = ({ attempts }: { attempts: Attempt[] }) => {
+  const words = documentWords()
+  if (attempts.length === 0) return html`<p class="quiet">${words.noAttempts}</p>`
+  return html`<table role="table" class="list compact" aria-label=${words.attempts}>
+    <thead role="rowgroup">
+      <tr role="row">
+        ${[words.attempt, words.outcome, words.started, words.duration, words.sent, words.answer].map(
+          (name) => html`<th key=${name} role="columnheader" scope="col">${name}</th>`,
+        )}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${attempts.map(
+        ({ id, attributes: { number, outcome, started_at: startedAt, duration_ms: ms, bytes_sent: sent, answer, error } }) =>
+          html`<tr key=${id} role="row">
+            <td role="cell">${number}</td>
+            <td role="cell"><${Badge} status=${outcome} label=${words.outcomes[outcome]} /></td>
+            <td role="cell"><${ExactTime} at=${startedAt} /></td>
+            <td role="cell">${formatDuration(ms, locale())}</td>
+            <td role="cell">${sent === null ? '–' : formatBytes(sent, locale())}</td>
+            <td role="cell" class="wide-cell">
+              ${error && html`<p><code>${error.code}</code> ${error.message}</p>`} ${answer && html`<${Answer} answer=${answer} />`}
+              ${!error && !answer && '–'}
+            </td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`
+}
+
+const DeliveryCard = ({ delivery, attempts, onRetry }: { delivery: Delivery; attempts: Attempt[]; onRetry: () => void }) => {
+  const words = documentWords()
+  const { whatToDo, remedy } = remediesWords()
+  const { deliveryStatus } = texts()
+  const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end, next_attempt_at: next } = delivery
+  return html`<section class="card" aria-labelledby=${`delivery-${id}`}>
+    <header class="card-head">
+      <h3 id=${`delivery-${id}`}><a href=${`destinations/${id}`}>${name}</a></h3>
+      <${Badge} status=${status} label=${deliveryStatus[status]} />
+      ${
+        retryable(delivery) &&
+        may('member') &&
+        html`<button type="button" class="button" aria-label=${words.retryDelivery(name)} onClick=${onRetry}>${words.retry}</button>`
+      }
+    </header>
+    ${
+      error &&
+      status !== 'delivered' &&
+      html`<${Notice} tone=${status === 'failed' ? 'bad' : 'warn'}>
+        <p>${error.code && html`<code>${error.code}</code>`} ${error.message}</p>
+        ${end && html`<p>${words.endedBy[end]}</p>`}
+        <p><strong>${whatToDo}:</strong> ${remedy(error.code, name)}</p>
+      </${Notice}>`
+    }
+    <${Facts}
+      of=${[
+        [words.path, html`<span class="mono">${delivery.path}</span>`],
+        [words.since, html`<${Time} at=${delivery.status_since} />`],
+        [words.nextAttempt, next === null ? undefined : html`<${Time} at=${next} />`],
+      ]}
+    />
+    <${Attempts} attempts=${attempts} />
+  </section>`
+}
+
+/** Returns the address of the document's workflow in the Temporal UI, if it is configured. */
+const workflowUrl = ({ id, attributes }: Document): string | undefined => {
+  const { temporal_workflows_url: url, user_slug: user, workspace_slug: workspace } = session.value!
+  if (url === null) return undefined
+  const { repo_id: repoId, doc_id: docId, comp_id: compId } = attributes
+  return url + encodeURIComponent(documentWorkflowId({ documentId: id, workspace: `${user}/${workspace}`, repoId, docId, compId }))
+}
+
+const businessObjectOf = ({ erp_object_type: type, erp_object_id: id }: Schemas['DocumentMetadata']) =>
+  type === null && id === null ? undefined : [type, id].filter((part) => part !== null).join(' ')
+
+const DocumentFacts = ({ document: { attributes } }: { document: Document }) => {
+  const words = documentWords()
+  return html`<${Facts}
+    of=${[
+      [words.docId, html`<${Copyable} text=${attributes.doc_id} />`],
+      [words.repository, attributes.repo_id],
+      [words.component, html`<span class="mono">${attributes.comp_id}</span>`],
+      [words.businessObject, businessObjectOf(attributes.metadata)],
+      [words.documentType, attributes.metadata.ar_object],
+      [words.type, attributes.content_type || '–'],
+      [words.size, formatBytes(attributes.size_bytes, locale())],
+      [words.received, html`<${ExactTime} at=${attributes.received_at} />`],
+      [words.acknowledgedAt, attributes.acknowledged_at === null ? undefined : html`<${ExactTime} at=${attributes.acknowledged_at} />`],
+    ]}
+  />`
+}
+
+/** The content of a document. */
+const Preview = ({ document: { id, attributes } }: { document: Document }) => {
+  const words = documentWords()
+  const { content_type: contentType, size_bytes: sizeBytes, content_retained: isRetained, comp_id: compId } = attributes
+  if (!isRetained) return html`<p class="quiet">${words.notRetained}</p>`
+  if (sizeBytes === 0) return null
+  return html`<${Disclosure} title=${words.preview}>
+    ${() =>
+      html`<${BodyViewer}
+        path=${`/documents/${id}/content`}
+        contentType=${contentType}
+        sizeBytes=${sizeBytes}
+        name=${compId}
+        isCaptured=${false}
+      />`}
+  </${Disclosure}>`
+}
+
+interface Loading {
+  document: Document
+  attempts: Attempt[]
+  hasMoreAttempts: boolean
+}
+
+const load = async (id: string, signal: AbortSignal): Promise<Loading> => {
+  const [document, attempts] = await Promise.all([
+    call<Schemas['SingleDocumentResponse']>('GET', `/documents/${id}`, { signal }),
+    call<Schemas['DeliveryAttemptList']>('GET', `/documents/${id}/attempts`, { query: { per_page: attemptsMax }, signal }),
+  ])
+  return { document: document.data, attempts: attempts.data, hasMoreAttempts: attempts.meta.total > attemptsMax }
+}
+
+export const DocumentScreen = ({ id }: { id: string }) => {
+  const words = documentWords()
+  const { documentStatus, screens } = texts()
+  const [isOpen, setOpen] = useState(true)
+  const live = useLive(id, (signal) => load(encodeURIComponent(id), signal), isOpen ? refreshMs.open : refreshMs.closed)
+  const deliveriesOf = live.data?.document.attributes.deliveries ?? []
+  const isUnderWay = deliveriesOf.some(({ status }) => openStatuses.has(status))
+  if (live.data && isUnderWay !== isOpen) setOpen(isUnderWay)
+  // The delivery to retry, or all of them.
+  const [asked, setAsked] = useState<Delivery | 'all' | undefined>()
+  const [isAcknowledging, setAcknowledging] = useState(false)
+
+  const retry = async (what: Delivery | 'all') => {
+    await callRaw('POST', `/documents/${id}${what === 'all' ? '' : `/deliveries/${what.destination_id}`}/retry`)
+    announce(words.retried)
+    live.reload()
+  }
+
+  const acknowledge = async () => {
+    await callRaw('POST', `/documents/${id}/acknowledge`)
+    announce(words.acknowledged)
+    live.reload()
+  }
+
+  const title = live.data ? `${screens.document} ${live.data.document.attributes.doc_id}` : screens.document
+  return html`<p class="back"><a href="documents">${words.back}</a></p>
+    <${Heading} title=${title}>
+      ${
+        live.data &&
+        html`<${Badge} status=${live.data.document.attributes.status} label=${documentStatus[live.data.document.attributes.status]} />`
+      }
+    </${Heading}>
+    <${Loaded} live=${live}>
+      ${() => {
+        const { document, attempts, hasMoreAttempts } = live.data!
+        const { deliveries, content_retained: isRetained, request_id: requestId } = document.attributes
+        const workflow = workflowUrl(document)
+        const failed = deliveries.filter(retryable)
+        return html`<div class="actions">
+            ${
+              failed.length > 0 &&
+              may('member') &&
+              html`<button type="button" class="button primary" onClick=${() => setAsked('all')}>${words.retryAll}</button>`
+            }
+            ${
+              document.attributes.status === 'failed' &&
+              document.attributes.acknowledged_at === null &&
+              may('member') &&
+              html`<button type="button" class="button" onClick=${() => setAcknowledging(true)}>${words.acknowledge}</button>`
+            }
+            ${isRetained && html`<a class="button" download href=${apiUrl(`/documents/${id}/content`).href}>${words.download}</a>`}
+            ${workflow !== undefined && html`<a class="button" href=${workflow} target="_blank" rel="noreferrer">${words.workflow}</a>`}
+          </div>
+          <div class="columns">
+            <section class="card" aria-label=${screens.document}><${DocumentFacts} document=${document} /></section>
+            <section class="card" aria-labelledby="timeline">
+              <h2 id="timeline">${words.timeline}</h2>
+              <${TimelineFigure} document=${document} attempts=${attempts} />
+            </section>
+          </div>
+          <h2>${words.deliveries}</h2>
+          ${deliveries.length === 0 && html`<p class="empty">${words.noDeliveries}</p>`}
+          ${deliveries.map(
+            (delivery) =>
+              html`<${DeliveryCard}
+                key=${delivery.destination_id}
+                delivery=${delivery}
+                attempts=${attempts.filter(({ attributes }) => attributes.destination_id === delivery.destination_id)}
+                onRetry=${() => setAsked(delivery)}
+              />`,
+          )}
+          ${hasMoreAttempts && html`<p class="small">${words.earlier(attemptsMax)}</p>`}
+          <${Preview} document=${document} />
+          ${
+            requestId !== null &&
+            html`<${Disclosure} title=${words.request}>${() => html`<${CapturedRequest} id=${requestId} />`}</${Disclosure}>`
+          }
+          ${
+            isAcknowledging &&
+            html`<${Confirm}
+              title=${words.confirmAcknowledge}
+              action=${words.acknowledge}
+              onConfirm=${acknowledge}
+              onClose=${() => setAcknowledging(false)}
+            >
+              <p>${words.confirmAcknowledgeText}</p>
+            </${Confirm}>`
+          }
+          ${
+            asked &&
+            html`<${Confirm}
+              title=${words.confirmRetry}
+              action=${words.retry}
+              onConfirm=${() => retry(asked)}
+              onClose=${() => setAsked(undefined)}
+            >
+              <p>${asked === 'all' ? words.confirmRetryAll(failed.length) : words.confirmRetryOne(asked.destination_name)}</p>
+            </${Confirm}>`
+          }`
+      }}
+    </${Loaded}>`
+}

@@ -1,0 +1,186 @@
+import { useRef, useState } from 'preact/hooks'
+import { call, callRaw, session, type ApiError, type Level, type Schemas } from '../api.ts'
+import { html } from '../html.ts'
+import { useLive } from '../live.ts'
+import { inLanguage, texts } from '../preferences.ts'
+import { addressOf, route } from '../router.ts'
+import * as keysCatalogue from '../texts/keys.ts'
+import { Choice, SaveError, TextField } from '../ui/form.ts'
+import { announce, Badge, Confirm, Copyable, ExactTime, Heading, Loaded, Notice, Pager, Table, Time } from '../ui/parts.ts'
+import { focusFirstProblem } from '../ui/schema-form.ts'
+
+const keysWords = inLanguage(keysCatalogue)
+
+type Key = Schemas['ApiKey']
+type NewKey = Schemas['ApiKeyWithSecret']
+
+const perPage = 25
+
+const pageOf = (query: URLSearchParams) => Math.max(1, Math.trunc(Number(query.get('page') ?? 1)) || 1)
+
+/** Returns the end of a day here. @param day `YYYY-MM-DD` */
+const endOf = (day: string): Date => new Date(`${day}T23:59:59`)
+
+const CreateForm = ({ onCreated, onClose }: { onCreated: (key: NewKey) => void; onClose: () => void }) => {
+  const words = keysWords()
+  const { common, form: formWords } = texts()
+  const ref = useRef<HTMLFormElement>(null)
+  const [values, setValues] = useState<{ name: string; level: Level; day: string }>({ name: '', level: 'viewer', day: '' })
+  const [state, setState] = useState<{ isBusy: boolean; isChecked: boolean; error?: ApiError }>({ isBusy: false, isChecked: false })
+  const problems = {
+    name: values.name.trim() === '' ? formWords.required : undefined,
+    day: values.day !== '' && endOf(values.day).getTime() <= Date.now() ? words.inThePast : undefined,
+  }
+  const shown = state.isChecked ? problems : { name: undefined, day: undefined }
+
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setState({ isBusy: false, isChecked: true })
+    if (problems.name !== undefined || problems.day !== undefined) return focusFirstProblem(ref.current)
+    setState({ isBusy: true, isChecked: true })
+    const { name, level, day } = values
+    const body = { name: name.trim(), level, expires_at: day === '' ? null : endOf(day).toISOString() }
+    try {
+      onCreated((await call<Schemas['ApiKeyWithSecretResponse']>('POST', '/api-keys', { body })).data)
+    } catch (thrown) {
+      setState({ isBusy: false, isChecked: true, error: thrown as ApiError })
+    }
+  }
+
+  return html`<form ref=${ref} class="card form" aria-labelledby="create-key" novalidate onSubmit=${submit}>
+    <h2 id="create-key">${words.create}</h2>
+    ${state.error && html`<${SaveError} error=${state.error} />`}
+    <${TextField}
+      id="key-name"
+      label=${words.name}
+      hint=${words.nameHint}
+      value=${values.name}
+      error=${shown.name}
+      required
+      onInput=${(name: string) => setValues({ ...values, name })}
+    />
+    <${Choice}
+      id="key-level"
+      label=${words.level}
+      value=${values.level}
+      options=${Object.entries(words.levels)}
+      onInput=${(level: string) => setValues({ ...values, level: level as Level })}
+    />
+    <${TextField}
+      id="key-expiry"
+      type="date"
+      label=${words.expiry}
+      hint=${words.expiryHint}
+      value=${values.day}
+      error=${shown.day}
+      onInput=${(day: string) => setValues({ ...values, day })}
+    />
+    <div class="actions">
+      <button type="submit" class="button primary" disabled=${state.isBusy}>${words.create}</button>
+      <button type="button" class="button" onClick=${onClose}>${common.cancel}</button>
+    </div>
+  </form>`
+}
+
+/** The only sight of a new key. */
+const Created = ({ apiKey: { attributes }, onDone }: { apiKey: NewKey; onDone: () => void }) => {
+  const words = keysWords()
+  return html`<${Notice} tone="good">
+    <h2>${words.createdTitle(attributes.name)}</h2>
+    <p>${words.copyNow}</p>
+    <p class="new-key"><${Copyable} text=${attributes.key} /></p>
+    <button type="button" class="button" onClick=${onDone}>${words.done}</button>
+  </${Notice}>`
+}
+
+const Row = ({ apiKey: { id, attributes }, onRevoke }: { apiKey: Key; onRevoke: () => void }) => {
+  const words = keysWords()
+  const { name, level, user_id: member, expires_at: expiresAt, last_used_at: lastUsedAt, created_at: createdAt } = attributes
+  const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
+  return html`<tr role="row">
+    <td role="cell" class="main-cell">
+      <strong>${name}</strong> ${id === session.value!.key_id && html`<${Badge} status="active" label=${words.own} />`}
+      <span class="small mono break">relay_${id}_…</span>
+      ${member !== null && html`<span class="small">${words.member(member)}</span>`}
+    </td>
+    <td role="cell">${words.levelNames[level]}</td>
+    <td role="cell" data-label=${words.created}><${Time} at=${createdAt} /></td>
+    <td role="cell" data-label=${words.lastUsed}>
+      ${lastUsedAt === null ? html`<span class="quiet">${words.neverUsed}</span>` : html`<${Time} at=${lastUsedAt} />`}
+    </td>
+    <td role="cell" data-label=${words.expires}>
+      ${isExpired && html`<${Badge} status="failed" label=${words.expired} />`}
+      ${expiresAt === null ? html`<span class="quiet">${words.never}</span>` : html`<${ExactTime} at=${expiresAt} />`}
+    </td>
+    <td role="cell">
+      <button type="button" class="button" aria-label=${words.revokeKey(name)} onClick=${onRevoke}>${words.revoke}</button>
+    </td>
+  </tr>`
+}
+
+export const KeysScreen = () => {
+  const words = keysWords()
+  const { common, screens } = texts()
+  const page = pageOf(route.value.query)
+  const live = useLive(`keys ${page}`, (signal) =>
+    call<Schemas['ApiKeyList']>('GET', '/api-keys', { query: { page, per_page: perPage }, signal }),
+  )
+  const [isCreating, setCreating] = useState(false)
+  const [created, setCreated] = useState<NewKey>()
+  const [asked, setAsked] = useState<Key>()
+  const revoke = async ({ id }: Key) => {
+    await callRaw('DELETE', `/api-keys/${id}`)
+    announce(words.revoked)
+    live.reload()
+  }
+  return html`<${Heading} title=${screens.keys}>
+      ${
+        live.data &&
+        !isCreating &&
+        html`<button type="button" class="button primary" onClick=${() => setCreating(true)}>${words.create}</button>`
+      }
+    </${Heading}>
+    <p class="quiet">${words.intro}</p>
+    ${created && html`<${Created} key=${created.id} apiKey=${created} onDone=${() => setCreated(undefined)} />`}
+    ${
+      isCreating &&
+      html`<${CreateForm}
+        onCreated=${(key: NewKey) => {
+          setCreating(false)
+          setCreated(key)
+          live.reload()
+        }}
+        onClose=${() => setCreating(false)}
+      />`
+    }
+    <${Loaded} live=${live}>
+      ${() => {
+        const { data, meta } = live.data!
+        return html`<${Table}
+            label=${screens.keys}
+            columns=${[words.name, words.level, words.created, words.lastUsed, words.expires, common.actions]}
+          >
+            ${data.map((key) => html`<${Row} key=${key.id} apiKey=${key} onRevoke=${() => setAsked(key)} />`)}
+          </${Table}>
+          <${Pager}
+            page=${page}
+            perPage=${perPage}
+            total=${meta.total}
+            addressOfPage=${(to: number) => addressOf('keys', { page: to === 1 ? undefined : String(to) })}
+          />
+          <p class="small">${words.revokedKeys} <a href=${addressOf('audit', { event: 'apikey.revoked' })}>${words.toAudit}</a></p>
+          ${
+            asked &&
+            html`<${Confirm}
+              title=${words.confirmRevoke}
+              action=${words.revoke}
+              onConfirm=${() => revoke(asked)}
+              onClose=${() => setAsked(undefined)}
+            >
+              <p>${words.revokeEffect(asked.attributes.name)}</p>
+              ${asked.id === session.value!.key_id && html`<${Notice} tone="warn">${words.revokeOwn}</${Notice}>`}
+            </${Confirm}>`
+          }`
+      }}
+    </${Loaded}>`
+}

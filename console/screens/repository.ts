@@ -1,0 +1,177 @@
+import { useState } from 'preact/hooks'
+import { callRaw, may, type Schemas } from '../api.ts'
+import * as repositoriesCatalogue from '../texts/repositories.ts'
+import { html } from '../html.ts'
+import { useLive } from '../live.ts'
+import { inLanguage, locale, texts } from '../preferences.ts'
+import { addressOf, navigate, route } from '../router.ts'
+import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import { CertificateForm, Certificates } from './certificates.ts'
+import { RepositoryForm } from './repository-form.ts'
+import { SourceSetup } from './source-setup.ts'
+
+const repositoriesWords = inLanguage(repositoriesCatalogue)
+
+type Repository = Schemas['SingleRepository']
+type Removal = Schemas['RemovalResponse']
+
+const ConfirmStatus = ({ repository, onDone, onClose }: { repository: Repository; onDone: () => void; onClose: () => void }) => {
+  const words = repositoriesWords()
+  const { repo_id: repoId, status } = repository.attributes
+  const isActive = status === 'active'
+  const change = async () => {
+    await callRaw('PATCH', `/repositories/${repository.id}`, { body: { status: isActive ? 'inactive' : 'active' } })
+    onDone()
+  }
+  return html`<${Confirm}
+    title=${isActive ? words.deactivateTitle(repoId) : words.activateTitle(repoId)}
+    action=${isActive ? words.deactivate : words.activate}
+    onConfirm=${change}
+    onClose=${onClose}
+  >
+    <p>${isActive ? words.deactivateText : words.activateText}</p>
+  </${Confirm}>`
+}
+
+const ConfirmDelete = ({ repository, onClose }: { repository: Repository; onClose: () => void }) => {
+  const words = repositoriesWords()
+  const { repo_id: repoId, certificates } = repository.attributes
+  const path = `/repositories/${repository.id}`
+  const live = useLive(
+    `removal ${repository.id}`,
+    async (signal) => (await (await callRaw('DELETE', path, { query: { dry_run: true }, signal })).json()) as Removal,
+    0,
+  )
+  const remove = async () => {
+    await callRaw('DELETE', path)
+    navigate('repositories')
+  }
+  return html`<${Confirm} title=${words.deleteTitle(repoId)} action=${words.remove} onConfirm=${remove} onClose=${onClose}>
+    <p>${words.deleteText}</p>
+    <${Loaded} live=${live}>
+      ${() => {
+        const { removed_connections: connections, unwired_repositories: unwired } = live.data!.data
+        return html`${
+          connections.length + certificates.length > 0 &&
+          html`<p>${words.deleteRemoves}</p>
+            <ul>
+              ${certificates.length > 0 && html`<li>${words.deleteCertificates(certificates.length)}</li>`}
+              ${connections.map(({ id, name }) => html`<li key=${id}>${words.deleteConnection(name)}</li>`)}
+            </ul>`
+        }
+        ${
+          unwired.length > 0 &&
+          html`<p>${words.deleteUnwired}</p>
+            <ul>
+              ${unwired.map(({ id, repo_id: name, name: title }) => html`<li key=${id}><span class="mono">${name}</span> ${title}</li>`)}
+            </ul>`
+        }`
+      }}
+    </${Loaded}>
+  </${Confirm}>`
+}
+
+const Show = ({ repository, reload }: { repository: Repository; reload: () => void }) => {
+  const words = repositoriesWords()
+  const [asked, setAsked] = useState<'status' | 'delete'>()
+  const { id, attributes } = repository
+  const { last_request_at: lastRequest, repo_id: repoId } = attributes
+  return html`${
+      may('member') &&
+      html`<div class="actions">
+        <a class="button" href=${addressOf(`repositories/${id}`, { edit: '1' })}>${words.edit}</a>
+        <button type="button" class="button" onClick=${() => setAsked('status')}>
+          ${attributes.status === 'active' ? words.deactivate : words.activate}
+        </button>
+        ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
+      </div>`
+    }
+    ${attributes.warnings.map(
+      ({ code }) => html`<${Notice} key=${code} tone=${code === 'open_to_all' ? 'bad' : 'warn'}>${words.warningTexts[code]}</${Notice}>`,
+    )}
+    <div class="columns">
+      <section class="card" aria-label=${words.status}>
+        <${Facts}
+          of=${[
+            [
+              words.lastRequest,
+              lastRequest === null
+                ? words.noRequest
+                : html`<${Time} at=${lastRequest} /> <a href=${addressOf('requests', { repo_id: repoId })}>${words.showRequests}</a>`,
+            ],
+            [
+              words.signatures,
+              html`${attributes.signature_verification ? words.required : words.notRequired}${' '}<span class="small"
+                  >${words.activeCertificates(attributes.active_certificates)}</span
+                >`,
+            ],
+            [words.signedOrder, attributes.signed_parameter_order === 'fixed' ? undefined : words.signedOrders.any],
+            [
+              words.documents,
+              html`${attributes.document_count.toLocaleString(locale())}${' '}<a href=${addressOf('documents', { repo_id: repoId })}
+                  >${words.showDocuments}</a
+                >`,
+            ],
+            [words.created, html`<${ExactTime} at=${attributes.created_at} />`],
+            [words.changed, html`<${ExactTime} at=${attributes.updated_at} />`],
+          ]}
+        />
+      </section>
+      <section class="card" aria-labelledby="connections">
+        <h2 id="connections">${words.connections}</h2>
+        ${attributes.connections.length === 0 && html`<p class="quiet">${words.noConnections}</p>`}
+        <ul class="plain">
+          ${attributes.connections.map(
+            ({ id: connectionId, destination_name: name, status }) =>
+              html`<li key=${`${connectionId} ${name}`}>
+                <${Badge} status=${status} label=${words.statuses[status]} />
+                <a href=${`connections/${connectionId}`}>${name}</a>
+              </li>`,
+          )}
+        </ul>
+      </section>
+    </div>
+    <${SourceSetup} repository=${repository} />
+    <${Certificates} repository=${repository} onChange=${reload} />
+    ${asked === 'status' && html`<${ConfirmStatus} repository=${repository} onDone=${reload} onClose=${() => setAsked(undefined)} />`}
+    ${asked === 'delete' && html`<${ConfirmDelete} repository=${repository} onClose=${() => setAsked(undefined)} />`}`
+}
+
+const Stored = ({ id }: { id: string }) => {
+  const words = repositoriesWords()
+  const { screens } = texts()
+  const { query } = route.value
+  const live = useLive(`repository ${id}`, async (signal) => {
+    const response = await callRaw('GET', `/repositories/${encodeURIComponent(id)}`, { signal })
+    return { ...((await response.json()) as Schemas['SingleRepositoryResponse']), etag: response.headers.get('etag') ?? '*' }
+  })
+  const shown = live.data?.data.attributes
+  return html`<p class="back"><a href="repositories">${words.back}</a></p>
+    <${Heading} title=${shown ? `${shown.repo_id} · ${shown.name}` : screens.repositories}>
+      ${shown && html`<${Badge} status=${shown.status} label=${words.statuses[shown.status]} />`}
+    </${Heading}>
+    <${Loaded} live=${live}>
+      ${() => {
+        const { data, etag } = live.data!
+        if (query.has('edit') && may('member')) return html`<${Edit} stored=${{ ...data, etag }} onSaved=${live.reload} />`
+        if (query.has('add') && may('admin')) return html`<${CertificateForm} id=${id} onSaved=${live.reload} />`
+        return html`<${Show} repository=${data} reload=${live.reload} />`
+      }}
+    </${Loaded}>`
+}
+
+/** Keeps what was shown when the form was opened: that is what the change refers to. */
+const Edit = ({ stored, onSaved }: { stored: Repository & { etag: string }; onSaved: () => void }) => {
+  const [opened] = useState(stored)
+  return html`<${RepositoryForm} stored=${opened} onSaved=${onSaved} />`
+}
+
+const New = () => {
+  const words = repositoriesWords()
+  return html`<p class="back"><a href="repositories">${words.back}</a></p>
+    <${Heading} title=${words.create} />
+    <${RepositoryForm} />`
+}
+
+export const RepositoryScreen = ({ id }: { id: string }) =>
+  id === 'new' && may('member') ? html`<${New} />` : html`<${Stored} id=${id} />`

@@ -1,0 +1,61 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, hasLinkFailed, sessionEnded, signIn } from '../api.ts'
+import { html, type Children } from '../html.ts'
+import { texts } from '../preferences.ts'
+import { messageOf, Notice } from '../ui/parts.ts'
+
+/** Asks for an API key. @param children the brand and the preferences */
+export const SignIn = ({ children }: { children: Children }) => {
+  const { signIn: words, common } = texts()
+  const [key, setKey] = useState('')
+  const [isShown, setShown] = useState(false)
+  const [state, setState] = useState<{ isBusy: boolean; error?: ApiError }>({ isBusy: false })
+  const ref = useRef<HTMLInputElement>(null)
+  useEffect(() => ref.current?.focus(), [])
+  useEffect(() => {
+    document.title = `${words.title} · Document Relay`
+  }, [words])
+
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setState({ isBusy: true })
+    try {
+      await signIn(key)
+    } catch (thrown) {
+      setState({ isBusy: false, error: thrown as ApiError })
+      ref.current?.focus()
+    }
+  }
+
+  return html`<main class="sign-in">
+    ${children}
+    <form class="card" onSubmit=${submit}>
+      <h1>${words.title}</h1>
+      <p>${words.intro}</p>
+      ${sessionEnded.value && !state.error && html`<${Notice} tone="warn">${common.sessionEnded}</${Notice}>`}
+      ${hasLinkFailed.value && !state.error && html`<${Notice} tone="warn">${words.linkFailed}</${Notice}>`}
+      ${state.error && html`<${Notice} tone="bad">${state.error.status === 401 ? words.wrong : messageOf(state.error)}</${Notice}>`}
+      <label for="key">${words.key}</label>
+      <div class="joined">
+        <input
+          id="key"
+          ref=${ref}
+          class="mono"
+          type=${isShown ? 'text' : 'password'}
+          autocomplete="current-password"
+          spellcheck=${false}
+          required
+          value=${key}
+          onInput=${(event: Event) => setKey((event.target as HTMLInputElement).value)}
+        />
+        <button type="button" class="button" aria-pressed=${isShown} aria-label=${words.show} onClick=${() => setShown(!isShown)}>
+          <svg class="mark" viewBox="0 0 16 16" aria-hidden="true">
+            <path d="M1.500 8C4 3.500 12 3.500 14.500 8 12 12.500 4 12.500 1.500 8zM8 6.200a1.800 1.800 0 1 0 .01 0z" />
+          </svg>
+        </button>
+      </div>
+      <button type="submit" class="button primary wide" disabled=${state.isBusy}>${words.submit}</button>
+      <p class="small">${words.help}</p>
+    </form>
+  </main>`
+}

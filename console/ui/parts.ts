@@ -1,0 +1,271 @@
+// Small parts that every screen uses.
+import { signal } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { ApiError } from '../api.ts'
+import { formatRelative, formatTime } from '../format.ts'
+import { html, type Children } from '../html.ts'
+import { locale, texts } from '../preferences.ts'
+import { isFirst } from '../router.ts'
+
+const marks: Record<string, string> = {
+  delivered: 'M3 8.500l3.500 3.500 6.500-8',
+  active: 'M3 8.500l3.500 3.500 6.500-8',
+  closed: 'M3 8.500l3.500 3.500 6.500-8',
+  connected: 'M3 8.500l3.500 3.500 6.500-8',
+  healthy: 'M3 8.500l3.500 3.500 6.500-8',
+  failed: 'M4 4l8 8M12 4l-8 8',
+  failing: 'M4 4l8 8M12 4l-8 8',
+  paused: 'M6 4v8M10 4v8',
+  trying: 'M12.500 6.500a5 5 0 1 0 .3 3M12.800 3v3.500H9.300',
+  permanent: 'M4 4l8 8M12 4l-8 8',
+  retrying: 'M12.500 6.500a5 5 0 1 0 .3 3M12.800 3v3.500H9.300',
+  retryable: 'M12.500 6.500a5 5 0 1 0 .3 3M12.800 3v3.500H9.300',
+  pending: 'M8 4v4l2.500 2',
+  held: 'M6 4v8M10 4v8',
+  '2xx': 'M3 8.500l3.500 3.500 6.500-8',
+  '4xx': 'M8 3v6.500M8 12.500v.3',
+  '5xx': 'M4 4l8 8M12 4l-8 8',
+}
+const noMark = 'M4 8h8'
+
+const tones: Record<string, string> = {
+  delivered: 'good',
+  connected: 'good',
+  healthy: 'good',
+  active: 'good',
+  closed: 'good',
+  failed: 'bad',
+  failing: 'bad',
+  paused: 'bad',
+  trying: 'warn',
+  permanent: 'bad',
+  open: 'bad',
+  retrying: 'warn',
+  retryable: 'warn',
+  interrupted: 'warn',
+  half_open: 'warn',
+  held: 'warn',
+  pending: 'info',
+  '2xx': 'good',
+  '4xx': 'warn',
+  '5xx': 'bad',
+}
+
+/** Returns the tone of a status: good, bad, warn, info or quiet. */
+export const toneOf = (status: string): string => tones[status] ?? 'quiet'
+
+/** A status as colour, mark and word. */
+export const Badge = ({ status, label }: { status: string; label: string }) =>
+  html`<span class=${`badge ${toneOf(status)}`}>
+    <svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${marks[status] ?? noMark} /></svg>${label}
+  </span>`
+
+const clock = signal(Date.now())
+setInterval(() => {
+  if (!document.hidden) clock.value = Date.now()
+}, 10_000)
+
+/** A time as the distance from now; its title is the exact time. */
+export const Time = ({ at }: { at: string }) =>
+  html`<time datetime=${at} title=${formatTime(at, locale())}>${formatRelative(at, Math.max(clock.value, 0), locale())}</time>`
+
+export const ExactTime = ({ at }: { at: string }) => html`<time datetime=${at}>${formatTime(at, locale())}</time>`
+
+/** Text for screen readers only, spoken when it changes. */
+const announcement = signal('')
+export const announce = (text: string) => {
+  announcement.value = text
+}
+export const Announcer = () => html`<div class="visually-hidden" role="status" aria-live="polite">${announcement.value}</div>`
+
+/** An id with a button that copies it. */
+export const Copyable = ({ text }: { text: string }) => {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    await navigator.clipboard.writeText(text)
+    setCopied(true)
+    announce(texts().common.copied)
+    setTimeout(() => setCopied(false), 2_000)
+  }
+  // Browsers offer the clipboard to pages over TLS and on localhost only.
+  const canCopy = 'clipboard' in navigator
+  return html`<span class="copyable"
+    ><span class="mono">${text}</span>${
+      canCopy &&
+      html`<button type="button" class="icon-button" aria-label=${`${texts().common.copy}: ${text}`} onClick=${() => void copy()}>
+        <svg class="mark" viewBox="0 0 16 16" aria-hidden="true">
+          <path d=${isCopied ? marks['delivered'] : 'M6 5.500h6.500v8H6zM3.500 10.500v-8H10'} />
+        </svg>
+      </button>`
+    }</span
+  >`
+}
+
+export const messageOf = (error: ApiError): string => {
+  const { common } = texts()
+  if (error.status === 0) return common.offline
+  if (error.status === -1) return common.unknownError
+  if (error.status === 404) return common.notFound
+  return error.message
+}
+
+export const Notice = ({ tone, children }: { tone: 'bad' | 'warn' | 'good' | 'info'; children?: Children }) =>
+  html`<div class=${`notice ${tone}`} role=${tone === 'bad' ? 'alert' : 'status'}>${children}</div>`
+
+export const ErrorNotice = ({ error, reload }: { error: ApiError; reload?: (() => void) | undefined }) =>
+  html`<${Notice} tone="bad">
+    <p>${messageOf(error)}</p>
+    ${error.requestId !== undefined && html`<p class="small">${texts().common.requestId(error.requestId)}</p>`}
+    ${reload && html`<button type="button" class="button" onClick=${reload}>${texts().common.again}</button>`}
+  </${Notice}>`
+
+interface Loadable {
+  data?: unknown
+  error?: ApiError
+  reload(): void
+}
+
+/** Shows data, or that they are loading, or why they cannot be loaded. */
+export const Loaded = ({ live, children }: { live: Loadable; children: () => Children }) => {
+  if (live.data === undefined) {
+    if (live.error) return html`<${ErrorNotice} error=${live.error} reload=${live.reload} />`
+    return html`<p class="loading" role="status">${texts().common.loading} …</p>`
+  }
+  return html`${live.error && html`<${Notice} tone="warn">${texts().common.stale} ${messageOf(live.error)}</${Notice}>`}${children()}`
+}
+
+/** A card that is closed at first. @param children drawn when it is opened */
+export const Disclosure = ({ title, children }: { title: string; children: () => Children }) => {
+  const [isOpen, setOpen] = useState(false)
+  return html`<details class="card" onToggle=${(event: Event) => setOpen((event.target as HTMLDetailsElement).open)}>
+    <summary><h2>${title}</h2></summary>
+    ${isOpen && children()}
+  </details>`
+}
+
+/** The heading of a screen, which gets the focus when a link has led to the screen. */
+export const Heading = ({ title, children }: { title: string; children?: Children }) => {
+  const ref = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (!isFirst()) ref.current?.focus()
+  }, [])
+  useEffect(() => {
+    document.title = `${title} · Document Relay`
+  }, [title])
+  return html`<header class="heading">
+    <h1 tabindex="-1" ref=${ref}>${title}</h1>
+    ${children}
+  </header>`
+}
+
+/** Asks before something is done. */
+export const Confirm = ({
+  title,
+  action,
+  onConfirm,
+  onClose,
+  children,
+}: {
+  title: string
+  action: string
+  onConfirm: () => Promise<void>
+  onClose: () => void
+  children?: Children
+}) => {
+  const ref = useRef<HTMLDialogElement>(null)
+  const [state, setState] = useState<{ isBusy: boolean; error?: ApiError }>({ isBusy: false })
+  useEffect(() => ref.current?.showModal(), [])
+  const confirm = async () => {
+    setState({ isBusy: true })
+    try {
+      await onConfirm()
+      onClose()
+    } catch (thrown) {
+      setState({ isBusy: false, error: thrown as ApiError })
+    }
+  }
+  return html`<dialog ref=${ref} aria-labelledby="confirm-title" onClose=${onClose}>
+    <h2 id="confirm-title">${title}</h2>
+    ${children} ${state.error && html`<${ErrorNotice} error=${state.error} />`}
+    <div class="actions">
+      <button type="button" class="button" onClick=${() => ref.current?.close()}>${texts().common.cancel}</button>
+      <button type="button" class="button primary" disabled=${state.isBusy} onClick=${() => void confirm()}>${action}</button>
+    </div>
+  </dialog>`
+}
+
+/** Links to the previous and the next page. @param addressOfPage address of a page by its number */
+export const Pager = ({
+  page,
+  perPage,
+  total,
+  addressOfPage,
+}: {
+  page: number
+  perPage: number
+  total: number
+  addressOfPage: (page: number) => string
+}) => {
+  const { pager } = texts()
+  const last = Math.max(1, Math.ceil(total / perPage))
+  const link = (to: number, label: string, mark: string) =>
+    to < 1 || to > last
+      ? html`<span class="button" aria-hidden="true"
+          ><svg class="mark" viewBox="0 0 16 16"><path d=${mark} /></svg
+        ></span>`
+      : html`<a class="button" href=${addressOfPage(to)} aria-label=${label}
+          ><svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${mark} /></svg
+        ></a>`
+  if (total === 0) return null
+  return html`<nav class="pager" aria-label=${pager.label}>
+    <span>${pager.range(Math.min(total, (page - 1) * perPage + 1), Math.min(total, page * perPage), total)}</span>
+    ${link(page - 1, pager.previous, 'M10 3.500L5.500 8l4.500 4.500')} ${link(page + 1, pager.next, 'M6 3.500L10.500 8 6 12.500')}
+  </nav>`
+}
+
+/** Links to the first and the next page of a list with a cursor. @param first address, or undefined on the first page */
+export const CursorPager = ({ first, next }: { first: string | undefined; next: string | undefined }) => {
+  const { pager } = texts()
+  if (first === undefined && next === undefined) return null
+  return html`<nav class="pager" aria-label=${pager.label}>
+    ${first !== undefined && html`<a class="button" href=${first}>${pager.first}</a>`}
+    ${next !== undefined && html`<a class="button" href=${next}>${pager.next}</a>`}
+  </nav>`
+}
+
+/** A table with a heading for each column. In a narrow window, each row is a block. */
+export const Table = ({
+  label,
+  columns,
+  isCompact = false,
+  children,
+}: {
+  label: string
+  columns: readonly string[]
+  isCompact?: boolean
+  children?: Children
+}) =>
+  html`<table role="table" class=${isCompact ? 'list compact' : 'list'} aria-label=${label}>
+    <thead role="rowgroup">
+      <tr role="row">
+        ${columns.map((name) => html`<th key=${name} role="columnheader" scope="col">${name}</th>`)}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${children}
+    </tbody>
+  </table>`
+
+/** Names and values. Entries with an undefined value are left out. */
+export const Facts = ({ of }: { of: [name: string, value: Children][] }) =>
+  html`<dl class="facts">
+    ${of
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(
+        ([name, value]) =>
+          html`<div key=${name}>
+            <dt>${name}</dt>
+            <dd>${value}</dd>
+          </div>`,
+      )}
+  </dl>`

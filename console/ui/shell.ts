@@ -1,0 +1,110 @@
+import { useEffect, useState } from 'preact/hooks'
+import { session, signOut } from '../api.ts'
+import { html } from '../html.ts'
+import { language, languages, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
+import { navigate, route } from '../router.ts'
+import { screenNamed, screens, usableScreens } from '../screens.ts'
+import { SignIn } from '../screens/sign-in.ts'
+import { Announcer, Heading } from './parts.ts'
+
+const Preferences = () => {
+  const { app } = texts()
+  return html`<div class="preferences">
+    <label
+      ><span>${app.language}</span>
+      <select value=${language.value} onChange=${(event: Event) => setLanguage((event.target as HTMLSelectElement).value as Language)}>
+        ${Object.entries(languages).map(([code, name]) => html`<option key=${code} value=${code} lang=${code}>${name}</option>`)}
+      </select></label
+    >
+    <label
+      ><span>${app.theme}</span>
+      <select value=${theme.value} onChange=${(event: Event) => setTheme((event.target as HTMLSelectElement).value as Theme)}>
+        ${Object.entries(app.themes).map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}
+      </select></label
+    >
+  </div>`
+}
+
+const Brand = () =>
+  html`<span class="brand"
+    ><svg viewBox="0 0 32 32" aria-hidden="true">
+      <path d="M7 16h8m0 0c4 0 4-7 8-7m-8 7c4 0 4 7 8 7" />
+      <circle cx="7" cy="16" r="3" />
+      <circle cx="25" cy="9" r="3" />
+      <circle cx="25" cy="23" r="3" /></svg
+    >Document Relay</span
+  >`
+
+const Sidebar = ({ current }: { current: string }) => {
+  const { app, screens: names } = texts()
+  const [isOpen, setOpen] = useState(false)
+  const here = route.value
+  useEffect(() => setOpen(false), [here])
+  const { user_slug: user, workspace_slug: workspace, level } = session.value!
+  return html`<header class=${`sidebar ${isOpen ? 'open' : ''}`}>
+    <div class="top">
+      <${Brand} />
+      <button type="button" class="button menu-button" aria-expanded=${isOpen} aria-controls="menu" onClick=${() => setOpen(!isOpen)}>
+        ${app.menu}
+      </button>
+    </div>
+    <div id="menu" class="menu">
+      <nav aria-label=${app.navigation}>
+        ${usableScreens().map(
+          (screen) =>
+            html`<a key=${screen} href=${screen} aria-current=${screen === current ? 'page' : undefined}
+              ><svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${screens[screen].icon} /></svg>${names[screen]}</a
+            >`,
+        )}
+      </nav>
+      <div class="account">
+        <${Preferences} />
+        <p>
+          <span class="visually-hidden">${app.workspace}: </span><strong>${user}/${workspace}</strong><br /><span class="small"
+            >${app.level[level]}</span
+          >
+        </p>
+        <button type="button" class="button" onClick=${() => void signOut()}>${app.signOut}</button>
+      </div>
+    </div>
+  </header>`
+}
+
+const NotFound = () =>
+  html`<${Heading} title=${texts().app.notFound} />
+    <p><a href="documents">${texts().app.toDocuments}</a></p>`
+
+const Screen = ({ path }: { path: string }) => {
+  const [name = '', id, ...rest] = path.split('/')
+  const screen = screenNamed(name)
+  if (screen && id === undefined) return html`<${screen.List} />`
+  if (screen?.One && id !== undefined && rest.length === 0) return html`<${screen.One} key=${id} id=${id} />`
+  return html`<${NotFound} />`
+}
+
+const Signed = () => {
+  const { path } = route.value
+  useEffect(() => {
+    if (path === '') navigate('overview', { replace: true })
+  }, [path])
+  if (path === '') return null
+  return html`<a class="skip" href="#main" onClick=${skip}>${texts().app.skip}</a>
+    <div class="layout">
+      <${Sidebar} current=${path.split('/')[0]} />
+      <main id="main" tabindex="-1"><${Screen} path=${path} /></main>
+    </div>
+    <${Announcer} />`
+}
+
+// A link to a fragment would resolve against the base address, which is another page.
+const skip = (event: Event) => {
+  event.preventDefault()
+  document.querySelector<HTMLElement>('#main')?.focus()
+}
+
+export const App = () => {
+  const current = session.value
+  if (current === undefined) return null
+  if (current === null) return html`<${SignIn}><${Brand} /><${Preferences} /></${SignIn}>`
+  return html`<${Signed} />`
+}

@@ -1,0 +1,117 @@
+import { createBridge } from '../bridge/app.ts'
+import { createCaptureStore } from '../capture/capture-store.ts'
+import { createCaptureQueue } from '../capture/queue.ts'
+import { createReplay } from '../capture/replay.ts'
+import { createSealedQueries } from '../capture/sealed-query.ts'
+import type { Config } from '../config.ts'
+import { createConnectionLimit } from '../connection-limit.ts'
+import { createApi } from '../http/app.ts'
+import { openAuthenticator } from '../http/authenticator.ts'
+import { createReadVersions } from '../db/changes.ts'
+import { createConsole } from '../http/console/console.ts'
+import { createEventStreams } from '../http/console/event-streams.ts'
+import { createDownloads } from '../http/download.ts'
+import { refuseUnknown } from '../http/errors.ts'
+import { createRequestLog } from '../http/request-log.ts'
+import { createReference } from '../http/open-api/reference.ts'
+import { startHttpServer, type HttpServer } from '../http-server.ts'
+import type { Log } from '../log.ts'
+import { warnAboutOpenReceivers } from '../open-receivers.ts'
+import { createPinConfig } from '../routing/pin-config.ts'
+import { createProbes } from '../monitoring/probes.ts'
+import { createReceiver } from '../receiver/app.ts'
+import { createAggregateMetrics } from '../monitoring/aggregates.ts'
+import { createRepositoryMetrics } from '../monitoring/repository-metrics.ts'
+import { createOutboxMetrics } from '../monitoring/outbox-metrics.ts'
+import { createOverdueMetric } from '../monitoring/overdue-metric.ts'
+import { createPollersMetric } from '../monitoring/pollers-metric.ts'
+import { createStorageMetrics } from '../monitoring/storage-metrics.ts'
+import { listPollers } from '../temporal/pollers.ts'
+import { createThreads } from '../threads.ts'
+import { traceRequests } from '../tracing/requests.ts'
+import { dependenciesOf, openRuntime, startWith, type Running, type Shared } from './runtime.ts'
+
+/** Starts the management API, the receivers, the bridge and the probes on one port. */
+export const startApi = (config: Config, log: Log, { probes = createProbes(log), tracing }: Shared = {}): Promise<Running & HttpServer> =>
+  startWith(openRuntime(config, 'api', log, tracing), async (runtime) => {
+    const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, useCases, onClose } = runtime
+    const authenticator = openAuthenticator(useCases.apiKeys, config)
+    const captures = createCaptureQueue(createCaptureStore(db), config, log)
+    onClose(captures.close)
+    const threads = createThreads(config)
+    onClose(threads.close)
+    const { launch } = launcher
+    const sealedQueries = createSealedQueries(keyRing)
+    const contents = { stores, writeTo }
+    const receiver = createReceiver({ ...useCases, contents, captures, sealedQueries, runOnThread: threads.run, launch, config, log })
+    const replay = createReplay({
+      db,
+      find: useCases.capturedRequests.findForReplay,
+      openQuery: sealedQueries.open,
+      execute: receiver.replay,
+    })
+    const { isDeliveryRunning } = temporal
+
+    const connections = createConnectionLimit(config)
+    const requestLog = createRequestLog(log)
+    const eventStreams = createEventStreams(createReadVersions(db), config, log)
+    probes.watchPool(db)
+    probes.add(dependenciesOf(runtime), [
+      ...createOutboxMetrics(outbox),
+      ...captures.metrics,
+      ...connections.metrics,
+      ...receiver.metrics,
+      ...requestLog.metrics,
+      ...eventStreams.metrics,
+      ...createStorageMetrics(db, config),
+      ...createRepositoryMetrics(db),
+      ...createAggregateMetrics(db),
+      createOverdueMetric(db, config),
+      createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),
+    ])
+    const bridge = createBridge({
+      ...useCases,
+      db,
+      config,
+      log,
+      requestLog,
+      keyRing,
+      outbound,
+      authenticator,
+      captures,
+      runOnThread: threads.run,
+    })
+    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log, requestLog })
+    const api = createApi({
+      ...useCases,
+      config,
+      log,
+      requestLog,
+      keyRing,
+      outbound,
+      authenticator,
+      findConnector,
+      pinConfig: createPinConfig(db, { keyRing, findConnector }),
+      contents: stores,
+      launch,
+      isDeliveryRunning,
+      replay,
+    })
+    const middlewares = [
+      probes.middleware,
+      ...(tracing ? [traceRequests(tracing)] : []),
+      receiver.middleware,
+      bridge,
+      createReference(config),
+      createConsole({ ...useCases, config, log, requestLog, keyRing, authenticator, eventStreams }),
+      downloads,
+      api,
+      refuseUnknown({ log, requestLog }),
+    ]
+    const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
+    onClose(listening.close)
+    onClose(eventStreams.close)
+    const warned = warnAboutOpenReceivers(db, log)
+    onClose(() => warned)
+    return listening
+  })

@@ -1,0 +1,154 @@
+import type { Knex } from 'knex'
+import type { Config } from '../config.ts'
+import type { Database } from './database.ts'
+
+/** Kinds of rows that counters count. Attempts are counted by hour and day only. */
+type CounterKind = 'documents' | 'deliveries' | 'attempts'
+
+/** Conditions on the columns of a counter. */
+export interface CounterFilter {
+  repo_id?: string
+  destination_id?: string
+  status?: string
+  detail?: string
+}
+
+/** A part of a time range. `before` is exclusive. Null: the range is open. */
+export interface Span {
+  since: Date | null
+  before: Date | null
+}
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const floor = (time: Date, unitMs: number) => new Date(Math.floor(time.getTime() / unitMs) * unitMs)
+const ceil = (time: Date, unitMs: number) => new Date(Math.ceil(time.getTime() / unitMs) * unitMs)
+
+/** Returns the smallest range of whole hours or days, in UTC, that contains a range. */
+export const wholePeriods = (period: 'hour' | 'day', { since, before }: { since: Date; before: Date }) => {
+  const lengthMs = period === 'hour' ? hourMs : dayMs
+  return { since: floor(since, lengthMs), before: ceil(before, lengthMs), lengthMs }
+}
+
+const isEmpty = ({ since, before }: Span) => since !== null && before !== null && since >= before
+
+/** Splits a range into whole hours, if it contains any, and what is left at both ends. */
+const splitRange = ({ since, before }: Span): { whole: Span | undefined; edges: Span[] } => {
+  const whole = { since: since && ceil(since, hourMs), before: before && floor(before, hourMs) }
+  if (isEmpty(whole)) return { whole: undefined, edges: [{ since, before }].filter((edge) => !isEmpty(edge)) }
+  const edges = [...(since ? [{ since, before: whole.since }] : []), ...(before ? [{ since: whole.before, before }] : [])]
+  return { whole, edges: edges.filter((edge) => !isEmpty(edge)) }
+}
+
+/** Returns the counters that make up a range of whole hours, so that few rows are added up: days, and hours before and after them. */
+const periodsOf = ({ since, before }: Span): (Span & { period: 'hour' | 'day' | 'all' })[] => {
+  if (since === null && before === null) return [{ period: 'all', since, before }]
+  const days = { since: since && ceil(since, dayMs), before: before && floor(before, dayMs) }
+  if (isEmpty(days)) return [{ period: 'hour', since, before }]
+  return [
+    { period: 'day' as const, ...days },
+    ...(since ? [{ period: 'hour' as const, since, before: days.since }] : []),
+    ...(before ? [{ period: 'hour' as const, since: days.before, before }] : []),
+  ].filter((span) => !isEmpty(span))
+}
+
+const within = (query: Knex.QueryBuilder, column: string, { since, before }: Span) => {
+  if (since) query.where(column, '>=', since)
+  if (before) query.where(column, '<', before)
+  return query
+}
+
+/**
+ * Returns the parts whose numbers add up to the number of rows in a range of whole hours: counters, and changes that are not folded yet.
+ * They have to be read in one statement, because the job that folds moves numbers from one to the other.
+ */
+const partsOf = (db: Database, workspaceId: string, kind: CounterKind, filter: CounterFilter, hours: Span): Knex.QueryBuilder[] => {
+  const key = { workspace_id: workspaceId, kind, ...filter }
+  const folded = periodsOf(hours).map(({ period, ...span }) => {
+    const query = within(db('counters').where({ ...key, period }), 'since', span)
+    // Without it, the index would not find the repository.
+    if (period === 'all') query.where('since', '-infinity')
+    return query.select('count')
+  })
+  return [...folded, within(db('counter_deltas').where(key), 'hour', hours).select('change as count')]
+}
+
+/**
+ * Counts the documents of a workspace. Rows themselves are counted only in the two incomplete hours at the ends of a range.
+ * @param matching the rows of the workspace that meet the filter
+ * @param range times of receipt
+ */
+export const countDocuments = async (
+  db: Database,
+  workspaceId: string,
+  filter: CounterFilter,
+  range: Span,
+  matching: () => Knex.QueryBuilder,
+): Promise<number> => {
+  const { whole, edges } = splitRange(range)
+  const parts = [
+    ...(whole ? partsOf(db, workspaceId, 'documents', filter, whole) : []),
+    ...edges.map((edge) => within(matching(), 'received_at', edge).count({ count: '*' })),
+  ]
+  if (parts.length === 0) return 0
+  const [counted] = await db
+    .from(db.unionAll(parts).as('part'))
+    .select<{ total: number }[]>(db.raw('coalesce(sum(count), 0)::bigint as total'))
+  return counted!.total
+}
+
+type FoldConfig = Pick<Config, 'COUNTERS_FOLD_BATCH_SIZE'>
+
+// The counters of a workspace that is being deleted are locked by its deletion.
+const foldStatement = `
+  with moved as (
+    delete from counter_deltas
+    where ctid = any (array(
+      select ctid
+      from counter_deltas
+      limit :limit
+      for update skip locked
+    ))
+    returning *
+  ), changed as (
+    select workspace_id, kind, hour, repo_id, destination_id, status, detail, sum(change) as change
+    from moved
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    having sum(change) <> 0
+  ), folded as (
+    insert into counters (workspace_id, kind, period, since, repo_id, destination_id, status, detail, count)
+    select workspace_id, kind, period.name, period.since, repo_id, destination_id, status, detail, sum(change)
+    from changed
+    cross join lateral (
+      values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity')
+    ) as period (name, since)
+    where kind <> 'attempts' or period.name <> 'all'
+    group by workspace_id, kind, period.name, period.since, repo_id, destination_id, status, detail
+    on conflict (workspace_id, kind, period, since, repo_id, destination_id, status, detail) do update
+    set count = counters.count + excluded.count
+  )
+  select count(*) as moved
+  from moved
+`
+
+/**
+ * Adds the changes that triggers have noted to the counters, batch by batch. Two runs at the same time would lock the same counters in
+ * different orders, so the second does nothing.
+ * @returns the number of changes
+ */
+export const foldCounters = async (db: Database, { COUNTERS_FOLD_BATCH_SIZE: limit }: FoldConfig, signal: AbortSignal): Promise<number> => {
+  for (let total = 0; ;) {
+    signal.throwIfAborted()
+    const moved = await db.transaction(async (trx) => {
+      const { rows: locked } = await trx.raw<{ rows: { isFree: boolean }[] }>(
+        `select pg_try_advisory_xact_lock(hashtext('fold-counters')) as "isFree"`,
+      )
+      if (!locked[0]!.isFree) return 0
+      const { rows } = await trx.raw<{ rows: { moved: number }[] }>(foldStatement, { limit })
+      await trx('counters').where({ count: 0 }).delete()
+      return rows[0]!.moved
+    })
+    total += moved
+    if (moved < limit) return total
+  }
+}

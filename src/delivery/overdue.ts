@@ -1,0 +1,129 @@
+import type { DocumentKey } from '../../workflows/ids.ts'
+import type { Config } from '../config.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import { startableColumns, type StartableDelivery } from './start-delivery.ts'
+
+/** An open delivery that should have shown a sign of life. */
+export interface Overdue {
+  documentId: string
+  destinationId: string
+  status: DeliveryStatus
+  statusSince: Date
+  /** Time of the last sign of life, with microseconds. It changes whenever the delivery does. */
+  due: string
+  revision: number
+  isContentKept: boolean
+  document: DocumentKey
+}
+
+/** Up to this number, overdue deliveries are counted exactly. */
+export const maxCountedOverdue = 10_000
+
+/** Number of deliveries of a full page. */
+export const pageSize = 500
+
+interface Position {
+  due: string
+  documentId: string
+  destinationId: string
+}
+
+/**
+ * Finds the next overdue deliveries, those that have shown no sign of life for the longest time first. A delivery for which a message waits
+ * in the outbox is left out: the sweep sends the message.
+ */
+export const findOverdue = async (db: Database, ageMs: number, after: Position | undefined): Promise<Overdue[]> => {
+  const { rows } = await db.raw<{ rows: Overdue[] }>(
+    `
+    with overdue as materialized (
+      select document_id, destination_id, status, status_since, greatest(next_attempt_at, checked_at) as due
+      from deliveries
+      where status in ('pending', 'retrying')
+        and greatest(next_attempt_at, checked_at) <= now() - :ageMs::float8 * interval '1 millisecond'
+        and (greatest(next_attempt_at, checked_at), document_id, destination_id)
+          > (:due::timestamptz, :documentId::text collate "C", :destinationId::text collate "C")
+        and not exists (
+          select
+          from outbox
+          where key >= 'deliver/' || document_id
+            and key < 'deliver/' || document_id || '~'
+        )
+      order by greatest(next_attempt_at, checked_at), document_id, destination_id
+      limit :pageSize
+    )
+    select
+      document_id as "documentId", destination_id as "destinationId", overdue.status, status_since as "statusSince", due::text,
+      revision, content_id is not null as "isContentKept",
+      jsonb_build_object(
+        'documentId', document_id, 'workspace', user_slug || '/' || workspace_slug, 'repoId', repo_id, 'docId', doc_id,
+        'compId', comp_id) as document
+    from overdue
+    join documents on documents.id = document_id
+    join workspaces on workspaces.id = documents.workspace_id
+    order by overdue.due, document_id, destination_id
+    `,
+    { ageMs, pageSize, ...(after ?? { due: '-infinity', documentId: '', destinationId: '' }) },
+  )
+  return rows
+}
+
+/**
+ * Notes that deliveries have been checked. Those that have changed since they were found, or that are being changed, are left out: this is
+ * a sign of life. A document is locked before its deliveries, as by every statement that changes some.
+ */
+export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Promise<StartableDelivery[]> => {
+  const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
+    `
+    with picked as (
+      select document_id, destination_id
+      from jsonb_to_recordset(:deliveries::jsonb) as found ("documentId" text, "destinationId" text, status text, due timestamptz)
+      join documents on documents.id = "documentId"
+      join deliveries on document_id = "documentId" and destination_id = "destinationId"
+      where deliveries.status = found.status
+        and greatest(next_attempt_at, checked_at) = found.due
+      order by document_id, destination_id
+      for no key update of documents, deliveries skip locked
+    ), checked as (
+      update deliveries
+      set checked_at = clock_timestamp()
+      from picked
+      where deliveries.document_id = picked.document_id
+        and deliveries.destination_id = picked.destination_id
+      returning deliveries.document_id, deliveries.destination_id
+    )
+    select ${startableColumns}
+    from checked
+    join documents on documents.id = checked.document_id
+    join workspaces on workspaces.id = documents.workspace_id
+    join destinations on destinations.id = checked.destination_id
+    `,
+    {
+      deliveries: JSON.stringify(
+        deliveries.map(({ documentId, destinationId, status, due }) => ({ documentId, destinationId, status, due })),
+      ),
+    },
+  )
+  return rows
+}
+
+/** Counts deliveries that the reconciler should have checked twice by now, up to `maxCountedOverdue`. */
+export const countOverdue = async (
+  db: Database,
+  { RECONCILE_AGE_MS, RECONCILE_INTERVAL_MS }: Pick<Config, 'RECONCILE_AGE_MS' | 'RECONCILE_INTERVAL_MS'>,
+): Promise<number> => {
+  const { rows } = await db.raw<{ rows: { count: number }[] }>(
+    `
+    select count(*) as count
+    from (
+      select
+      from deliveries
+      where status in ('pending', 'retrying')
+        and greatest(next_attempt_at, checked_at) <= now() - :overdueMs::float8 * interval '1 millisecond'
+      limit :limit
+    ) as overdue
+    `,
+    { overdueMs: RECONCILE_AGE_MS + 2 * RECONCILE_INTERVAL_MS, limit: maxCountedOverdue },
+  )
+  return rows[0]!.count
+}

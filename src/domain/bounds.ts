@@ -1,0 +1,27 @@
+// Bounds of numbers that people set. The console checks them, too, so this module imports nothing.
+
+interface Bounds {
+  min: number
+  max?: number
+}
+
+const daySeconds = 86_400
+// The specification keeps audit log entries for 365 days. A shorter retention would erase the trail of its own change.
+export const auditDaysMin = 365
+
+/** Bounds of the workspace settings. The maxima of the capture retention are those of the contract, section 8.2. */
+export const settingsBounds = {
+  max_retries: { min: 0, max: 100 },
+  retry_ttl_seconds: { min: 1, max: 30 * daySeconds },
+  retry_initial_interval_seconds: { min: 1, max: daySeconds },
+  retry_max_interval_seconds: { min: 1, max: daySeconds },
+  captured_requests_days: { min: 1, max: 90 },
+  captured_bodies_days: { min: 1, max: 30 },
+  audit_days: { min: auditDaysMin, max: 3_650 },
+  content_days: { min: 1, max: 36_500 },
+  receiver_max_bytes: { min: 0 },
+  receiver_max_requests_per_minute: { min: 1 },
+} satisfies Record<string, Bounds>
+
+/** Bounds of the quiet time of a notification, in seconds. */
+export const quietSecondsBounds = { min: 0, max: 7 * daySeconds }

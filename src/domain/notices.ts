@@ -1,0 +1,61 @@
+// Incidents that are announced to operators, and the types of the messages that announce their beginning and their end.
+import { z } from 'zod'
+import type { CamelCasedOutput } from './casing.ts'
+
+/** Each kind of incident, by the name under which notifications subscribe to it, with what it means. */
+export const incidentEvents = {
+  'destination.failing': 'Attempts at a destination fail one after the other, or its circuit is open',
+  'delivery.failed': 'Deliveries to a destination have failed with the same error code, and nobody has acknowledged them',
+  'source.silent': 'The source system has sent nothing to a repository for longer than usual',
+  'certificate.expiring': 'A certificate that signed requests need expires soon, and no newer one is active',
+  'repository.not_connected': 'A repository receives documents, and no connection leads from it to a destination: they are discarded',
+} as const
+
+export type IncidentEvent = keyof typeof incidentEvents
+
+export const incidentEventNames = Object.keys(incidentEvents) as [IncidentEvent, ...IncidentEvent[]]
+
+/** Returns the name of the event that ends an incident: `destination.recovered` ends `destination.failing`. */
+const recoveredName = (event: IncidentEvent) => `${event.split('.')[0]!}.recovered`
+
+/** `opened`: an incident has begun. `closed`: it has ended. */
+export type Transition = 'opened' | 'closed'
+
+/** Returns the type of the message about an incident, such as `relay.destination.failing`. */
+export const noticeTypeOf = (event: IncidentEvent, transition: Transition): string =>
+  `relay.${transition === 'opened' ? event : recoveredName(event)}`
+
+/** The type of every message, in the order of the events. */
+export const noticeTypes = incidentEventNames.flatMap((event) => [noticeTypeOf(event, 'opened'), noticeTypeOf(event, 'closed')])
+
+export const noticeStatuses = ['pending', 'delivered', 'failed'] as const
+
+/** Content of a notice, in the API, in the database and in a webhook. An attribute is absent if the incident has no such subject. */
+export const noticeData = z
+  .object({
+    workspace: z.string().describe('`{userSlug}/{workspaceSlug}`'),
+    incident_id: z.string(),
+    summary: z.string().describe('What has happened, in a sentence.'),
+    remedy: z.string().optional().describe('What to do.'),
+    opened_at: z.iso.datetime().describe('When the relay found the incident.'),
+    closed_at: z.iso.datetime().optional().describe('When the relay found that the incident had ended.'),
+    count: z.int().describe('Failed attempts in a row, failed deliveries, or discarded documents; 1 for other incidents.'),
+    destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).optional(),
+    repository: z.object({ id: z.string(), repo_id: z.string() }).optional(),
+    certificate: z.object({ id: z.string(), auth_id: z.string(), valid_to: z.iso.datetime() }).optional(),
+    error: z.object({ code: z.string().optional(), message: z.string().optional() }).optional().describe('The latest error.'),
+    document: z
+      .object({
+        id: z.string(),
+        repo_id: z.string(),
+        doc_id: z.string(),
+        comp_id: z.string(),
+        workflow_id: z.string().describe('Id of the workflow of its delivery in Temporal.'),
+        workflow_url: z.string().optional().describe('Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set.'),
+      })
+      .optional()
+      .describe('One of the documents that the incident concerns.'),
+  })
+  .meta({ id: 'NoticeData' })
+
+export type NoticeData = CamelCasedOutput<typeof noticeData>

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { incidentEventNames, incidentEvents, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
+import { pascalCase } from './operation-names.ts'
+import type { SchemaConverter } from './operations.ts'
+
+const header = (name: string, example: string, description: string, required = true) => ({
+  name,
+  in: 'header',
+  required,
+  schema: { type: 'string' },
+  description,
+  example,
+})
+
+const exampleId = '01K9R4B6ZD8M2V7X0QF3N5T1CP'
+
+const headers = [
+  header('webhook-id', exampleId, 'The id of the notice, the same in every attempt to send it.'),
+  header('webhook-timestamp', '1795338000', 'When this attempt was made, in seconds since 1970.'),
+  header(
+    'webhook-signature',
+    'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+    'One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.',
+    false,
+  ),
+]
+
+const summaryOf = (event: IncidentEvent, transition: Transition) =>
+  transition === 'opened' ? incidentEvents[event] : `The incident ${event} has ended`
+
+const webhookOf = (event: IncidentEvent, transition: Transition, converter: SchemaConverter) => {
+  const type = noticeTypeOf(event, transition)
+  const message = z.object({
+    type: z.literal(type),
+    timestamp: z.iso.datetime().describe('When the notice was written.'),
+    data: noticeData,
+  })
+  const schema = converter.schemaOf(message, 'response')
+  const post = {
+    operationId: `on${pascalCase(type)}`,
+    summary: summaryOf(event, transition),
+    description: 'Sent to the webhook of a notification (Standard Webhooks).',
+    security: [],
+    parameters: headers,
+    requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
+    responses: { '2XX': { description: 'The notice was accepted. After any other answer, the relay sends it again.' } },
+  }
+  return [type, { post }] as const
+}
+
+/** Describes the messages that notifications send to webhooks, by their types. */
+export const describeWebhooks = (converter: SchemaConverter) =>
+  Object.fromEntries(incidentEventNames.flatMap((event) => [webhookOf(event, 'opened', converter), webhookOf(event, 'closed', converter)]))

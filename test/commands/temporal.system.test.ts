@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createReceive } from '../../src/archive/receive.ts'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+let database: TestDatabase
+let env: TestWorkflowEnvironment
+
+beforeAll(async () => {
+  ;[database, env] = await Promise.all([createTestDatabase(), startTemporalDevServer()])
+})
+afterAll(async () => {
+  await env?.teardown()
+  await database?.drop()
+})
+
+const relay = async (...args: string[]): Promise<string> => {
+  const variables = {
+    PATH: process.env['PATH'],
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: env.address,
+    TEMPORAL_NAMESPACE: env.namespace ?? 'default',
+    RECONCILE_AGE_MS: '0',
+  }
+  return (await promisify(execFile)(process.execPath, [main, ...args], { env: variables })).stdout
+}
+const reconcile = (...args: string[]) => relay('reconcile', ...args)
+
+test('relay reconcile starts a delivery that Temporal does not know, and a dry run only reports it', async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const { messages } = await createReceive(db, testConfig())(await receivedDocument(routes, { data: 'hello' }))
+  // As if Temporal had taken the message, and forgotten the workflow.
+  await db('outbox').delete()
+  const workflow = env.client.workflow.getHandle(deliveryWorkflowId(messages[0]!.input, routes.destinations['archive']!))
+
+  expect(await reconcile('--dry-run')).toBe('Nothing was changed. A run would report: 1 deliveries checked, 1 started.\n')
+  await expect(workflow.describe()).rejects.toThrow(/not found/i)
+  expect(JSON.parse(await reconcile('--json'))).toEqual({
+    dry_run: false,
+    checked: 1,
+    started: 1,
+    retried: 0,
+    failed: 0,
+    cancelled: 0,
+    complete: true,
+    bulk_retries_started: 0,
+    bulk_retries_cancelled: 0,
+  })
+  expect((await workflow.describe()).status.name).toBe('RUNNING')
+  expect(await db('outbox').select('key')).toEqual([])
+  expect(await reconcile()).toBe('1 deliveries checked.\n')
+}, 240_000)
+
+test('relay retry starts the failed deliveries of a document again, once', async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const { messages } = await createReceive(db, testConfig())(await receivedDocument(routes, { data: 'hello' }, 'RETRY1'))
+  await db('outbox').delete()
+  await db('deliveries')
+    .where({ document_id: messages[0]!.input.documentId })
+    .update({ status: 'failed', last_error: 'the target is gone' })
+  expect(await relay('find', 'retry')).toContain('archive: failed')
+  expect(JSON.parse(await relay('retry', 'RETRY1', '--json'))).toMatchObject({ doc_id: 'RETRY1', deliveries: [{ status: 'retrying' }] })
+  const workflow = env.client.workflow.getHandle(deliveryWorkflowId(messages[0]!.input, routes.destinations['archive']!))
+  expect((await workflow.describe()).status.name).toBe('RUNNING')
+  expect(await relay('show', 'RETRY1')).toMatch(/^Document {3}RETRY1, .*\n/)
+  await expect(relay('retry', 'RETRY1')).rejects.toThrow('relay: There is nothing to retry: delivery is in progress.')
+}, 240_000)

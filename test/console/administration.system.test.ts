@@ -1,0 +1,247 @@
+import { newId } from '../../src/ids.ts'
+import { startScene } from '../http/api.ts'
+import { until } from '../support/until.ts'
+import { startBrowser } from './browser.ts'
+import { createCheck, openConsole, testMs } from './scene.ts'
+
+const { api, database, stop } = await startScene()
+const browser = await startBrowser()
+afterAll(async () => {
+  await browser.close()
+  await stop()
+})
+const consoleUrl = `${api.url}/console`
+
+let workspaces = 0
+/** Creates a workspace with a destination that notices can be sent to. */
+const createWorkspace = async () => {
+  workspaces += 1
+  const tenant = await api.tenant(`acme/administration-${workspaces}`)
+  const webhook = await tenant.call('POST', '/destinations', {
+    name: 'On call',
+    connector_type: 'webhook',
+    config: { url: 'https://ops.example/hook' },
+    credentials: {},
+  })
+  const open = (level: 'viewer' | 'member' | 'admin') => openConsole(browser, consoleUrl, tenant.keys[level])
+  return { ...tenant, destinationId: webhook.json.data.id as string, open }
+}
+type Workspace = Awaited<ReturnType<typeof createWorkspace>>
+
+const createNotification = async ({ call, destinationId }: Workspace, name = 'Night shift'): Promise<string> => {
+  const body = { name, events: ['delivery.failed', 'source.silent'], destination_id: destinationId }
+  return (await call('POST', '/notifications', body)).json.data.id
+}
+
+/** Records that a notification has announced an incident, and that its destination refuses the notice. */
+const announce = async ({ id: workspaceId }: Workspace, notificationId: string): Promise<void> => {
+  const { db } = database
+  const incidentId = newId()
+  const at = new Date()
+  const workspace = { workspace_id: workspaceId }
+  const incident = { id: incidentId, ...workspace, event: 'delivery.failed', subject: 'Archive', count: 3, details: '{}' }
+  await db('incidents').insert({ ...incident, opened_at: at, last_seen_at: at })
+  const data = {
+    workspace: 'acme/prod',
+    incident_id: incidentId,
+    summary: '3 deliveries to destination Archive failed.',
+    opened_at: at.toISOString(),
+    count: 3,
+  }
+  await db('notices').insert({
+    id: newId(),
+    ...workspace,
+    notification_id: notificationId,
+    incident_id: incidentId,
+    transition: 'opened',
+    data: JSON.stringify(data),
+    status: 'failed',
+    attempts: 4,
+    last_error: 'HTTP 410: the channel is gone',
+    last_error_code: 'http_410',
+    created_at: at,
+  })
+}
+
+test(
+  'the screens of the administration are legible, accessible and without errors',
+  async () => {
+    const workspace = await createWorkspace()
+    const { call, keys, destinationId } = workspace
+    const notificationId = await createNotification(workspace)
+    await announce(workspace, notificationId)
+    await call('POST', '/api-keys', { name: 'Archiving program', level: 'member', expires_at: '2099-12-31T00:00:00Z' })
+    await call('PATCH', '/settings', {
+      max_retries: 3,
+      content_days: 90,
+      rfc: {
+        url: 'https://erp.example',
+        client: '100',
+        allowed_functions: ['Z_ARCHIVE_INSERT'],
+        credentials: { user: 'RELAY', password: 'canary' },
+      },
+    })
+    await call('PATCH', `/destinations/${destinationId}`, { config: { url: 'https://ops.example/other' }, credentials: {} })
+    const problems = await createCheck(browser)(consoleUrl, keys.admin, [
+      ['audit', '/audit', '.changes'],
+      ['audit-none', '/audit?event_prefix=cert.', '.empty'],
+      ['keys', '/keys', 'td button'],
+      ['settings', '/settings', '#max_retries'],
+      ['notifications', '/notifications', 'td a[href^=notifications]'],
+      ['notification', `/notifications/${notificationId}`, '.badge.bad'],
+      ['notification-new', '/notifications/new', '#notification-name'],
+    ])
+    expect(problems).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'settings out of their bounds are not sent, the others are saved, and nobody overwrites what somebody else has saved',
+  async () => {
+    const { call, open } = await createWorkspace()
+    const settings = async () => (await call('GET', '/settings')).json.data.attributes
+    const { page, errors } = await open('admin')
+    await page.getByRole('link', { name: 'Settings' }).click()
+    await page.getByLabel('Attempts after the first one').fill('101')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.problem', { hasText: 'Allowed: 0 to 100.' }).waitFor()
+    await page.locator('#max_retries:focus').waitFor()
+    expect((await settings()).max_retries).toBe(10)
+
+    await page.getByLabel('Attempts after the first one').fill('4')
+    await page.getByLabel('Content of delivered documents').fill('90')
+    await page.getByLabel('Allowed addresses').fill('10.0.0.0/8\nnonsense')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.problem', { hasText: 'must be an address range' }).waitFor()
+    await page.getByLabel('Allowed addresses').fill('10.0.0.0/8')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.', { exact: true }).first().waitFor()
+    // The form comes back when it has loaded what was saved.
+    await page.locator('#max_retries').waitFor()
+    expect(await settings()).toMatchObject({ max_retries: 4, content_days: 90, receiver_allowed_cidrs: ['10.0.0.0/8'] })
+
+    await call('PATCH', '/settings', { max_retries: 7 })
+    await page.getByLabel('Attempts after the first one').fill('5')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Somebody else has saved other values meanwhile.').waitFor()
+    expect((await settings()).max_retries).toBe(7)
+    await page.getByRole('button', { name: 'Load the current values' }).click()
+    await until('the current value is shown', async () => (await page.getByLabel('Attempts after the first one').inputValue()) === '7')
+
+    await page.getByRole('link', { name: 'Audit log' }).click()
+    await page.locator('.changes li', { hasText: 'max_retries' }).filter({ hasText: '10' }).filter({ hasText: '4' }).waitFor()
+    await page.getByLabel('Event').selectOption({ label: 'Settings changed' })
+    await page.waitForURL(/event=settings.updated/)
+    const csv = await page.evaluate<string>('fetch(document.querySelector("a[download]").href).then((answer) => answer.text())')
+    expect(csv.trim().split('\r\n').slice(1)).toHaveLength(2)
+    expect(csv).not.toContain('destination.created')
+    expect(errors.filter((error) => !/status of (412|422)/.test(error))).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'a key is created, shown once and works, until it is revoked; the key of the session warns',
+  async () => {
+    const { path, open } = await createWorkspace()
+    const { page, errors } = await open('admin')
+    await page.getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('Name').fill('Archiving program')
+    await page.getByLabel('Level').selectOption('member')
+    await page.getByLabel('Valid until').fill('2099-12-31')
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    const key = (await page.locator('.new-key .mono').textContent())!
+    const status = async () => (await api.call('GET', `${path}/documents`, { key })).status
+    expect(await status()).toBe(200)
+    await page.getByRole('button', { name: 'I have stored it' }).click()
+    await page
+      .getByRole('row', { name: /Archiving program/ })
+      .getByText('Member', { exact: true })
+      .waitFor()
+    await page.reload()
+    await page.getByRole('row', { name: /Archiving program/ }).waitFor()
+    expect(await page.content()).not.toContain(key)
+
+    await page.getByRole('button', { name: 'Revoke the key Archiving program' }).click()
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.getByText('You are signed in with this key').count()).toBe(0)
+    await dialog.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('row', { name: /Archiving program/ }).waitFor({ state: 'detached' })
+    expect(await status()).toBe(401)
+
+    await page
+      .getByRole('row', { name: /This session/ })
+      .getByRole('button')
+      .click()
+    await dialog.getByText('You are signed in with this key').waitFor()
+    await dialog.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByText('The session has ended.').waitFor()
+    expect(errors.filter((error) => !error.includes('status of 401'))).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'a notification is created, changed and deleted',
+  async () => {
+    const { call, destinationId, open } = await createWorkspace()
+    const { page, errors } = await open('admin')
+    await page.getByRole('link', { name: 'Notifications' }).click()
+    await page.getByRole('link', { name: 'Create a notification' }).click()
+    await page.getByLabel('Name').fill('Night shift')
+    await page.getByLabel('Source system silent').uncheck()
+    await page.getByLabel('Quiet time').fill('604801')
+    await page.getByLabel('Destination', { exact: true }).selectOption({ label: 'On call' })
+    await page.getByRole('button', { name: 'Create a notification' }).click()
+    await page.getByText('Allowed: 0 to 604,800.', { exact: true }).waitFor()
+    await page.getByLabel('Quiet time').fill('60')
+    await page.getByRole('button', { name: 'Create a notification' }).click()
+    await page.getByText('Nothing has been announced yet.').waitFor()
+    const list = async () => (await call('GET', '/notifications')).json.data
+    const [created] = await list()
+    expect(created.attributes).toMatchObject({ name: 'Night shift', destination_id: destinationId, quiet_seconds: 60 })
+    expect(created.attributes.events).not.toContain('source.silent')
+
+    await page.getByRole('button', { name: 'Edit' }).click()
+    await page.getByLabel('Active').uncheck()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('header .badge', { hasText: 'Switched off' }).waitFor()
+    expect((await list())[0].attributes).toMatchObject({ name: 'Night shift', is_active: false, quiet_seconds: 60 })
+
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No notification has been created yet.').waitFor()
+    expect(await list()).toEqual([])
+    expect(errors).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'a viewer reads settings, notifications and the audit log, changes nothing and sees no keys',
+  async () => {
+    const workspace = await createWorkspace()
+    const notificationId = await createNotification(workspace)
+    const { page, errors } = await workspace.open('viewer')
+    const navigation = page.getByRole('navigation', { name: 'Screens' })
+    expect(await navigation.getByRole('link', { name: 'Keys' }).count()).toBe(0)
+    for (const [path, shows] of [
+      ['/settings', 'dt'],
+      ['/notifications', 'td a[href^=notifications]'],
+      [`/notifications/${notificationId}`, '.facts'],
+      ['/audit', '.list td'],
+    ] as const) {
+      await page.goto(consoleUrl + path)
+      await page.locator(shows).first().waitFor()
+      const buttons = page.locator('main').getByRole('button')
+      const links = page.locator('main').getByRole('link', { name: /create/i })
+      expect((await buttons.filter({ hasNotText: 'Find' }).count()) + (await links.count())).toBe(0)
+    }
+    await page.goto(`${consoleUrl}/keys`)
+    await page.getByText('requires an API key of level admin').waitFor()
+    expect(errors.filter((error) => !error.includes('status of 403'))).toEqual([])
+  },
+  testMs,
+)

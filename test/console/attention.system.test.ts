@@ -1,0 +1,99 @@
+import { until } from '../support/until.ts'
+import { startConsole, testMs } from './scene.ts'
+
+const { relay, createScene, checkScreens } = await startConsole()
+
+test(
+  'what needs attention is legible and accessible, with failures, long retries and without anything',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running, { retry_initial_interval_seconds: 3_600 })
+      const { keys, consoleUrl } = scene
+      const failed = await scene.receiveRefused()
+      scene.workflow.answerWith((_, response) => {
+        response.statusCode = 503
+        response.end('Try again later')
+      })
+      const retrying = await scene.routes.receive('hello')
+      await until('a delivery is retried', async () => (await retrying.deliveries())['Approval workflow']!.status === 'retrying')
+      // It has been retried for an hour.
+      await relay
+        .db('deliveries')
+        .where({ document_id: retrying.id, status: 'retrying' })
+        .update({ status_since: new Date(Date.now() - 3_600_000) })
+      const group = '.group .card-head'
+      const documents = `/documents?error_code=credentials_refused&delivery_status=failed`
+      const problems = await checkScreens(consoleUrl, keys.member, [
+        ['attention', '/attention', group],
+        ['attention-documents', documents, 'td a'],
+        ['attention-document', `/documents/${failed.id}`, '.notice.bad'],
+      ])
+      expect(problems).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'an operator reads what failed, retries the documents with one error and acknowledges one with another',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const documents = [await scene.receiveRefused(), await scene.receiveRefused()]
+      scene.mail.answerWith((_, response) => {
+        response.statusCode = 404
+        response.end('There is no such inbox')
+      })
+      const unwanted = await scene.routes.receive('hello', 'UNWANTED1')
+      await until('the document has failed', async () => (await unwanted.status()) === 'failed')
+
+      const { page, errors } = await scene.open('member')
+      await page.getByRole('link', { name: 'Needs attention', exact: true }).click()
+      const group = page.locator('.group', { hasText: 'credentials_refused' })
+      await group.getByText('2 documents').waitFor()
+      await group.getByText('Save valid credentials for destination Mail room').waitFor()
+      scene.mail.answerWith((_, response) => void response.end('ok'))
+      await page.getByRole('button', { name: 'Retry all: credentials_refused, Mail room' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('2 deliveries of 2 documents to Mail room with the error credentials_refused').waitFor()
+      await dialog.getByRole('button', { name: 'Retry all' }).click()
+      await page.getByText('Bulk retry has ended: 2 of 2 deliveries').waitFor()
+      await until('both have arrived', async () =>
+        (await Promise.all(documents.map((each) => each.status()))).every((each) => each === 'delivered'),
+      )
+      // The other error has not been retried.
+      expect(await unwanted.status()).toBe('failed')
+
+      await page.getByRole('link', { name: 'Show documents: http_404, Mail room' }).click()
+      await page.waitForURL(/error_code=http_404/)
+      await page.getByRole('link', { name: 'UNWANTED1' }).click()
+      await page.getByRole('button', { name: 'Acknowledge' }).click()
+      await dialog.getByRole('button', { name: 'Acknowledge' }).click()
+      await page.locator('dt', { hasText: 'Acknowledged' }).waitFor()
+      expect(await relay.db('documents').where({ id: unwanted.id }).first('acknowledged_at')).toEqual({ acknowledged_at: expect.any(Date) })
+      await page.getByRole('link', { name: 'Needs attention', exact: true }).click()
+      await page.getByText('Nothing needs attention').waitFor()
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'a viewer sees what needs attention and cannot change it',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const document = await scene.receiveRefused()
+      const { page, errors } = await scene.open('viewer')
+      await page.goto(`${scene.consoleUrl}/attention`)
+      await page.getByRole('link', { name: /Show documents/ }).waitFor()
+      expect(await page.getByRole('button', { name: /retry|stop/i }).count()).toBe(0)
+      await page.goto(`${scene.consoleUrl}/documents/${document.id}`)
+      await page.locator('.facts').first().waitFor()
+      expect(await page.getByRole('button', { name: /retry|acknowledge/i }).count()).toBe(0)
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)

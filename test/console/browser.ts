@@ -1,0 +1,57 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import axe, { type AxeResults } from 'axe-core'
+import { chromium, type Browser, type Page } from 'playwright-core'
+
+const viewHeight = 900
+// A limit for what never happens. A busy machine takes its time.
+const waitMs = 120_000
+
+/** Starts a browser without a window. */
+export const startBrowser = (): Promise<Browser> =>
+  // Without a sandbox: tests often run as root in a container, where the sandbox does not start.
+  chromium.launch({ executablePath: process.env.TEST_BROWSER_BIN!, args: ['--no-sandbox', '--disable-dev-shm-usage'], timeout: waitMs })
+
+export interface View {
+  width: number
+  colorScheme: 'light' | 'dark'
+  locale: string
+}
+
+/** Opens a page in a browser of its own: without cookies and without anything stored. `errors` are those that the page has logged. */
+export const openPage = async (browser: Browser, { width, colorScheme, locale }: View): Promise<{ page: Page; errors: string[] }> => {
+  const context = await browser.newContext({ viewport: { width, height: viewHeight }, colorScheme, locale, timezoneId: 'Europe/Berlin' })
+  const page = await context.newPage()
+  page.setDefaultTimeout(waitMs)
+  const errors: string[] = []
+  page.on('pageerror', (error) => errors.push(String(error)))
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text())
+  })
+  return { page, errors }
+}
+
+/** Loads the accessibility rules into a page. They stay until the page is loaded again. */
+export const loadRules = (page: Page): Promise<unknown> => page.evaluate(axe.source)
+
+/** Returns the violations of the accessibility rules, one line each. */
+export const violationsOf = async (page: Page): Promise<string[]> => {
+  const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })")
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`))
+}
+
+/** Shows a screen as a link to it does, without loading the page again. */
+export const goTo = (page: Page, path: string): Promise<unknown> =>
+  page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`)
+
+/** Returns by how many pixels the page is wider than its window. */
+export const overflowOf = (page: Page): Promise<number> =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+
+/** Writes a picture of the whole page into RELAY_TEST_SCREENSHOTS, if it is set. */
+export const takeScreenshot = async (page: Page, name: string): Promise<void> => {
+  const directory = process.env['RELAY_TEST_SCREENSHOTS']
+  if (!directory) return
+  await mkdir(directory, { recursive: true })
+  await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true })
+}

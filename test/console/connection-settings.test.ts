@@ -1,0 +1,24 @@
+import { defaultPathTemplate, formOf, settingsOf } from '../../console/connection-settings.ts'
+import { connectionSettings, connectionSettingsFields } from '../../src/domain/connection-settings.ts'
+
+test('what is not filled in is left to the default', () => {
+  expect(settingsOf(formOf({}))).toEqual({})
+  expect(connectionSettings({}).pathTemplate).toBe(defaultPathTemplate)
+})
+
+test('settings stay the same when they are edited and nothing is changed', () => {
+  const settings = {
+    on_resume: 'skip',
+    path_template: '{repo_id}/{doc_id}-{comp_id}.{ext}',
+    filter: { content_types: ['application/pdf', 'image/tiff'], comp_ids: ['data', 'a b.pdf'], min_bytes: 0, max_bytes: 5_000_000 },
+  }
+  expect(connectionSettingsFields.parse(settings)).toEqual(settings)
+  expect(settingsOf(formOf(settings))).toEqual(settings)
+})
+
+test('lists are separated by commas, and content types by blanks, too', () => {
+  const form = { ...formOf({}), contentTypes: ' application/pdf,image/tiff  text/plain, ', compIds: 'data, my file.pdf,' }
+  expect(settingsOf(form)).toEqual({
+    filter: { content_types: ['application/pdf', 'image/tiff', 'text/plain'], comp_ids: ['data', 'my file.pdf'] },
+  })
+})

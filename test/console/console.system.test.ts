@@ -1,0 +1,217 @@
+import { until } from '../support/until.ts'
+import { openPage } from './browser.ts'
+import { startConsole, testMs } from './scene.ts'
+
+const { relay, browser, createScene, checkScreens } = await startConsole()
+
+test(
+  'every screen is legible, accessible and without errors: light and dark, wide and narrow, German and English',
+  async () => {
+    await relay.run(async (running) => {
+      // No retry falls due while the screens are looked at.
+      const scene = await createScene(running, { retry_initial_interval_seconds: 3_600 })
+      const { routes, keys, consoleUrl } = scene
+      scene.workflow.answerWith((_, response) => {
+        response.statusCode = 404
+        response.end('{"error":"There is no inbox with this name"}')
+      })
+      const failed = await routes.receive('{"invoice":4711,"amount":"119.00 EUR"}', 'FA163E4C0E1B1EDBA9D7C3F0A1B24711')
+      await until('the document has failed', async () => (await failed.status()) === 'failed')
+      scene.mail.answerWith((_, response) => {
+        response.statusCode = 503
+        response.end('Try again later')
+      })
+      const retrying = await routes.receive('hello', 'FA163E4C0E1B1EDBA9D7C3F0A1B24712')
+      await until('a delivery is retried', async () => (await retrying.deliveries())['Mail room']!.status === 'retrying')
+      scene.mail.answerWith((_, response) => void response.end('ok'))
+      scene.workflow.answerWith((_, response) => void response.end('ok'))
+      const delivered = await routes.receive('hello', 'FA163E4C0E1B1EDBA9D7C3F0A1B24713')
+      await until('the document has arrived', async () => (await delivered.status()) === 'delivered')
+
+      const problems = await checkScreens(consoleUrl, keys.member, [
+        ['documents', '/documents', 'td a'],
+        ['documents-found', '/documents?q=FA163E&delivery_status=failed', 'td a'],
+        ['documents-filtered', '/documents?status=discarded', '.empty'],
+        ['document-failed', `/documents/${failed.id}`, '.notice.bad'],
+        ['document-retrying', `/documents/${retrying.id}`, '.timeline .next'],
+        ['document-delivered', `/documents/${delivered.id}`, '.timeline .arrived'],
+        ['document-unknown', '/documents/01ARZ3NDEKTSV4RRFFQ69G5FAV', '.notice.bad'],
+        ['destinations', '/destinations', 'td a'],
+        ['destination', `/destinations/${routes.destinations['Approval workflow']}`, '.facts'],
+        ['unknown', '/nothing/here', 'main p a'],
+      ])
+      expect(problems).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'an operator signs in, finds a failed document, reads why, retries it and watches it arrive',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      scene.workflow.answerWith((_, response) => {
+        response.statusCode = 404
+        response.end('There is no such inbox')
+      })
+      const document = await scene.routes.receive('hello', 'INVOICE4711')
+      await until('the document has failed', async () => (await document.status()) === 'failed')
+
+      const { page, errors } = await scene.open('member')
+      await page.getByRole('link', { name: 'Documents', exact: true }).click()
+      await page.getByLabel('Document id or business key').fill('invoice')
+      await page.keyboard.press('Enter')
+      await page.waitForURL(/q=invoice/)
+      await page.getByLabel('Status').selectOption({ label: 'Failed' })
+      await page.waitForURL(/q=invoice&status=failed/)
+      await page.getByRole('link', { name: 'INVOICE4711' }).click()
+      const delivery = page.getByRole('region', { name: 'Approval workflow' })
+      await delivery.getByText('http_404').first().waitFor()
+      await delivery.getByText('What to do:').waitFor()
+      await delivery.getByText('There is no such inbox').first().waitFor()
+      expect(await page.getByRole('link', { name: 'Workflow in Temporal' }).getAttribute('href')).toBe(
+        `https://temporal.example/ui/namespaces/default/workflows/${encodeURIComponent(document.handle().workflowId)}`,
+      )
+
+      scene.workflow.answerWith((_, response) => void response.end('ok'))
+      await delivery.getByRole('button', { name: 'Retry the delivery to Approval workflow' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click()
+      await delivery.getByText('Delivered').first().waitFor()
+      await page.locator('main header .badge', { hasText: 'Delivered' }).first().waitFor()
+      expect(await document.status()).toBe('delivered')
+      expect(scene.workflow.arrivals.at(-1)!.body.toString()).toBe('hello')
+
+      await page.getByText('Preview').click()
+      await page.locator('pre', { hasText: 'hello' }).waitFor()
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+      expect(await page.context().cookies()).toEqual([])
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'a viewer sees everything and can change nothing',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const document = await scene.receiveRefused()
+      const { page, errors } = await scene.open('viewer')
+      await page.getByText('Viewer: may read').waitFor()
+      for (const path of [`/documents/${document.id}`, '/attention', `/destinations/${scene.routes.destinations['Mail room']}`]) {
+        await page.goto(scene.consoleUrl + path)
+        await page.locator('.facts').first().waitFor()
+        expect(await page.getByRole('button', { name: /retry|test/i }).count()).toBe(0)
+      }
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'everything can be done with the keyboard, and the focus follows',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const document = await scene.receiveRefused('KEYBOARD1')
+      const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+      const focused = () =>
+        page.evaluate<string>('document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent.trim()')
+      /** Presses Tab until the element with this name has the focus, and checks that the focus is visible on the way. */
+      const tabTo = async (name: string) => {
+        for (let presses = 0; presses < 60; presses += 1) {
+          await page.keyboard.press('Tab')
+          const [element, outline] = await page.evaluate<[string, string]>(
+            '[document.activeElement.outerHTML.slice(0, 100), getComputedStyle(document.activeElement).outlineStyle]',
+          )
+          // After the last element of the page, the browser itself has the focus.
+          if (!element.startsWith('<body')) expect({ element, outline }).not.toEqual({ element, outline: 'none' })
+          if ((await focused()) === name) return
+        }
+        throw new Error(`Tab does not lead to ${name}`)
+      }
+
+      await page.goto(`${scene.consoleUrl}/documents`)
+      await page.locator('#key:focus').waitFor()
+      await page.keyboard.type(scene.keys.member)
+      await page.keyboard.press('Enter')
+      await page.getByRole('link', { name: 'KEYBOARD1' }).waitFor()
+      await tabTo('Skip to the content')
+      await page.keyboard.press('Enter')
+      expect(await page.evaluate('document.activeElement.id')).toBe('main')
+      await tabTo('KEYBOARD1')
+      await page.keyboard.press('Enter')
+      await page.locator('h1:focus', { hasText: 'KEYBOARD1' }).waitFor()
+
+      const retry = 'Retry the delivery to Mail room'
+      await tabTo(retry)
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      // The dialog keeps the focus, and Escape closes it and gives the focus back.
+      expect(await page.evaluate('document.activeElement.closest("dialog") !== null')).toBe(true)
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      expect(await focused()).toBe(retry)
+      scene.mail.answerWith((_, response) => void response.end('ok'))
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      await tabTo('Retry')
+      await page.keyboard.press('Enter')
+      await until('the document has arrived', async () => (await document.status()) === 'delivered')
+      await page.goBack()
+      await page.getByRole('link', { name: 'KEYBOARD1' }).waitFor()
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'the language and the appearance can be chosen, and are kept',
+  async () => {
+    await relay.run(async (running) => {
+      const { consoleUrl } = await createScene(running)
+      const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'fr-FR' })
+      await page.goto(consoleUrl)
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+      const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+      const light = await background()
+      await page.getByLabel('Appearance').selectOption({ label: 'Dark' })
+      await page.getByLabel('Language').selectOption({ label: 'Deutsch' })
+      await page.getByRole('heading', { name: 'Anmelden' }).waitFor()
+      await page.reload()
+      await page.getByRole('heading', { name: 'Anmelden' }).waitFor()
+      expect(await page.evaluate('document.documentElement.lang')).toBe('de')
+      expect(await background()).not.toBe(light)
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'a session that has ended leads to the sign-in, and from there back to the same screen',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { page } = await scene.open('viewer')
+      await page.getByRole('link', { name: 'Destinations' }).click()
+      await page.getByRole('link', { name: 'Archive' }).waitFor()
+      const revoked = scene.keys.viewer.split('_')[1]!
+      await relay.db('api_keys').where({ id: revoked }).update({ revoked_at: new Date() })
+      await page.getByText('The session has ended.').waitFor()
+      await page.locator('#key').fill('relay_wrong')
+      await page.keyboard.press('Enter')
+      await page.getByText('This key is not valid.').waitFor()
+      await page.locator('#key').fill(scene.keys.member)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Destinations' }).waitFor()
+      expect(new URL(page.url()).pathname).toBe('/console/destinations')
+    })
+  },
+  testMs,
+)

@@ -1,0 +1,120 @@
+import type { Page } from 'playwright-core'
+import { createSignInLinks } from '../../src/db/sign-in-links.ts'
+import { until } from '../support/until.ts'
+import { openPage } from './browser.ts'
+import { startConsole, testMs } from './scene.ts'
+
+const { relay, browser, createScene, checkScreens } = await startConsole()
+
+/** Returns the sum of a column of a table of numbers. */
+const sumOf = async (page: Page, table: string, column: number) => {
+  const cells = await page.getByRole('table', { name: table }).locator(`tbody td:nth-child(${column})`).allTextContents()
+  return cells.reduce((sum, cell) => sum + Number(cell), 0)
+}
+
+test(
+  'the overview is legible and accessible: empty, in order and with failures',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running, { retry_initial_interval_seconds: 3_600 })
+      const { keys, consoleUrl } = scene
+      expect(await checkScreens(consoleUrl, keys.viewer, [['overview-empty', '/overview', '.plot canvas']])).toEqual([])
+      await scene.receiveRefused()
+      scene.workflow.answerWith((_, response) => {
+        response.statusCode = 503
+        response.end('Try again later')
+      })
+      const retrying = await scene.routes.receive('hello')
+      await until('a delivery is retried', async () => (await retrying.deliveries())['Approval workflow']!.status === 'retrying')
+      const problems = await checkScreens(consoleUrl, keys.viewer, [
+        ['overview', '/overview', '.plot canvas'],
+        ['overview-month', '/overview?range=30d', '.segments [aria-current]:last-child'],
+      ])
+      expect(problems).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'the overview says what needs attention, and its tiles, plots and tables have the numbers of the API',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { page, errors } = await scene.open('viewer')
+      // The overview is where the console begins.
+      await page.getByText('Everything delivered.').waitFor()
+      await scene.receiveRefused()
+      await scene.receiveRefused()
+      await page.getByText('2 documents need attention.').waitFor()
+      const tile = (name: string) => page.locator('.tile', { hasText: name }).locator('.value')
+      expect(await tile('Documents received').textContent()).toBe('2')
+      // The other deliveries of these documents may arrive later.
+      await until('the other deliveries are shown', async () => (await tile('Deliveries made').textContent()) === '4')
+      expect(await tile('Failed attempts').textContent()).toBe('2')
+      expect(await tile('Time to delivery (Median)').textContent()).toMatch(/^[\d.]+ m?s$/)
+      for (const summary of await page.getByText('Show as table').all()) await summary.click()
+      expect(await sumOf(page, 'Received and delivered: table', 2)).toBe(2)
+      expect(await sumOf(page, 'Received and delivered: table', 3)).toBe(4)
+      expect(await sumOf(page, 'Failed attempts: table', 2)).toBe(2)
+      await page.locator('li', { hasText: 'credentials_refused' }).waitFor()
+
+      await page.getByRole('link', { name: '7 days' }).click()
+      await page.waitForURL(/overview\?range=7d/)
+      const figure = page.locator('.figure', { hasText: 'Failed attempts' })
+      await figure.getByText('Show as table').click()
+      const rows = page.getByRole('table', { name: 'Failed attempts: table' }).locator('tbody tr')
+      await until('the table has every hour', async () => (await rows.count()) === 7 * 24)
+      expect(await tile('Documents received').textContent()).toBe('2')
+      await page.getByRole('link', { name: 'Show what failed' }).click()
+      await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'the page learns of changes by a stream, and asks by itself where the stream does not arrive',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { page } = await scene.open('viewer')
+      const [stream] = await Promise.all([page.waitForResponse(/\/console\/events$/), page.reload()])
+      expect(stream.status()).toBe(200)
+      await scene.receiveRefused()
+      await page.getByText('1 document needs attention.').waitFor()
+
+      const behindProxy = await scene.open('viewer')
+      await behindProxy.page.route('**/console/events', (route) => route.abort())
+      await behindProxy.page.reload()
+      await behindProxy.page.getByText('1 document needs attention.').waitFor()
+      await scene.receiveRefused()
+      await behindProxy.page.getByText('2 documents need attention.').waitFor()
+    })
+  },
+  testMs,
+)
+
+test(
+  'a link signs a browser in once, and does not stay in its address',
+  async () => {
+    await relay.run(async (running) => {
+      const { keys, consoleUrl } = await createScene(running)
+      const token = await createSignInLinks(relay.db).create(keys.viewer.split('_')[1]!, 600_000)
+      const open = async () => {
+        const { page } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+        await page.goto(`${consoleUrl}/#sign-in=${token}`)
+        return page
+      }
+      const page = await open()
+      await page.getByRole('heading', { name: 'Overview' }).waitFor()
+      expect(page.url()).toBe(`${consoleUrl}/overview`)
+      expect(await page.evaluate('document.cookie')).toBe('')
+      const second = await open()
+      await second.getByText('This link was used or has expired.').waitFor()
+      expect(second.url()).not.toContain(token)
+    })
+  },
+  testMs,
+)

@@ -1,0 +1,127 @@
+import type { Browser, Page } from 'playwright-core'
+import { createKey } from '../../src/commands/api-key.ts'
+import { keyLevels, type KeyLevel } from '../../src/security/levels.ts'
+import { fullOr } from '../support/full-run.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startRelay, type Running } from '../support/relay.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
+import { until } from '../support/until.ts'
+import { goTo, loadRules, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf, type View } from './browser.ts'
+
+// A limit for a busy machine. An idle one takes 40 seconds for all screens, and a few seconds for each of the other tests.
+export const testMs = 600_000
+
+const views: View[] = [
+  { width: 1280, colorScheme: 'light', locale: 'en-GB' },
+  { width: 375, colorScheme: 'dark', locale: 'de-DE' },
+  { width: 1280, colorScheme: 'dark', locale: 'de-DE' },
+  { width: 375, colorScheme: 'light', locale: 'en-GB' },
+]
+const viewCount = fullOr(4, 2)
+
+/** A screen to look at: a name for its picture, its path below the console, and a selector of what it shows when it is complete. */
+export type ScreenCheck = [name: string, path: string, shows: string]
+
+/** Starts a relay and a browser for the tests of a file. They end after the tests. */
+export const startConsole = async () => {
+  const env = await startTemporalDevServer()
+  const relay = await startRelay(env, { TEMPORAL_UI_URL: 'https://temporal.example/ui' })
+  const browser = await startBrowser()
+  const targets: HttpTarget[] = []
+  const startTarget = async () => {
+    const target = await startHttpTarget()
+    targets.push(target)
+    return target
+  }
+  afterAll(async () => {
+    await browser.close()
+    await relay.stop()
+    await env.teardown()
+    for (const target of targets) await target.stop()
+  })
+
+  /** Creates a workspace with three destinations and a key of each level. */
+  const createScene = async ({ createRoutes, api }: Running, workspaceSettings: object = {}) => {
+    const [archive, workflow, mail] = [await startTarget(), await startTarget(), await startTarget()]
+    const routes = await createRoutes(
+      [
+        { name: 'Archive', config: { url: `${archive.origin}/archive` } },
+        { name: 'Approval workflow', config: { url: `${workflow.origin}/approve` } },
+        { name: 'Mail room', config: { url: `${mail.origin}/mail` } },
+      ],
+      { workspaceSettings },
+    )
+    const workspace = `acme/${routes.workspaceSlug}`
+    const keys = {} as Record<KeyLevel, string>
+    for (const level of keyLevels) keys[level] = (await createKey(relay.db, { workspace, level })).key
+    const consoleUrl = `${api.url}/console`
+
+    /** Sends a document that Mail room refuses with 401, until it has failed. */
+    const receiveRefused = async (docId?: string) => {
+      mail.answerWith((_, response) => {
+        response.statusCode = 401
+        response.end('Who are you?')
+      })
+      const document = await routes.receive('hello', docId)
+      await until('the document has failed', async () => (await document.status()) === 'failed')
+      return document
+    }
+
+    const open = (level: KeyLevel) => openConsole(browser, consoleUrl, keys[level])
+    return { routes, keys, workspace, consoleUrl, archive, workflow, mail, receiveRefused, open }
+  }
+
+  return { relay, browser, createScene, checkScreens: createCheck(browser) }
+}
+
+/**
+ * Returns a function that looks at screens: wide, light and English; narrow, dark and German; in a full run also the other two ways.
+ * @returns what is wrong, one line each: pages wider than the window, violations of accessibility rules, errors that the browser logged
+ */
+export const createCheck =
+  (browser: Browser) =>
+  async (consoleUrl: string, key: string, screens: readonly ScreenCheck[]): Promise<string[]> => {
+    const problems: string[] = []
+    for (const view of views.slice(0, viewCount)) {
+      const { page, errors } = await openPage(browser, view)
+      const check = async (name: string) => {
+        const title = `${name}-${view.width}-${view.colorScheme}`
+        await takeScreenshot(page, title)
+        const overflow = await overflowOf(page)
+        if (overflow > 0) problems.push(`${title}: ${overflow} pixels too wide`)
+        problems.push(...(await violationsOf(page)).map((violation) => `${title}: ${violation}`))
+      }
+      await page.goto(consoleUrl)
+      await page.locator('#key').waitFor()
+      await loadRules(page)
+      await check('sign-in')
+      await page.locator('#key').fill(key)
+      await page.keyboard.press('Enter')
+      // A screen that is shown before the console has shown its first one would be replaced by it.
+      await page.waitForURL(/\/console\/\w/)
+      await page.locator('#main h1').waitFor()
+      for (const [name, path, shows] of screens) {
+        await goTo(page, `/console${path}`)
+        await page.locator(shows).first().waitFor()
+        await check(name)
+      }
+      // Chromium logs each answer of 4xx, which a screen of the console shows.
+      problems.push(...errors.filter((error) => !error.includes('status of 404')))
+      await page.context().close()
+    }
+    return problems
+  }
+
+/** Opens the console in a new browser, in English, and signs in. */
+export const openConsole = async (browser: Browser, consoleUrl: string, key: string) => {
+  const opened = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+  await signIn(opened.page, consoleUrl, key)
+  return opened
+}
+
+const signIn = async (page: Page, consoleUrl: string, key: string) => {
+  await page.goto(consoleUrl)
+  await page.locator('#key').fill(key)
+  await page.locator('button[type=submit]').click()
+  await page.locator('#main h1').waitFor()
+}

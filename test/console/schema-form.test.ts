@@ -1,0 +1,123 @@
+import { connectorSchemas } from '../../console/connector-schemas.ts'
+import { changedValues, fieldsOf, messagesOf, newValues, textOf, textsOf, type Field } from '../../console/schema-form.ts'
+import * as fieldTexts from '../../console/texts/connector-fields.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
+import { readOpenApi } from '../http/contract.ts'
+
+const description = (await readOpenApi()) as unknown as Parameters<typeof connectorSchemas>[0]
+const schemas = connectorSchemas(description)
+const connectors = createConnectors({ directoryRoots: ['/srv/archive'] }).all
+
+const textsOfExample = (fields: readonly Field[], values: Record<string, unknown>) => ({
+  ...textsOf(fields),
+  ...Object.fromEntries(fields.filter(({ key }) => key in values).map(({ key, input }) => [key, textOf(input, values[key])])),
+})
+
+test('the description of the API has the schemas of every connector', () => {
+  expect([...schemas.keys()]).toEqual(connectors.map(({ kind }) => kind))
+})
+
+describe.each(connectors.map((connector) => [connector.kind, connector] as const))('the form of %s', (kind, connector) => {
+  const form = { config: fieldsOf(schemas.get(kind)!.config), credentials: fieldsOf(schemas.get(kind)!.credentials) }
+
+  test('makes config and credentials of the example of the texts that stand for them', () => {
+    const config = newValues(form.config, textsOfExample(form.config, connector.example.config))
+    expect(config.problems).toEqual({})
+    expect(connector.config.parse(config.values)).toEqual(connector.config.parse(connector.example.config))
+    const credentials = newValues(form.credentials, textsOfExample(form.credentials, connector.example.credentials))
+    expect(credentials).toEqual({ values: connector.example.credentials, problems: {} })
+  })
+
+  test('requires what the schema requires, and nothing else', () => {
+    for (const part of ['config', 'credentials'] as const) {
+      const { values, problems } = newValues(form[part], textsOf(form[part]))
+      expect(values).toEqual({})
+      const required = schemas.get(kind)![part].required ?? []
+      expect(problems).toEqual(Object.fromEntries(required.map((key) => [key, 'required'])))
+    }
+  })
+
+  test('shows stored values, except secrets, and changes nothing by itself', () => {
+    const stored = textsOf(form.config, connector.example.config)
+    expect(changedValues(form.config, stored, stored)).toEqual({ values: {}, problems: {} })
+    const texts = textsOf(form.credentials, connector.example.credentials)
+    for (const { key } of form.credentials.filter(({ isSecret }) => isSecret)) expect(texts[key]).toBe('')
+  })
+})
+
+test('each connector and each of its fields has texts in both languages', () => {
+  for (const [kind, { config, credentials }] of schemas) {
+    for (const words of [fieldTexts.en, fieldTexts.de]) {
+      expect(words.connector(kind)).not.toBe(kind)
+      expect(words.purpose(kind)).toMatch(/\w/)
+    }
+    for (const { key, description: described = '' } of [...fieldsOf(config), ...fieldsOf(credentials)]) {
+      expect([fieldTexts.en.label(key, ''), fieldTexts.de.label(key, '')]).not.toContain('')
+      expect(fieldTexts.en.description(kind, key, described)).toMatch(/\w/)
+      expect(fieldTexts.de.description(kind, key, '')).toMatch(/\w/)
+    }
+  }
+})
+
+test('every kind of input is in use, and each field has the one that fits it', () => {
+  const inputs = [...schemas].flatMap(([kind, { config, credentials }]) =>
+    [...fieldsOf(config), ...fieldsOf(credentials)].map(({ key, input, isSecret }) => [
+      `${kind}.${key}`,
+      isSecret ? `secret ${input}` : input,
+    ]),
+  )
+  expect(Object.fromEntries(inputs)).toMatchObject({
+    'webhook.url': 'text',
+    'webhook.method': 'choice',
+    'webhook.headers': 'pairs',
+    'webhook.send_traceparent': 'switch',
+    'webhook.ca_certificate': 'lines',
+    'webhook.secret': 'secret text',
+    'webhook.max_concurrent_deliveries': 'number',
+    'email.to': 'list',
+    'drive.service_account': 'secret json',
+    'sftp.private_key': 'secret lines',
+    'sftp.username': 'text',
+  })
+})
+
+const field = (schema: object): Field => fieldsOf({ properties: { it: schema } })[0]!
+const valueOf = (schema: object, text: string) => {
+  const { values, problems } = changedValues([field(schema)], { it: text }, { it: 'before' })
+  return problems['it'] ?? values['it']
+}
+const port = { type: 'integer', minimum: 1, maximum: 65_535 }
+const addresses = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] }
+const headers = { type: 'object', additionalProperties: { type: 'string' } }
+
+test.each([
+  ['a number', port, ' 22 ', 22],
+  ['a number that is none', port, 'ssh', 'number'],
+  ['a number with a fraction', port, '1.5', 'integer'],
+  ['a number outside of the bounds', port, '70000', 'range'],
+  ['an empty text', { type: 'string' }, '  ', null],
+  ['a text with spaces around it', { type: 'string' }, ' a b ', 'a b'],
+  ['a secret with spaces around it', { type: 'string', writeOnly: true }, ' s ', ' s '],
+  ['a switch', { type: 'boolean' }, 'false', false],
+  ['one or several', addresses, 'a@b.example\n\nc@d.example', ['a@b.example', 'c@d.example']],
+  ['pairs', headers, 'X-Client: relay\nX-Address: a:b', { 'X-Client': 'relay', 'X-Address': 'a:b' }],
+  ['pairs without a colon', headers, 'X-Client', 'pairs'],
+  ['an object', { type: 'object' }, '{"a":1}', { a: 1 }],
+  ['an object that is none', { type: 'object' }, '{"a":', 'json'],
+] as const)('%s', (_, schema, text, expected) => {
+  expect(valueOf(schema, text)).toEqual(expected)
+})
+
+test('the messages of an error response are put beside their fields', () => {
+  const fields = fieldsOf({ properties: { to: addresses, host: { type: 'string' } } })
+  const details = [
+    { path: 'config.to.0', message: 'must be an address' },
+    { path: 'config.colour', message: 'unknown key' },
+    { path: 'config', message: 'does not fit' },
+    { path: 'credentials', message: 'required' },
+  ]
+  expect(messagesOf(details, 'config', fields)).toEqual({
+    byKey: { to: 'must be an address' },
+    general: ['colour: unknown key', 'does not fit'],
+  })
+})

@@ -1,0 +1,64 @@
+import { readdir } from 'node:fs/promises'
+import { en as attention } from '../../console/texts/attention.ts'
+import { en as audit } from '../../console/texts/audit.ts'
+import * as common from '../../console/texts/common.ts'
+import { en as document } from '../../console/texts/document.ts'
+import { en as keys } from '../../console/texts/keys.ts'
+import { en as notifications } from '../../console/texts/notifications.ts'
+import * as remedies from '../../console/texts/remedies.ts'
+import { en as requests } from '../../console/texts/requests.ts'
+import { truncationReasons } from '../../src/capture/body.ts'
+import { errorCodes } from '../../src/connectors/error-codes.ts'
+import { attemptOutcomes } from '../../src/delivery/attempt-log.ts'
+import { auditEventNames, auditSubjectTypes } from '../../src/domain/audit-events.ts'
+import { deliveryEnds, deliveryStatuses, documentStatuses } from '../../src/domain/delivery-states.ts'
+import { incidentEventNames, noticeStatuses } from '../../src/domain/notices.ts'
+import { keyLevels } from '../../src/security/levels.ts'
+
+const folder = new URL('../../console/texts/', import.meta.url)
+const names = (await readdir(folder)).filter((name) => name !== 'plural.ts')
+
+/** Returns the path of each text with its kind. */
+const entriesOf = (texts: object, prefix = ''): string[] =>
+  Object.entries(texts).flatMap(([name, value]) =>
+    typeof value === 'object' ? entriesOf(value, `${prefix}${name}.`) : [`${prefix}${name}: ${typeof value}`],
+  )
+
+const textsOf = (texts: object): string[] =>
+  Object.values(texts).flatMap((value) => (typeof value === 'object' ? textsOf(value) : typeof value === 'string' ? [value] : []))
+
+test.each(names)('%s has the same texts in both languages, and none is empty', async (name) => {
+  const { en, de } = (await import(new URL(name, folder).href)) as { en: object; de: object }
+  expect(entriesOf(de)).toEqual(entriesOf(en))
+  expect(entriesOf(en)).not.toEqual([])
+  for (const text of [...textsOf(en), ...textsOf(de)]) expect(text.trim()).not.toBe('')
+})
+
+test.each([
+  ['document status', common.en.documentStatus, documentStatuses],
+  ['delivery status', common.en.deliveryStatus, deliveryStatuses],
+  ['outcome of an attempt', document.outcomes, attemptOutcomes],
+  ['end of a delivery', document.endedBy, deliveryEnds],
+  ['level of a key', common.en.app.level, keyLevels],
+  ['level of a new key', keys.levels, keyLevels],
+  ['event of the audit log', audit.events, auditEventNames],
+  ['subject of the audit log', audit.subjects, auditSubjectTypes],
+  ['incident', notifications.incidents, incidentEventNames],
+  ['status of a notice', notifications.noticeStatus, noticeStatuses],
+  ['reason why a body is not stored', requests.reasons, [...truncationReasons, 'unknown']],
+] as const)('each %s has a text', (_, texts, values) => {
+  expect(Object.keys(texts).toSorted()).toEqual([...values].toSorted())
+})
+
+test('each error code, and a code that is not known, has a remedy in both languages', () => {
+  for (const code of [...Object.keys(errorCodes), 'http_404', 'smtp_550', 'of_a_newer_version', null]) {
+    expect(remedies.en.remedy(code, 'Archive')).toMatch(/\w.*then retry the document\.$/)
+    expect(remedies.de.remedy(code, 'Archiv')).toMatch(/\w.*dann das Dokument wiederholen\.$/)
+  }
+})
+
+test('numbers are written as the language does', () => {
+  expect(common.en.pager.range(26, 50, 1_234_567)).toBe('26 to 50 of 1,234,567')
+  expect(common.de.pager.range(26, 50, 1_234_567)).toBe('26 bis 50 von 1.234.567')
+  expect([attention.documents(1), attention.documents(2)]).toEqual(['1 document', '2 documents'])
+})

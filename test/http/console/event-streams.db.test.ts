@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { createTestDatabase } from '../../support/database.ts'
+import { until } from '../../support/until.ts'
+import { objstore, startApi, wire, type Tenant } from '../api.ts'
+import { insertDocument } from '../insert-document.ts'
+
+const database = await createTestDatabase()
+const variables = { RELAY_EVENT_INTERVAL_MS: '100', RELAY_EVENT_HEARTBEAT_MS: '1000', RELAY_EVENT_STREAMS_PER_KEY: '2' }
+const api = await startApi(database.db, { variables })
+const acme = await api.tenant('acme/prod')
+const other = await api.tenant('other/prod')
+const wired = await wire(acme, 'A1')
+const opened: IncomingMessage[] = []
+afterEach(() => {
+  for (const response of opened.splice(0)) response.destroy()
+})
+afterAll(async () => {
+  await api.stop()
+  await database.drop()
+})
+
+const fromConsole = { 'sec-fetch-site': 'same-origin' }
+
+const signIn = async (key: string): Promise<string> => {
+  const sent = request(`${api.url}/console/session`, { method: 'POST', headers: { ...fromConsole, 'content-type': 'application/json' } })
+  sent.end(JSON.stringify({ key }))
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  response.resume()
+  return response.headers['set-cookie']![0]!.split(';')[0]!
+}
+
+/** Opens a stream as a browser does, which accepts compressed answers. */
+const listen = async (cookie: string) => {
+  const sent = request(`${api.url}/console/events`, {
+    headers: { ...fromConsole, cookie, accept: 'text/event-stream', 'accept-encoding': 'gzip, br' },
+  })
+  sent.end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  opened.push(response)
+  let text = ''
+  let hasEnded = false
+  response.setEncoding('utf8')
+  response.on('data', (chunk: string) => void (text += chunk))
+  response.on('error', () => {})
+  response.once('close', () => (hasEnded = true))
+  const changes = () =>
+    [...text.matchAll(/^event: change\ndata: (.*)$/gm)].flatMap(([, data]) => (JSON.parse(data!) as { changed: string[] }).changed)
+  return { response, text: () => text, changes, hasEnded: () => hasEnded }
+}
+
+/** Waits until the process has looked at the workspace, from when on it sees changes. */
+const settled = async (tenant: Tenant, stream: Awaited<ReturnType<typeof listen>>) => {
+  let count = 0
+  await until('the first change is seen', async () => {
+    if (stream.changes().length > 0) return true
+    count += 1
+    await tenant.call('POST', '/destinations', { ...objstore(`Destination ${count}`) })
+    return false
+  })
+}
+
+test('a page learns of documents, deliveries and settings of its workspace, uncompressed and not cached', async () => {
+  const stream = await listen(await signIn(acme.keys.viewer))
+  const foreign = await listen(await signIn(other.keys.viewer))
+  expect(stream.response.statusCode).toBe(200)
+  expect(stream.response.headers).toMatchObject({
+    'content-type': expect.stringMatching(/^text\/event-stream\b/),
+    'cache-control': 'no-store, no-transform',
+    'x-accel-buffering': 'no',
+  })
+  expect(stream.response.headers).not.toHaveProperty('content-encoding')
+  await settled(acme, stream)
+  expect(stream.changes()).toContain('configuration')
+  await insertDocument(database.db, {
+    workspaceId: acme.id,
+    repositoryId: wired.repositoryId,
+    repoId: 'A1',
+    deliveries: [{ ...wired, status: 'pending' }],
+  })
+  await until('the document is seen', async () => stream.changes().includes('deliveries'))
+  await until('a sign of life is seen', async () => stream.text().includes(': still here'))
+  expect(foreign.changes()).toEqual([])
+})
+
+test('a stream ends when the key of its session is revoked', async () => {
+  const { data } = (await acme.call('POST', '/api-keys', { name: 'short', level: 'viewer' })).json
+  const stream = await listen(await signIn(data.attributes.key))
+  expect(stream.hasEnded()).toBe(false)
+  await acme.call('DELETE', `/api-keys/${data.id}`)
+  await until('the stream has ended', async () => stream.hasEnded())
+})
+
+test('a key has a limited number of streams, and a page that is not signed in has none', async () => {
+  const cookie = await signIn(acme.keys.member)
+  const first = await listen(cookie)
+  await listen(cookie)
+  expect((await listen(cookie)).response.statusCode).toBe(429)
+  first.response.destroy()
+  await until('the place is free', async () => (await listen(cookie)).response.statusCode === 200)
+  expect((await listen('relay_session=wrong')).response.statusCode).toBe(401)
+})

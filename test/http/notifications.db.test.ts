@@ -1,0 +1,90 @@
+import { objstore, startScene, type Tenant } from './api.ts'
+
+const { acme, other, stop } = await startScene()
+afterAll(stop)
+
+const destination = async (tenant: Tenant, body: object): Promise<string> =>
+  (await tenant.call('POST', '/destinations', { name: 'Operators', credentials: {}, ...body })).json.data.id
+const webhook = (tenant = acme) => destination(tenant, { connector_type: 'webhook', config: { url: 'https://example.com/in' } })
+const email = () =>
+  destination(acme, { connector_type: 'email', config: { host: 'smtp.example.com', from: 'relay@example.com', to: 'ops@example.com' } })
+
+const create = (body: object, key = acme.keys.admin) => acme.call('POST', '/notifications', { name: 'All', ...body }, { key })
+const refusalOf = ({ status, json }: Awaited<ReturnType<typeof create>>) => ({ status, details: json.error.details })
+
+test('a notification is created, listed, changed and deleted', async () => {
+  const [mail, hook] = [await email(), await webhook()]
+  const created = await create({ events: ['destination.failing', 'source.silent', 'source.silent'], destination_id: mail })
+  expect(created.status).toBe(201)
+  const { id, type, attributes } = created.json.data
+  expect({ type, attributes }).toMatchObject({
+    type: 'notification',
+    attributes: {
+      name: 'All',
+      events: ['destination.failing', 'source.silent'],
+      destination_id: mail,
+      quiet_seconds: 900,
+      is_active: true,
+    },
+  })
+  expect((await acme.call('GET', `/notifications/${id}`)).json.data).toEqual(created.json.data)
+  expect((await acme.call('GET', '/notifications')).json).toMatchObject({ data: [created.json.data], meta: { total: 1 } })
+
+  const changed = await acme.call('PATCH', `/notifications/${id}`, { destination_id: hook, is_active: false, quiet_seconds: 0 })
+  expect(changed.json.data.attributes).toMatchObject({ destination_id: hook, is_active: false, quiet_seconds: 0, name: 'All' })
+  expect((await acme.call('GET', `/notifications/${id}/notices`)).json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
+
+  expect((await acme.call('DELETE', `/notifications/${id}`)).status).toBe(204)
+  expect((await acme.call('GET', `/notifications/${id}`)).status).toBe(404)
+  expect((await acme.call('GET', `/notifications/${id}/notices`)).status).toBe(404)
+})
+
+test.each([
+  ['no events', { events: [] }, 'events'],
+  ['an unknown event', { events: ['destination.sleeping'] }, 'events.0'],
+  ['a negative quiet time', { quiet_seconds: -1 }, 'quiet_seconds'],
+  ['a quiet time of more than a week', { quiet_seconds: 7 * 86_400 + 1 }, 'quiet_seconds'],
+])('%s is refused with 422', async (_, change, path) => {
+  const refused = refusalOf(await create({ events: ['delivery.failed'], destination_id: await webhook(), ...change }))
+  expect(refused).toMatchObject({ status: 422, details: [{ path }] })
+})
+
+test('only a webhook or a mail server of the same workspace takes notices', async () => {
+  const bucket = (await acme.call('POST', '/destinations', objstore('Bucket'))).json.data.id
+  const message = 'must be a destination of the type email or webhook; this one is of the type objstore'
+  const refusal = { status: 422, details: [{ path: 'destination_id', message }] }
+  expect(refusalOf(await create({ events: ['delivery.failed'], destination_id: bucket }))).toEqual(refusal)
+  const { id } = (await create({ events: ['delivery.failed'], destination_id: await webhook() })).json.data
+  expect(refusalOf(await acme.call('PATCH', `/notifications/${id}`, { destination_id: bucket }))).toEqual(refusal)
+  for (const unknown of [await webhook(other), 'unknown']) {
+    expect((await create({ events: ['delivery.failed'], destination_id: unknown })).status).toBe(422)
+  }
+})
+
+test('members write notifications, viewers read them, and admins delete them', async () => {
+  const body = { events: ['delivery.failed'], destination_id: await webhook() }
+  expect((await create(body, acme.keys.viewer)).status).toBe(403)
+  const { id } = (await create(body, acme.keys.member)).json.data
+  const path = `/notifications/${id}`
+  expect((await acme.call('GET', path, undefined, { key: acme.keys.viewer })).status).toBe(200)
+  expect((await acme.call('GET', `${path}/notices`, undefined, { key: acme.keys.viewer })).status).toBe(200)
+  expect((await acme.call('PATCH', path, { name: 'B' }, { key: acme.keys.viewer })).status).toBe(403)
+  expect((await acme.call('PATCH', path, { name: 'B' }, { key: acme.keys.member })).status).toBe(200)
+  expect((await acme.call('DELETE', path, undefined, { key: acme.keys.member })).status).toBe(403)
+  expect((await acme.call('DELETE', path)).status).toBe(204)
+})
+
+test('a destination is deleted together with the notifications that are sent to it', async () => {
+  const [first, second] = [await webhook(), await webhook()]
+  const deleted = (await create({ name: 'First', events: ['delivery.failed'], destination_id: first })).json.data.id
+  const kept = (await create({ name: 'Second', events: ['delivery.failed'], destination_id: second })).json.data.id
+  const dryRun = await acme.call('DELETE', `/destinations/${first}?dry_run=true`)
+  expect(dryRun.json.data).toEqual({
+    removed_connections: [],
+    removed_notifications: [{ id: deleted, name: 'First' }],
+    unwired_repositories: [],
+  })
+  expect((await acme.call('DELETE', `/destinations/${first}`)).status).toBe(204)
+  expect((await acme.call('GET', `/notifications/${deleted}`)).status).toBe(404)
+  expect((await acme.call('GET', `/notifications/${kept}`)).status).toBe(200)
+})

@@ -1,0 +1,25 @@
+import { ApplicationFailure, CancellationScope, isCancellation, proxyActivities, setCurrentDetails, sleep } from '@temporalio/workflow'
+import type { NoticeActivities, NoticeInput } from './messages.ts'
+
+// The rest of an attempt's time is for the database.
+const spareMs = 30_000
+
+const retry = { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' } as const
+const { recordNoticeCancellation } = proxyActivities<NoticeActivities>({ startToCloseTimeout: '1m', retry })
+
+/** Sends a notice, again and again until its destination accepts it or the retry settings allow no further attempt. */
+export async function notice({ noticeId, attemptTimeoutMs }: NoticeInput): Promise<string> {
+  const { sendNotice } = proxyActivities<NoticeActivities>({ startToCloseTimeout: attemptTimeoutMs + spareMs, retry })
+  try {
+    for (;;) {
+      const outcome = await sendNotice({ noticeId, attemptTimeoutMs })
+      setCurrentDetails('error' in outcome ? `**${outcome.status}**: ${outcome.error}` : `**${outcome.status}**`)
+      if (outcome.status === 'failed') throw ApplicationFailure.nonRetryable(`not delivered: ${outcome.error}`, 'NoticeNotDelivered')
+      if (outcome.status !== 'retrying') return outcome.status
+      await sleep(outcome.delayMs)
+    }
+  } catch (thrown) {
+    if (isCancellation(thrown)) await CancellationScope.nonCancellable(() => recordNoticeCancellation({ noticeId }))
+    throw thrown
+  }
+}
