@@ -74,6 +74,52 @@ const partsOf = (db: Database, workspaceId: string, kind: CounterKind, filter: C
 }
 
 /**
+ * SQL of the counters of one kind in a range, folded or not, as kind, destination_id, start, status, detail and count. Its parameters are
+ * `:workspaceId`, `:interval` (hour or day), `:since` and `:before`: a range of whole intervals.
+ * @param conditions SQL that further conditions are added with, from `and` on
+ */
+// A statement reads each kind by itself, because the index has the kind before the time.
+export const countsOfRange = (kind: CounterKind, conditions: string) => `
+  select '${kind}' as kind, destination_id, since as start, status, detail, count
+  from counters
+  where workspace_id = :workspaceId
+    and kind = '${kind}'
+    and period = :interval
+    and since >= :since::timestamptz
+    and since < :before::timestamptz
+    ${conditions}
+  union all
+  select '${kind}', destination_id, date_trunc(:interval, hour, 'UTC'), status, detail, change
+  from counter_deltas
+  where workspace_id = :workspaceId
+    and kind = '${kind}'
+    and hour >= :since::timestamptz
+    and hour < :before::timestamptz
+    ${conditions}
+`
+
+/**
+ * SQL of the counters of one kind over all time, folded or not, as kind, destination_id, status and count. Its parameter is `:workspaceId`.
+ * @param conditions SQL that further conditions are added with, from `and` on
+ */
+export const presentCounts = (kind: CounterKind, conditions: string) => `
+  select '${kind}' as kind, destination_id, status, count
+  from counters
+  where workspace_id = :workspaceId
+    and kind = '${kind}'
+    and period = 'all'
+    -- Without it, the index would not find the columns behind it.
+    and since = '-infinity'
+    ${conditions}
+  union all
+  select '${kind}', destination_id, status, change
+  from counter_deltas
+  where workspace_id = :workspaceId
+    and kind = '${kind}'
+    ${conditions}
+`
+
+/**
  * Counts the documents of a workspace. Rows themselves are counted only in the two incomplete hours at the ends of a range.
  * @param matching the rows of the workspace that meet the filter
  * @param range times of receipt

@@ -1,5 +1,5 @@
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
-import { wholePeriods } from './counters.ts'
+import { countsOfRange, presentCounts, wholePeriods } from './counters.ts'
 import type { Database } from './database.ts'
 import { pageOf, type Page, type PageRequest } from './page.ts'
 import { hourlyMaxMs, oldestUnderWay } from './statistics.ts'
@@ -30,27 +30,13 @@ interface Row {
   oldest: { documentId: string; status: DeliveryStatus; receivedAt: string } | null
 }
 
-// The present number of deliveries is the counter of the period `all`. Its start is named, because the index has it before the rest.
+const ofDestinations = 'and destination_id = any (:ids)'
+
 const statement = `
   with attempt as (
     select destination_id, start, status, sum(count) as count
     from (
-      select destination_id, since as start, status, count
-      from counters
-      where workspace_id = :workspaceId
-        and kind = 'attempts'
-        and period = :interval
-        and since >= :since::timestamptz
-        and since < :before::timestamptz
-        and destination_id = any (:ids)
-      union all
-      select destination_id, date_trunc(:interval, hour, 'UTC'), status, change
-      from counter_deltas
-      where workspace_id = :workspaceId
-        and kind = 'attempts'
-        and hour >= :since::timestamptz
-        and hour < :before::timestamptz
-        and destination_id = any (:ids)
+      ${countsOfRange('attempts', ofDestinations)}
     ) as counted
     group by destination_id, start, status
   ), period as (
@@ -67,19 +53,7 @@ const statement = `
   ), delivery as (
     select destination_id, status, sum(count) as count
     from (
-      select destination_id, status, count
-      from counters
-      where workspace_id = :workspaceId
-        and kind = 'deliveries'
-        and period = 'all'
-        and since = '-infinity'
-        and destination_id = any (:ids)
-      union all
-      select destination_id, status, change
-      from counter_deltas
-      where workspace_id = :workspaceId
-        and kind = 'deliveries'
-        and destination_id = any (:ids)
+      ${presentCounts('deliveries', ofDestinations)}
     ) as counted
     group by destination_id, status
   ), present_deliveries as (

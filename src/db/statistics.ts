@@ -1,5 +1,5 @@
 import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
-import { wholePeriods } from './counters.ts'
+import { countsOfRange, presentCounts, wholePeriods } from './counters.ts'
 import type { Database } from './database.ts'
 import { addHistograms, percentileOf, type LatencyHistogram } from '../domain/latency.ts'
 
@@ -81,29 +81,8 @@ const maxOldestDeliveries = 100
 // A longer range is counted by day: it would read too many counters otherwise.
 export const hourlyMaxMs = 7 * 86_400_000
 
-// Kinds are read apart from one another, because the index has the kind before the time.
-const partOf = (kind: string, destinations: string) => `
-  select '${kind}' as kind, since as start, status, detail, count
-  from counters
-  where workspace_id = :workspaceId
-    and kind = '${kind}'
-    and period = :interval
-    and since >= :since::timestamptz
-    and since < :before::timestamptz
-    and (:repoId::text is null or repo_id = :repoId)
-    ${destinations}
-  union all
-  select '${kind}', date_trunc(:interval, hour, 'UTC'), status, detail, change
-  from counter_deltas
-  where workspace_id = :workspaceId
-    and kind = '${kind}'
-    and hour >= :since::timestamptz
-    and hour < :before::timestamptz
-    and (:repoId::text is null or repo_id = :repoId)
-    ${destinations}
-`
-
-const ofDestinations = `
+const ofRepository = 'and (:repoId::text is null or repo_id = :repoId)'
+const ofDeliveries = `${ofRepository}
     and (:destinationId::text is null or destination_id = :destinationId)
     and (
       :connectorType::text is null
@@ -115,11 +94,11 @@ const statement = `
   with part as materialized (
     select kind, start, status, detail, sum(count) as count
     from (
-      ${partOf('documents', 'and :countsDocuments')}
+      ${countsOfRange('documents', `${ofRepository} and :countsDocuments`)}
       union all
-      ${partOf('deliveries', ofDestinations)}
+      ${countsOfRange('deliveries', ofDeliveries)}
       union all
-      ${partOf('attempts', ofDestinations)}
+      ${countsOfRange('attempts', ofDeliveries)}
     ) as counted
     group by kind, start, status, detail
     having sum(count) <> 0
@@ -154,24 +133,6 @@ const statement = `
     (select jsonb_agg(jsonb_build_object('code', code, 'attempts', attempts) order by attempts desc, code) from error) as errors
 `
 
-const presentPartOf = (kind: string, destinations: string) => `
-  select '${kind}' as kind, status, count
-  from counters
-  where workspace_id = :workspaceId
-    and kind = '${kind}'
-    and period = 'all'
-    and since = '-infinity'
-    and (:repoId::text is null or repo_id = :repoId)
-    ${destinations}
-  union all
-  select '${kind}', status, change
-  from counter_deltas
-  where workspace_id = :workspaceId
-    and kind = '${kind}'
-    and (:repoId::text is null or repo_id = :repoId)
-    ${destinations}
-`
-
 const presentStatement = `
   select
     coalesce(sum(count) filter (where kind = 'documents'), 0)::bigint as "unacknowledgedFailures",
@@ -179,9 +140,9 @@ const presentStatement = `
     coalesce(sum(count) filter (where kind = 'deliveries' and status = 'held'), 0)::bigint as held,
     coalesce(sum(count) filter (where kind = 'deliveries' and status = 'retrying'), 0)::bigint as retrying
   from (
-    ${presentPartOf('documents', `and :countsDocuments and status = 'failed' and detail = ''`)}
+    ${presentCounts('documents', `${ofRepository} and :countsDocuments and status = 'failed' and detail = ''`)}
     union all
-    ${presentPartOf('deliveries', ofDestinations)}
+    ${presentCounts('deliveries', ofDeliveries)}
   ) as counted
 `
 

@@ -9,6 +9,7 @@ import { allowOrigins, compressText } from './browsers.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { createSessions, type SessionDeps } from './console/session.ts'
 import { connectionEndpoints, type ConnectionDeps } from './connections.ts'
+import { destinationTestEndpoints } from './destination-tests.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
 import { documentEndpoints, type DocumentDeps } from './documents.ts'
 import { downloadLinkEndpoints, type DownloadLinkDeps } from './download-links.ts'
@@ -54,6 +55,7 @@ export interface ApiDeps extends EndpointDeps, ErrorDeps, Omit<SessionDeps, 'con
 /** Returns all endpoints of the management API. Opens no connection: the API reference is generated from it, too. */
 export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...destinationEndpoints(deps),
+  ...destinationTestEndpoints(deps),
   ...downloadLinkEndpoints(deps),
   ...repositoryEndpoints(deps),
   ...certificateEndpoints(deps),

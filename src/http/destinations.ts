@@ -3,29 +3,17 @@ import type { Config } from '../config.ts'
 import { credentialsOwner } from '../connectors/bound-config.ts'
 import { circuitStates } from '../domain/circuit.ts'
 import { newId } from '../ids.ts'
-import type { Destination, DestinationChange, Destinations, SealedDestination } from '../routing/destinations.ts'
-import type { PinConfig } from '../routing/pin-config.ts'
-import { SealError, type KeyRing } from '../security/seal.ts'
+import type { Destination, DestinationChange, SealedDestination } from '../routing/destinations.ts'
 import { actorOf } from './actor.ts'
+import { findDestination, targetBody, targetChange, type DestinationTestDeps } from './destination-tests.ts'
 import { createDestinationView, destinationWarningCodes } from './destination-view.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { notFound } from './refusals.ts'
 import { dryRunAlternative, dryRunQuery, presentRemoval, removalHeaders, setRemovalHeader } from './removal.ts'
-import { activity, connectorPart, connectorTypeName, idParams, name, one, openObject, resource, timestamp } from './schemas.ts'
-import { resealCredentials, storedCredentialsFor } from './stored-credentials.ts'
-import {
-  checkTarget,
-  connectorOf,
-  mergeConfig,
-  requireEncryption,
-  testTarget,
-  type FindConnector,
-  type OpenObject,
-  type ProbeDeps,
-  type TestResult,
-} from './targets.ts'
+import { activity, connectorTypeName, idParams, name, one, openObject, resource, timestamp } from './schemas.ts'
+import { resealCredentials } from './stored-credentials.ts'
+import { checkTarget, connectorOf, mergeConfig, requireEncryption } from './targets.ts'
 
 const warning = z
   .object({
@@ -65,43 +53,17 @@ const connections = z.array(z.object({ id: z.string(), source_repo_id: z.string(
 
 const destination = resource('destination', attributes).meta({ id: 'Destination' })
 const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })
-const testStatus = z.enum(['success', 'failed']).meta({ id: 'TestStatus' })
-const testResult = one(z.object({ status: testStatus, message: z.string() }).meta({ id: 'TestResult' }))
-
-const target = z.strictObject({
-  // Any string, so that an unknown type gets 422 and not 400.
-  connector_type: z.string().describe('The connector type.'),
-  config: openObject.meta({ [connectorPart]: 'config' }).describe('The connector-specific configuration. Returned in responses.'),
-  credentials: openObject.meta({ [connectorPart]: 'credentials' }).describe('The connector-specific credentials. Never returned.'),
-})
-
-// Only the merged config has to match the schema of the connector.
-const change = target.omit({ connector_type: true }).partial()
-
 type Versioned = Pick<Destination, 'name' | 'config'>
 const versionOf = ({ name: displayName, config }: Versioned) => [displayName, config]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
 
-const undecryptable = (why = '') => `The stored credentials cannot be decrypted${why}. Save the credentials again.`
-
-export type DestinationDeps = ProbeDeps &
-  LaunchDeps & {
-    destinations: Destinations
-    keyRing: KeyRing
-    findConnector: FindConnector
-    pinConfig: PinConfig
-    config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
-  }
+export type DestinationDeps = DestinationTestDeps & {
+  config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
+}
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
   const { destinations, findConnector, keyRing } = deps
   const view = createDestinationView(deps)
-
-  const find = async (workspaceId: string, id: string): Promise<SealedDestination> => {
-    const found = await destinations.find(workspaceId, id)
-    if (!found) throw notFound()
-    return found
-  }
 
   return [
     endpoint({
@@ -128,7 +90,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       version,
       status: 200,
       handle: async ({ params }, { workspaceId, actor }) => {
-        const found = await find(workspaceId, params.id)
+        const found = await findDestination(destinations, workspaceId, params.id)
         return { data: view({ ...found, connections: await destinations.listConnections(params.id) }, actor) }
       },
     }),
@@ -139,7 +101,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       level: 'member',
       audit: 'destination.created',
       summary: 'Create a destination',
-      body: target.extend({ name }),
+      body: targetBody.extend({ name }),
       response: one(destination),
       version,
       status: 201,
@@ -166,7 +128,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
         'if the request changes where stored credentials are sent, for example `host` or `url`; ' +
         'the page of each connector lists these keys.',
       params: idParams,
-      body: change.extend({ name: name.optional() }),
+      body: targetChange.extend({ name: name.optional() }),
       response: one(destination),
       version,
       status: 200,
@@ -175,7 +137,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
         const { credentials } = body
         // Before the row is locked, because it resolves a host name.
         if (credentials) {
-          const current = await find(workspaceId, id)
+          const current = await findDestination(destinations, workspaceId, id)
           const config = mergeConfig(current.config, body.config ?? {})
           await requireEncryption(deps, connectorOf(findConnector, current.connectorType), { config, credentials })
         }
@@ -225,84 +187,6 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
         if (!deleted) throw notFound()
         deps.launch(deleted.messages)
         return setRemovalHeader(deleted, setHeader)
-      },
-    }),
-
-    endpoint({
-      method: 'POST',
-      path: '/destinations/test',
-      level: 'member',
-      summary: 'Test a destination before creating it',
-      description: 'Checks that the relay can authenticate to the target and write to it; `message` says what was tried. Stores nothing.',
-      body: target,
-      response: testResult,
-      status: 200,
-      handle: async ({ body }, { signal }) => {
-        const connector = connectorOf(findConnector, body.connectorType)
-        checkTarget(connector, body)
-        await requireEncryption(deps, connector, body)
-        return { data: await testTarget(deps, connector, body, signal) }
-      },
-    }),
-
-    endpoint({
-      method: 'POST',
-      path: '/destinations/:id/test',
-      level: 'member',
-      summary: 'Test a destination',
-      description:
-        'Checks that the relay can authenticate to the target and write to it; `message` says what was tried. A success sets the status to ' +
-        '`connected`, and pins the host key of an SFTP server whose destination has none.',
-      params: idParams,
-      response: testResult,
-      status: 200,
-      handle: async ({ params: { id } }, { workspaceId, signal }) => {
-        const { connectorType, config, credentialsSealed } = await find(workspaceId, id)
-        const connector = connectorOf(findConnector, connectorType)
-        try {
-          const credentials = keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, id, config }))
-          checkTarget(connector, { config, credentials })
-          const result = await testTarget(deps, connector, { config, credentials }, signal)
-          if (result.status === 'success') deps.launch(await destinations.markConnected(workspaceId, id))
-          const { pinned = {} } = result
-          if (Object.keys(pinned).length > 0) {
-            await deps.pinConfig({ workspaceId, id, connector: connectorType, config, credentialsSealed }, pinned)
-          }
-          return { data: result }
-        } catch (thrown) {
-          if (!(thrown instanceof SealError)) throw thrown
-          const data: TestResult = {
-            status: 'failed',
-            message: undecryptable(`: ${thrown.message}`),
-          }
-          return { data }
-        }
-      },
-    }),
-
-    endpoint({
-      method: 'POST',
-      path: '/destinations/:id/test-change',
-      level: 'member',
-      summary: 'Test a change of a destination before saving it',
-      description:
-        'Takes what an update takes, and tests the destination as the update would leave it. Without `credentials`, the test uses the stored ' +
-        'ones. They are required if the change alters where stored credentials are sent. Stores nothing.',
-      params: idParams,
-      body: change,
-      response: testResult,
-      status: 200,
-      handle: async ({ params: { id }, body }, { workspaceId, signal }) => {
-        const current = await find(workspaceId, id)
-        const connector = connectorOf(findConnector, current.connectorType)
-        const config = mergeConfig(current.config, body.config ?? {})
-        checkTarget(connector, { config, credentials: body.credentials })
-        const credentials = body.credentials ?? storedCredentialsFor(keyRing, connector, { ...current, workspaceId }, config)
-        if (credentials === undefined) return { data: { status: 'failed' as const, message: undecryptable() } }
-        const changed = { config, credentials: credentials as OpenObject }
-        checkTarget(connector, changed)
-        await requireEncryption(deps, connector, changed)
-        return { data: await testTarget(deps, connector, changed, signal) }
       },
     }),
   ]

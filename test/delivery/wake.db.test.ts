@@ -1,7 +1,7 @@
 import { createWake } from '../../src/delivery/wake.ts'
 import type { WakePosition } from '../../workflows/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes } from '../support/factories.ts'
+import { createRoutes, insertNumberedDocuments } from '../support/factories.ts'
 
 const startedAt = 1_000_000
 
@@ -17,35 +17,10 @@ const arrange = async (count: number) => {
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'other' }])
   const destinationId = routes.destinations['archive']!
-  const prefix = routes.workspaceId.slice(0, 18)
-  await db.raw(
-    `
-    with document as (
-      insert into documents (
-        id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
-      select
-        :prefix || lpad(number::text, 8, '0'), :workspaceId, :repositoryId, 'Z1', 'DOC' || number, 'data', 'text/plain', 5, 'pending', now(),
-        now()
-      from generate_series(1, :count::integer) as number
-      returning id
-    )
-    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
-    select document.id, destination_id, :workspaceId, :connectionId, 'pending', 'Z1/' || document.id
-    from document, unnest(array[:destinationId, :otherId]) as destination_id
-    `,
-    {
-      workspaceId: routes.workspaceId,
-      repositoryId: routes.repositoryId,
-      connectionId: routes.connections['archive']!,
-      destinationId,
-      otherId: routes.destinations['other']!,
-      prefix,
-      count,
-    },
-  )
+  const documentId = await insertNumberedDocuments(db, routes, count, { destinations: ['archive', 'other'] })
   await db('destination_gates').insert({ destination_id: destinationId })
   const { wakeNextPage } = createWake(db)
-  const documentId = (number: number) => `${prefix}${String(number).padStart(8, '0')}`
+  const numberOf = (id: string) => Number(id.slice(-8))
   return {
     db,
     documentId,
@@ -56,14 +31,17 @@ const arrange = async (count: number) => {
     /** @returns the page, with the numbers of the documents whose deliveries were woken */
     wake: async (position?: WakePosition) => {
       const { messages, ...page } = await wakeNextPage({ destinationId, startedAt, position })
-      const numbers = messages.map(({ document }) => Number(document.documentId.slice(prefix.length)))
+      const numbers = messages.map(({ document }) => numberOf(document.documentId))
       return { ...page, messages, numbers }
     },
     /** Returns the numbers of the woken documents whose messages are committed. */
     committed: async () =>
-      (await db('outbox').where('key', 'like', `wake/${prefix}%`).orderBy('key').pluck<string[]>('key')).map((key) =>
-        Number(key.split('/')[1]!.slice(prefix.length)),
-      ),
+      (
+        await db('outbox')
+          .where('key', 'like', `wake/${documentId(1).slice(0, -8)}%`)
+          .orderBy('key')
+          .pluck<string[]>('key')
+      ).map((key) => numberOf(key.split('/')[1]!)),
   }
 }
 

@@ -136,6 +136,46 @@ export const documentKeyOf = async (db: Database, documentId: string): Promise<D
   return { ...document, workspace: `${userSlug}/${workspaceSlug}` }
 }
 
+/**
+ * Inserts documents, numbered from 1, and a delivery of each through the connection `archive`, in one statement.
+ * @param destinations names of the destinations of each document
+ * @returns a function that makes the id of a document from its number: ids are in the order of the numbers
+ */
+export const insertNumberedDocuments = async (
+  db: Database,
+  routes: Awaited<ReturnType<typeof createRoutes>>,
+  count: number,
+  { destinations = ['archive'], status = 'pending' }: { destinations?: string[]; status?: string } = {},
+): Promise<(number: number) => string> => {
+  const prefix = routes.workspaceId.slice(0, 18)
+  await db.raw(
+    `
+    with document as (
+      insert into documents (
+        id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+      select
+        :prefix || lpad(number::text, 8, '0'), :workspaceId, :repositoryId, 'Z1', 'DOC' || number, 'data', 'text/plain', 5, 'pending', now(),
+        now()
+      from generate_series(1, :count::integer) as number
+      returning id
+    )
+    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
+    select document.id, destination_id, :workspaceId, :connectionId, :status, 'Z1/' || document.id
+    from document, unnest(:destinationIds::text[]) as destination_id
+    `,
+    {
+      workspaceId: routes.workspaceId,
+      repositoryId: routes.repositoryId,
+      connectionId: routes.connections['archive']!,
+      destinationIds: destinations.map((name) => routes.destinations[name]!),
+      status,
+      prefix,
+      count,
+    },
+  )
+  return (number) => `${prefix}${String(number).padStart(8, '0')}`
+}
+
 /** Inserts a captured request with a body, as of `moment`. @returns its id */
 export const captureAt = async (db: Database, workspaceId: string, moment: Date): Promise<string> => {
   const id = ulid(moment.getTime())

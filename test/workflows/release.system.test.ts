@@ -9,7 +9,7 @@ import { createLauncher } from '../../src/temporal/launcher.ts'
 import { checkAgainSignal } from '../../workflows/messages.ts'
 import { batchOptions } from '../../workflows/options.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, testConfig } from '../support/factories.ts'
+import { createRoutes, insertNumberedDocuments, testConfig } from '../support/factories.ts'
 import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 
@@ -33,32 +33,8 @@ afterAll(async () => {
 /** Creates an active connection with this many held deliveries. */
 const createHeldDeliveries = async (db: Database, count: number) => {
   const routes = await createRoutes(db, [{ name: 'archive' }])
-  const row = {
-    workspaceId: routes.workspaceId,
-    repositoryId: routes.repositoryId,
-    connectionId: routes.connections['archive']!,
-    destinationId: routes.destinations['archive']!,
-    prefix: routes.workspaceId.slice(0, 18),
-    count,
-  }
-  await db.raw(
-    `
-    with document as (
-      insert into documents (
-        id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
-      select
-        :prefix || lpad(number::text, 8, '0'), :workspaceId, :repositoryId, 'Z1', 'DOC' || number, 'data', 'text/plain', 5, 'pending', now(),
-        now()
-      from generate_series(1, :count::integer) as number
-      returning id
-    )
-    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
-    select id, :destinationId, :workspaceId, :connectionId, 'held', 'Z1/' || id
-    from document
-    `,
-    row,
-  )
-  return row
+  await insertNumberedDocuments(db, routes, count, { status: 'held' })
+  return { connectionId: routes.connections['archive']!, destinationId: routes.destinations['archive']! }
 }
 
 describe('the release of 10,000 held documents', () => {
