@@ -58,6 +58,36 @@ const empty: Row = {
   cleanUp: async ({ targets }) => targets.all.sftp.proxy!.set({ kind: 'up' }),
 }
 
+const backlogDocuments = 350
+const backlogClients = 8
+
+const emptyWithBacklog: Row = {
+  name: 'temporal-empty-backlog',
+  longOnly: true,
+  fault: 'Temporal is killed while every target is away and a thousand deliveries wait, and comes back without its data',
+  acceptsAlways: true,
+  mayDuplicate: cutOff,
+  known: 'two cores start again and deliver about twenty of the thousand deliveries a second',
+  run: async ({ installation, load, returned }) => {
+    const { temporal, targets } = installation
+    const proxies = [targets.all.objstore, targets.all.sftp, targets.all.webhook].map(({ proxy }) => proxy!)
+    for (const proxy of proxies) proxy.set({ kind: 'down' })
+    await Promise.all(
+      Array.from({ length: backlogClients }, async (_, client) => {
+        for (let number = client; number < backlogDocuments; number += backlogClients) await load.create({ sizeBytes: 1_024 })
+      }),
+    )
+    await temporal.kill()
+    await temporal.erase()
+    await temporal.start()
+    for (const proxy of proxies) proxy.set({ kind: 'up' })
+    returned()
+  },
+  cleanUp: async ({ targets }) => {
+    for (const { proxy } of [targets.all.objstore, targets.all.sftp, targets.all.webhook]) proxy!.set({ kind: 'up' })
+  },
+}
+
 /** Sets Temporal back by some seconds, while a target is away. */
 const restoreBackup = async ({ installation, returned, hold }: Scene, whileDown: () => void) => {
   const { temporal, targets } = installation
@@ -99,4 +129,4 @@ const olderAndRestarted: Row = {
   cleanUp: async ({ targets }) => targets.all.sftp.proxy!.set({ kind: 'up' }),
 }
 
-export const temporalRows: Row[] = [crashed, frozen, away, empty, older, olderAndRestarted]
+export const temporalRows: Row[] = [crashed, frozen, away, empty, emptyWithBacklog, older, olderAndRestarted]
