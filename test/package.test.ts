@@ -1,4 +1,7 @@
 import { readFile } from 'node:fs/promises'
+import { parse } from 'yaml'
+import { findMismatches } from '../script/check-release.ts'
+import { version } from '../src/version.ts'
 
 interface Locked {
   dev?: boolean
@@ -20,4 +23,30 @@ test('the image is installed from the lock file, without the packages of the dev
   expect(build).toMatch(/^RUN npm ci .*\|\| npm install --no-save /m)
   expect(build).toContain('npm prune --omit=dev')
   expect(run).toMatch(/^USER node$/m)
+})
+
+test('only a tag with the version of both packages and a section of the changelog is released', async () => {
+  // Both packages have the same version. The changelog gets its section with the release.
+  const others = (await findMismatches(`v${version}`)).filter((line) => !line.startsWith('CHANGELOG.md'))
+  expect(others).toEqual([])
+  expect(await findMismatches('v99.0.0')).toEqual([
+    `document-relay has version ${version}, the tag is v99.0.0`,
+    `document-relay-client has version ${version}, the tag is v99.0.0`,
+    'CHANGELOG.md has no section [99.0.0]',
+  ])
+})
+
+test('a release runs the tests first, and is published with provenance', async () => {
+  const workflow = parse(await readFile(new URL('../.github/workflows/release.yml', import.meta.url), 'utf8')) as {
+    permissions: object
+    jobs: { publish: { steps: { run?: string }[] } }
+  }
+  expect(workflow.permissions).toMatchObject({ 'id-token': 'write' })
+  const commands = workflow.jobs.publish.steps.flatMap(({ run }) => run?.trim().split('\n') ?? [])
+  expect(commands).toEqual([
+    'node script/check-release.ts "$GITHUB_REF_NAME"',
+    'script/test',
+    'npm publish --provenance --access public --workspace clients/typescript',
+    'npm publish --provenance --access public',
+  ])
 })

@@ -98,7 +98,7 @@ test('a date in Retry-After is ignored', async () => {
 test('the example of the README runs', async () => {
   const example = await readFile(join(client, 'example.ts'), 'utf8')
   const readme = await readFile(join(client, 'README.md'), 'utf8')
-  expect(/```ts\n([\s\S]*?)```/.exec(readme)?.[1]).toBe(example.replace('./src/index.ts', '@document-relay/client'))
+  expect(/```ts\n([\s\S]*?)```/.exec(readme)?.[1]).toBe(example.replace('./src/index.ts', 'document-relay-client'))
 
   const env = { ...process.env, RELAY_URL: api.url, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: acme.keys.admin }
   const { stdout } = await run(process.execPath, [join(client, 'example.ts')], { env })
@@ -122,7 +122,7 @@ describe('the installed package', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'relay-client-'))
-    const installed = join(folder, 'node_modules/@document-relay/client')
+    const installed = join(folder, 'node_modules/document-relay-client')
     await mkdir(installed, { recursive: true })
     await cp(join(client, 'package.json'), join(installed, 'package.json'))
     for (const name of ['openapi-fetch', 'openapi-typescript-helpers']) {
@@ -134,7 +134,7 @@ describe('the installed package', () => {
     const example = await readFile(join(client, 'example.ts'), 'utf8')
     await writeFile(
       join(folder, 'user.ts'),
-      `declare const process: { env: Record<string, string | undefined> }\n${example.replace('./src/index.ts', '@document-relay/client')}`,
+      `declare const process: { env: Record<string, string | undefined> }\n${example.replace('./src/index.ts', 'document-relay-client')}`,
     )
   })
 

@@ -10,7 +10,7 @@ import { createKeyRing } from '../../src/security/seal.ts'
 import type { TestDatabase } from './database.ts'
 import { createRoutes, testConfig } from './factories.ts'
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const sourceMain = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 // Generous: on a machine that runs the other tests at the same time, a start has taken more than a minute.
 const startTimeoutMs = 110_000
 
@@ -30,11 +30,12 @@ export interface RelayProcess {
 /**
  * Starts `relay api` or `relay worker` as a child process and waits until it is ready.
  * @param options.preload module that is loaded first, and that may exchange messages with this process
+ * @param options.main path of the program; the one of the checkout by default
  */
 export const startRelayProcess = async (
   verb: 'api' | 'worker',
   variables: Record<string, string>,
-  { preload }: { preload?: string } = {},
+  { preload, main = sourceMain }: { preload?: string; main?: string } = {},
 ): Promise<RelayProcess> => {
   const child = spawn(process.execPath, [...(preload === undefined ? [] : ['--import', preload]), main, verb], {
     env: { ...process.env, RELAY_PORT: '0', RELAY_WORKER_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables },
