@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import type { components } from '../clients/typescript/src/schema.ts'
+import type * as ErrorTexts from './texts/api-errors.ts'
 
 /** The types of the API, generated from its description. */
 export type Schemas = components['schemas']
@@ -32,15 +33,29 @@ export class ApiError extends Error {
   readonly requestId: string | undefined
   /** What is wrong with which field of the request, if the relay has said it. */
   readonly details: readonly ErrorDetail[]
-  constructor(status: number, code: string, message: string, requestId?: string, details: readonly ErrorDetail[] = []) {
+  /** Say what the code means. Undefined if they could not be loaded. */
+  readonly texts: typeof ErrorTexts | undefined
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    requestId?: string,
+    details: readonly ErrorDetail[] = [],
+    errorTexts?: typeof ErrorTexts,
+  ) {
     super(message)
     this.name = 'ApiError'
     this.status = status
     this.code = code
     this.requestId = requestId
     this.details = details
+    this.texts = errorTexts
   }
 }
+
+/** Returns what was thrown by a call. Anything but a refusal is a defect of the console, or an answer that is not JSON. */
+export const toApiError = (thrown: unknown): ApiError =>
+  thrown instanceof ApiError ? thrown : new ApiError(-1, 'unexpected', String(thrown))
 
 interface Call {
   query?: Record<string, string | number | boolean | undefined>
@@ -48,6 +63,9 @@ interface Call {
   signal?: AbortSignal | undefined
   headers?: Record<string, string>
 }
+
+// The texts of errors are loaded with the first refusal.
+const loadErrorTexts = () => import('./texts/api-errors.ts').catch(() => undefined)
 
 const send = async (method: string, url: URL, { body, signal: abort, headers = {} }: Call): Promise<Response> => {
   const sent = body === undefined ? {} : { body: JSON.stringify(body) }
@@ -67,7 +85,7 @@ const send = async (method: string, url: URL, { body, signal: abort, headers = {
   if (response.ok) return response
   const answer = (await response.json().catch(() => undefined)) as Schemas['Error'] | undefined
   const { code = 'unknown', message = response.statusText, request_id: requestId, details } = answer?.error ?? {}
-  throw new ApiError(response.status, code, message, requestId, details)
+  throw new ApiError(response.status, code, message, requestId, details, await loadErrorTexts())
 }
 
 const sessionUrl = () => new URL('session', document.baseURI)

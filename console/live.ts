@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError } from './api.ts'
+import { toApiError, type ApiError } from './api.ts'
 import { isStreaming, onChange } from './events.ts'
 
 export interface Live<Data> {
@@ -57,7 +57,7 @@ export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promis
         if (!signal.aborted) setState({ key, data })
       } catch (thrown) {
         if (signal.aborted) return
-        const error = thrown instanceof ApiError ? thrown : new ApiError(-1, 'unexpected', String(thrown))
+        const error = toApiError(thrown)
         setState((previous) => ({ ...(previous.key === key && previous), key, error }))
       }
       if (signal.aborted) return

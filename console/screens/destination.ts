@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { call, may, type ApiError, type Schemas } from '../api.ts'
+import { call, may, toApiError, type ApiError, type Schemas } from '../api.ts'
 import { totalsOf } from '../bars.ts'
 import { healthOf } from '../destination-health.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
@@ -133,7 +133,7 @@ const TestOutcome = ({ error, result }: TestState) => {
   if (!result) return null
   const isSuccess = result.status === 'success'
   return html`<${Notice} tone=${isSuccess ? 'good' : 'bad'}>
-    <strong>${isSuccess ? words.testOk : words.testFailed}</strong> ${result.message}
+    <strong>${isSuccess ? words.testOk : words.testFailed}</strong> <span lang="en">${result.message}</span>
   </${Notice}>`
 }
 
@@ -149,7 +149,7 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
       announce(data.status === 'success' ? words.testOk : words.testFailed)
       reload()
     } catch (thrown) {
-      setTested({ isBusy: false, error: thrown as ApiError })
+      setTested({ isBusy: false, error: toApiError(thrown) })
     }
   }
   const close = () => setAsked(undefined)

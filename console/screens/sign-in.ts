@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, hasLinkFailed, sessionEnded, signIn } from '../api.ts'
+import { hasLinkFailed, sessionEnded, signIn, toApiError, type ApiError } from '../api.ts'
 import { html, type Children } from '../html.ts'
 import { texts } from '../preferences.ts'
-import { messageOf, Notice } from '../ui/parts.ts'
+import { ErrorText, Notice } from '../ui/parts.ts'
 
 /** Asks for an API key. @param children the brand and the preferences */
 export const SignIn = ({ children }: { children: Children }) => {
@@ -22,7 +22,7 @@ export const SignIn = ({ children }: { children: Children }) => {
     try {
       await signIn(key)
     } catch (thrown) {
-      setState({ isBusy: false, error: thrown as ApiError })
+      setState({ isBusy: false, error: toApiError(thrown) })
       ref.current?.focus()
     }
   }
@@ -34,7 +34,7 @@ export const SignIn = ({ children }: { children: Children }) => {
       <p>${words.intro}</p>
       ${sessionEnded.value && !state.error && html`<${Notice} tone="warn">${common.sessionEnded}</${Notice}>`}
       ${hasLinkFailed.value && !state.error && html`<${Notice} tone="warn">${words.linkFailed}</${Notice}>`}
-      ${state.error && html`<${Notice} tone="bad">${state.error.status === 401 ? words.wrong : messageOf(state.error)}</${Notice}>`}
+      ${state.error && html`<${Notice} tone="bad">${state.error.status === 401 ? words.wrong : html`<${ErrorText} error=${state.error} />`}</${Notice}>`}
       <label for="key">${words.key}</label>
       <div class="joined">
         <input

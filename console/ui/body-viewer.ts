@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { apiUrl, callRaw, type ApiError } from '../api.ts'
+import { apiUrl, callRaw, toApiError, type ApiError } from '../api.ts'
 import { hexDump, kindOf, partsOf, textOf } from '../bytes.ts'
 import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
@@ -92,7 +92,7 @@ const openPdf = async (path: string) => {
 
 const Pdf = ({ path }: { path: string }) => {
   const [error, setError] = useState<ApiError>()
-  const show = () => openPdf(path).catch((thrown: unknown) => setError(thrown as ApiError))
+  const show = () => openPdf(path).catch((thrown: unknown) => setError(toApiError(thrown)))
   return html`${error && html`<${ErrorNotice} error=${error} />`}
     <button type="button" class="button" onClick=${() => void show()}>${bodyWords().openPdf}</button>`
 }

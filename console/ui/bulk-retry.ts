@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { call, callRaw, may, type ApiError, type Schemas } from '../api.ts'
+import { call, callRaw, may, toApiError, type ApiError, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
@@ -43,7 +43,7 @@ export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void
   const stop = () =>
     callRaw('POST', `/bulk-retries/${id}/cancel`).then(
       () => live.reload(),
-      (thrown: unknown) => setError(thrown as ApiError),
+      (thrown: unknown) => setError(toApiError(thrown)),
     )
   return html`<${Loaded} live=${live}>
     ${() => {

@@ -1,10 +1,10 @@
 // Small parts that every screen uses.
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ApiError } from '../api.ts'
+import { toApiError, type ApiError, type ErrorDetail } from '../api.ts'
 import { formatRelative, formatTime } from '../format.ts'
 import { html, type Children } from '../html.ts'
-import { locale, texts } from '../preferences.ts'
+import { language, locale, texts } from '../preferences.ts'
 import { isFirst } from '../router.ts'
 
 const marks: Record<string, string> = {
@@ -101,20 +101,29 @@ export const Copyable = ({ text }: { text: string }) => {
   >`
 }
 
-export const messageOf = (error: ApiError): string => {
-  const { common } = texts()
-  if (error.status === 0) return common.offline
-  if (error.status === -1) return common.unknownError
-  if (error.status === 404) return common.notFound
-  return error.message
-}
-
 export const Notice = ({ tone, children }: { tone: 'bad' | 'warn' | 'good' | 'info'; children?: Children }) =>
   html`<div class=${`notice ${tone}`} role=${tone === 'bad' ? 'alert' : 'status'}>${children}</div>`
 
+/** Says what an error means, and what the relay says beside that. Its messages are English. */
+export const ErrorText = ({ error }: { error: ApiError }) => {
+  const { status, code, message } = error
+  const { common } = texts()
+  if (status <= 0) return status === 0 ? common.offline : common.unknownError
+  const { text, lang, more } = error.texts?.[language.value].explain(code, message) ?? { text: message, lang: 'en' }
+  return html`<span lang=${lang}>${text}</span>${more !== undefined && html` <span class="detail" lang="en">${more}</span>`}`
+}
+
+/** Lists the values that are wrong. */
+export const ErrorDetails = ({ details }: { details: readonly ErrorDetail[] }) =>
+  details.length > 0 &&
+  html`<ul class="problems" lang="en">
+    ${details.map(({ path, message }) => html`<li key=${path + message}><code>${path}</code> ${message}</li>`)}
+  </ul>`
+
 export const ErrorNotice = ({ error, reload }: { error: ApiError; reload?: (() => void) | undefined }) =>
   html`<${Notice} tone="bad">
-    <p>${messageOf(error)}</p>
+    <p><${ErrorText} error=${error} /></p>
+    <${ErrorDetails} details=${error.details} />
     ${error.requestId !== undefined && html`<p class="small">${texts().common.requestId(error.requestId)}</p>`}
     ${reload && html`<button type="button" class="button" onClick=${reload}>${texts().common.again}</button>`}
   </${Notice}>`
@@ -131,7 +140,7 @@ export const Loaded = ({ live, children }: { live: Loadable; children: () => Chi
     if (live.error) return html`<${ErrorNotice} error=${live.error} reload=${live.reload} />`
     return html`<p class="loading" role="status">${texts().common.loading} …</p>`
   }
-  return html`${live.error && html`<${Notice} tone="warn">${texts().common.stale} ${messageOf(live.error)}</${Notice}>`}${children()}`
+  return html`${live.error && html`<${Notice} tone="warn">${texts().common.stale} <${ErrorText} error=${live.error} /></${Notice}>`}${children()}`
 }
 
 /** A card that is closed at first. @param children drawn when it is opened */
@@ -181,7 +190,7 @@ export const Confirm = ({
       await onConfirm()
       onClose()
     } catch (thrown) {
-      setState({ isBusy: false, error: thrown as ApiError })
+      setState({ isBusy: false, error: toApiError(thrown) })
     }
   }
   return html`<dialog ref=${ref} aria-labelledby="confirm-title" onClose=${onClose}>

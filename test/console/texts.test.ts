@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises'
+import * as apiErrors from '../../console/texts/api-errors.ts'
 import { en as attention } from '../../console/texts/attention.ts'
 import { en as audit } from '../../console/texts/audit.ts'
 import * as common from '../../console/texts/common.ts'
@@ -13,6 +14,8 @@ import { attemptOutcomes } from '../../src/delivery/attempt-log.ts'
 import { auditEventNames, auditSubjectTypes } from '../../src/domain/audit-events.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../../src/domain/delivery-states.ts'
 import { incidentEventNames, noticeStatuses } from '../../src/domain/notices.ts'
+import { errorStatus } from '../../src/errors.ts'
+import { errorSchema } from '../../src/http/open-api/error-responses.ts'
 import { keyLevels } from '../../src/security/levels.ts'
 
 const folder = new URL('../../console/texts/', import.meta.url)
@@ -55,6 +58,18 @@ test('each error code, and a code that is not known, has a remedy in both langua
     expect(remedies.en.remedy(code, 'Archive')).toMatch(/\w.*then retry the document\.$/)
     expect(remedies.de.remedy(code, 'Archiv')).toMatch(/\w.*dann das Dokument wiederholen\.$/)
   }
+})
+
+test('each error code of the API has a German sentence, and the API words a code that is not known', () => {
+  const codes = [...Object.keys(errorStatus), 'internal_error']
+  expect(errorSchema).toMatchObject({ properties: { error: { properties: { code: { enum: codes } } } } })
+  const explained = codes.map((code) => apiErrors.de.explain(code, 'The relay says more.'))
+  for (const { text, lang } of explained) expect({ text, lang }).toEqual({ text: expect.stringMatching(/^[A-ZÄÖÜ].*\.$/), lang: undefined })
+  expect(new Set(explained.map(({ text }) => text)).size).toBe(codes.length)
+  expect(apiErrors.de.explain('conflict', 'It has ended.')).toMatchObject({ more: 'It has ended.' })
+  expect(apiErrors.de.explain('validation_failed', 'Some values are invalid.')).not.toHaveProperty('more')
+  expect(apiErrors.de.explain('of_a_newer_version', 'It is new.')).toEqual({ text: 'It is new.', lang: 'en' })
+  expect(apiErrors.en.explain('conflict', 'It has ended.')).toEqual({ text: 'It has ended.' })
 })
 
 test('numbers are written as the language does', () => {
