@@ -1,13 +1,16 @@
 import { useState } from 'preact/hooks'
 import { call, callRaw, may, type Schemas } from '../api.ts'
 import { certificateText, compareFingerprint, daysUntil, expiringDays, fingerprintLines } from '../certificate.ts'
+import { fieldAt, type Values } from '../form.ts'
 import * as certificatesCatalogue from '../texts/certificates.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale } from '../preferences.ts'
 import { addressOf, navigate } from '../router.ts'
-import { EntryForm, TextArea, TextField } from '../ui/form.ts'
+import { FormField } from '../ui/fields.ts'
+import { FormCard } from '../ui/form.ts'
 import { Badge, Confirm, Facts, Loaded, Notice, Time } from '../ui/parts.ts'
+import { useForm } from '../ui/use-form.ts'
 
 const certificatesWords = inLanguage(certificatesCatalogue)
 
@@ -161,39 +164,31 @@ const Ask = ({
   </${Confirm}>`
 }
 
+const certificateFields = [fieldAt('auth_id', 'text', { isRequired: true }), fieldAt('certificate', 'lines', { isRequired: true })]
+
 /** Adds a certificate to a repository. */
 export const CertificateForm = ({ id, onSaved }: { id: string; onSaved: () => void }) => {
   const words = certificatesWords()
-  const [authId, setAuthId] = useState('')
-  const [text, setText] = useState('')
+  const form = useForm({ fields: certificateFields })
   const address = `repositories/${id}`
   const choose = async (event: Event) => {
     const [file] = (event.target as HTMLInputElement).files ?? []
-    if (file) setText(certificateText(new Uint8Array(await file.arrayBuffer())))
+    if (file) form.enter('certificate', certificateText(new Uint8Array(await file.arrayBuffer())))
   }
-  const add = async () => {
-    await call('POST', `/repositories/${id}/certificates`, { body: { auth_id: authId, certificate: text } })
+  const add = async (body: Values) => {
+    await call('POST', `/repositories/${id}/certificates`, { body })
     onSaved()
     navigate(address)
   }
-  return html`<${EntryForm} label=${words.add} title=${words.add} action=${words.add} cancelTo=${address} onSubmit=${add}>
+  return html`<${FormCard} form=${form} label=${words.add} title=${words.add} action=${words.add} cancelTo=${address} onSave=${add}>
     <p class="quiet">${words.addHint}</p>
-    <${TextField} id="auth_id" label=${words.authId} hint=${words.authIdHint} value=${authId} onInput=${setAuthId} required isMono />
-    <${TextArea}
-      id="certificate"
-      label=${words.certificate}
-      hint=${words.certificateHint}
-      value=${text}
-      onInput=${setText}
-      rows=${6}
-      required
-      isMono
-    />
+    <${FormField} form=${form} path="auth_id" label=${words.authId} hint=${words.authIdHint} isMono />
+    <${FormField} form=${form} path="certificate" label=${words.certificate} hint=${words.certificateHint} />
     <div class="entry">
-      <label for="certificate-file">${words.file}</label>
+      <p class="label"><label for="certificate-file">${words.file}</label></p>
       <input id="certificate-file" type="file" accept=".pem,.crt,.cer,.der,.p7b,.p7c" onChange=${(event: Event) => void choose(event)} />
     </div>
-  </${EntryForm}>`
+  </${FormCard}>`
 }
 
 /** The certificates of a repository. @param onChange called after a change */

@@ -69,13 +69,22 @@ const Row = ({ document }: { document: Previewed }) => {
 }
 
 /** Which of the newest documents a connection forwards, and the path that each gets. */
-export const PreviewOf = ({ live, hasRepositories }: { live: Live<Preview>; hasRepositories: boolean }) => {
+export const PreviewOf = ({
+  live,
+  hasRepositories,
+  isInvalid = false,
+}: {
+  live: Live<Preview>
+  hasRepositories: boolean
+  /** True if the settings cannot be sent. */
+  isInvalid?: boolean
+}) => {
   const words = connectionsWords()
   const [isWhole, setWhole] = useState(false)
   const documents = live.data?.documents
   const content = () => {
     if (!hasRepositories) return html`<p class="quiet">${words.previewChoose}</p>`
-    if (live.error?.status === 422) return html`<${Notice} tone="warn">${words.previewInvalid}</${Notice}>`
+    if (isInvalid || live.error?.status === 422) return html`<${Notice} tone="warn">${words.previewInvalid}</${Notice}>`
     if (live.error) return html`<${ErrorNotice} error=${live.error} reload=${live.reload} />`
     if (!documents) return null
     if (documents.length === 0) return html`<p class="quiet">${words.previewEmpty}</p>`

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { call, callRaw, may, type Schemas } from '../api.ts'
-import { defaultPathTemplate, formOf } from '../connection-settings.ts'
+import { defaultPathTemplate, type ConnectionSettings } from '../connection-settings.ts'
 import { formatBytes } from '../format.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import { html } from '../html.ts'
@@ -51,19 +51,19 @@ const ConfirmDelete = ({ connection, onClose }: { connection: Connection; onClos
 
 const Filter = ({ connection }: { connection: Connection }) => {
   const words = connectionsWords()
-  const { contentTypes, compIds, minBytes, maxBytes, pathTemplate, onResume } = formOf(connection.settings)
+  const { filter = {}, path_template: pathTemplate, on_resume: onResume = 'forward' } = connection.settings as ConnectionSettings
+  const { content_types: contentTypes, comp_ids: compIds, min_bytes: min, max_bytes: max } = filter
   const sizes = [
-    ...(minBytes === '' ? [] : [words.atLeast(formatBytes(Number(minBytes), locale()))]),
-    ...(maxBytes === '' ? [] : [words.atMost(formatBytes(Number(maxBytes), locale()))]),
+    ...(min === undefined ? [] : [words.atLeast(formatBytes(min, locale()))]),
+    ...(max === undefined ? [] : [words.atMost(formatBytes(max, locale()))]),
   ]
-  const isFiltered = contentTypes !== '' || compIds !== '' || sizes.length > 0
   return html`<${Facts}
     of=${[
-      [words.filter, isFiltered ? undefined : words.noFilter],
-      [words.contentTypes, contentTypes === '' ? undefined : html`<span class="mono">${contentTypes}</span>`],
-      [words.compIds, compIds === '' ? undefined : html`<span class="mono">${compIds}</span>`],
+      [words.filter, Object.keys(filter).length > 0 ? undefined : words.noFilter],
+      [words.contentTypes, contentTypes && html`<span class="mono">${contentTypes.join(', ')}</span>`],
+      [words.compIds, compIds && html`<span class="mono">${compIds.join(', ')}</span>`],
       [words.size, sizes.length === 0 ? undefined : sizes.join(', ')],
-      [words.pathTemplate, html`<span class="mono">${pathTemplate === '' ? defaultPathTemplate : pathTemplate}</span>`],
+      [words.pathTemplate, html`<span class="mono">${pathTemplate ?? defaultPathTemplate}</span>`],
       [words.resumed, words.resumes[onResume]],
     ]}
   />`

@@ -1,13 +1,15 @@
-import { useRef, useState } from 'preact/hooks'
-import { call, callRaw, session, type ApiError, type Level, type Schemas } from '../api.ts'
+import { useState } from 'preact/hooks'
+import { call, callRaw, session, type Schemas } from '../api.ts'
+import { fieldAt, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, texts } from '../preferences.ts'
 import { addressOf, route } from '../router.ts'
 import * as keysCatalogue from '../texts/keys.ts'
-import { Choice, SaveError, TextField } from '../ui/form.ts'
+import { FormField } from '../ui/fields.ts'
+import { FormCard } from '../ui/form.ts'
 import { announce, Badge, Confirm, Copyable, ExactTime, Heading, Loaded, Notice, Pager, Table, Time } from '../ui/parts.ts'
-import { focusFirstProblem } from '../ui/schema-form.ts'
+import { useForm } from '../ui/use-form.ts'
 
 const keysWords = inLanguage(keysCatalogue)
 
@@ -21,65 +23,35 @@ const pageOf = (query: URLSearchParams) => Math.max(1, Math.trunc(Number(query.g
 /** Returns the end of a day here. @param day `YYYY-MM-DD` */
 const endOf = (day: string): Date => new Date(`${day}T23:59:59`)
 
+const keyFields = [
+  fieldAt('name', 'text', { isRequired: true }),
+  fieldAt('level', 'choice', { isRequired: true }),
+  fieldAt('expires_at', 'date'),
+]
+
 const CreateForm = ({ onCreated, onClose }: { onCreated: (key: NewKey) => void; onClose: () => void }) => {
   const words = keysWords()
-  const { common, form: formWords } = texts()
-  const ref = useRef<HTMLFormElement>(null)
-  const [values, setValues] = useState<{ name: string; level: Level; day: string }>({ name: '', level: 'viewer', day: '' })
-  const [state, setState] = useState<{ isBusy: boolean; isChecked: boolean; error?: ApiError }>({ isBusy: false, isChecked: false })
-  const problems = {
-    name: values.name.trim() === '' ? formWords.required : undefined,
-    day: values.day !== '' && endOf(values.day).getTime() <= Date.now() ? words.inThePast : undefined,
-  }
-  const shown = state.isChecked ? problems : { name: undefined, day: undefined }
-
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setState({ isBusy: false, isChecked: true })
-    if (problems.name !== undefined || problems.day !== undefined) return focusFirstProblem(ref.current)
-    setState({ isBusy: true, isChecked: true })
-    const { name, level, day } = values
-    const body = { name: name.trim(), level, expires_at: day === '' ? null : endOf(day).toISOString() }
-    try {
-      onCreated((await call<Schemas['ApiKeyWithSecretResponse']>('POST', '/api-keys', { body })).data)
-    } catch (thrown) {
-      setState({ isBusy: false, isChecked: true, error: thrown as ApiError })
-    }
-  }
-
-  return html`<form ref=${ref} class="card form" aria-labelledby="create-key" novalidate onSubmit=${submit}>
-    <h2 id="create-key">${words.create}</h2>
-    ${state.error && html`<${SaveError} error=${state.error} />`}
-    <${TextField}
-      id="key-name"
-      label=${words.name}
-      hint=${words.nameHint}
-      value=${values.name}
-      error=${shown.name}
-      required
-      onInput=${(name: string) => setValues({ ...values, name })}
-    />
-    <${Choice}
-      id="key-level"
-      label=${words.level}
-      value=${values.level}
-      options=${Object.entries(words.levels)}
-      onInput=${(level: string) => setValues({ ...values, level: level as Level })}
-    />
-    <${TextField}
-      id="key-expiry"
-      type="date"
-      label=${words.expiry}
-      hint=${words.expiryHint}
-      value=${values.day}
-      error=${shown.day}
-      onInput=${(day: string) => setValues({ ...values, day })}
-    />
-    <div class="actions">
-      <button type="submit" class="button primary" disabled=${state.isBusy}>${words.create}</button>
-      <button type="button" class="button" onClick=${onClose}>${common.cancel}</button>
-    </div>
-  </form>`
+  const form = useForm({
+    fields: keyFields,
+    start: { level: 'viewer' },
+    check: ({ expires_at: day }): Record<string, string> =>
+      typeof day === 'string' && !(endOf(day).getTime() > Date.now()) ? { expires_at: words.inThePast } : {},
+    toBody: (values) => ({ ...values, ...(typeof values['expires_at'] === 'string' && { expires_at: endOf(values['expires_at']) }) }),
+  })
+  const create = async (body: Values) => onCreated((await call<Schemas['ApiKeyWithSecretResponse']>('POST', '/api-keys', { body })).data)
+  const levels = Object.entries(words.levels).map(([value, label]) => ({ value, label }))
+  return html`<${FormCard}
+    form=${form}
+    label=${words.create}
+    title=${words.create}
+    action=${words.create}
+    onCancel=${onClose}
+    onSave=${create}
+  >
+    <${FormField} form=${form} path="name" label=${words.name} hint=${words.nameHint} />
+    <${FormField} form=${form} path="level" label=${words.level} options=${levels} />
+    <${FormField} form=${form} path="expires_at" label=${words.expiry} hint=${words.expiryHint} />
+  </${FormCard}>`
 }
 
 /** The only sight of a new key. */

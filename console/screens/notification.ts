@@ -5,10 +5,12 @@ import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
+import * as formCatalogue from '../texts/form.ts'
 import * as notificationsCatalogue from '../texts/notifications.ts'
 import { announce, Badge, Confirm, CursorPager, ExactTime, Facts, Heading, Loaded, Notice, Table, Time } from '../ui/parts.ts'
-import { newNotification, NotificationForm } from './notification-form.ts'
+import { NotificationForm } from './notification-form.ts'
 
+const formWords = inLanguage(formCatalogue)
 const notificationsWords = inLanguage(notificationsCatalogue)
 
 type Notification = Schemas['Notification']
@@ -97,7 +99,8 @@ const NotificationFacts = ({ notification: { attributes }, destinations }: { not
 
 const Existing = ({ id }: { id: string }) => {
   const words = notificationsWords()
-  const { screens, form } = texts()
+  const { screens } = texts()
+  const form = formWords()
   const [version, setVersion] = useState({ number: 0, isSaved: false })
   const [isEditing, setEditing] = useState(false)
   const [isAsked, setAsked] = useState(false)
@@ -139,9 +142,7 @@ const Existing = ({ id }: { id: string }) => {
             isEditing
               ? html`<${NotificationForm}
                   key=${version.number}
-                  id=${id}
-                  current=${notification.attributes}
-                  etag=${etag}
+                  stored=${{ id, attributes: notification.attributes, etag }}
                   destinations=${sendable(destinations, notification.attributes.destination_id)}
                   reload=${() => loadAgain(false)}
                   onSaved=${saved}
@@ -168,9 +169,6 @@ const New = () => {
         const destinations = sendable(live.data!)
         if (destinations.length === 0) return html`<${Notice} tone="info">${words.noDestinations}</${Notice}>`
         return html`<${NotificationForm}
-          id=${undefined}
-          current=${newNotification}
-          etag=""
           destinations=${destinations}
           reload=${live.reload}
           onSaved=${(id: string) => navigate(`notifications/${id}`)}

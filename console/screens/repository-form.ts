@@ -1,17 +1,24 @@
-import { useState } from 'preact/hooks'
 import { call, callRaw, may, type Schemas } from '../api.ts'
+import { fieldAt, type Values } from '../form.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
 import { navigate } from '../router.ts'
-import { Checkbox, Choice, EntryForm, TextField } from '../ui/form.ts'
+import { FormField } from '../ui/fields.ts'
+import { FormCard } from '../ui/form.ts'
 import { Notice } from '../ui/parts.ts'
+import { useForm } from '../ui/use-form.ts'
 
 const repositoriesWords = inLanguage(repositoriesCatalogue)
 
 type Attributes = Schemas['Repository']['attributes']
 
 const orders = ['fixed', 'any'] as const
+
+const repoId = fieldAt('repo_id', 'text', { isRequired: true, maxLength: 64 })
+const name = fieldAt('name', 'text', { isRequired: true, maxLength: 200 })
+const signatureVerification = fieldAt('signature_verification', 'switch')
+const signedParameterOrder = fieldAt('signed_parameter_order', 'choice')
 
 /** Creates or changes a repository. @param stored the repository to change, with the ETag of what is shown */
 export const RepositoryForm = ({
@@ -23,66 +30,55 @@ export const RepositoryForm = ({
 }) => {
   const words = repositoriesWords()
   const before = stored?.attributes
-  const [repoId, setRepoId] = useState('')
-  const [name, setName] = useState(before?.name ?? '')
-  const [isVerified, setVerified] = useState(before?.signature_verification ?? false)
-  const [order, setOrder] = useState<string>(before?.signed_parameter_order ?? 'fixed')
-  const address = stored ? `repositories/${stored.id}` : 'repositories'
   const isAdmin = may('admin')
+  const form = useForm({
+    fields: [...(stored ? [] : [repoId]), name, signatureVerification, ...(isAdmin ? [signedParameterOrder] : [])],
+    stored: before,
+    start: { signature_verification: false, signed_parameter_order: 'fixed' },
+  })
+  const address = stored ? `repositories/${stored.id}` : 'repositories'
 
-  const save = async () => {
-    const values = { name, signature_verification: isVerified, ...(isAdmin && { signed_parameter_order: order }) }
+  const save = async (body: Values) => {
     if (stored) {
-      await callRaw('PATCH', `/repositories/${stored.id}`, { body: values, headers: { 'if-match': stored.etag } })
+      await callRaw('PATCH', `/repositories/${stored.id}`, { body, headers: { 'if-match': stored.etag } })
       onSaved?.()
       navigate(address)
       return
     }
-    const { data } = await call<Schemas['RepositoryResponse']>('POST', '/repositories', { body: { ...values, repo_id: repoId } })
+    const { data } = await call<Schemas['RepositoryResponse']>('POST', '/repositories', { body })
     navigate(`repositories/${data.id}`)
   }
 
   const wasVerified = before?.signature_verification === true
-  return html`<${EntryForm}
-    label=${before ? words.editTitle(before.repo_id) : words.create}
-    title=${before && words.editTitle(before.repo_id)}
+  const isVerified = form.texts['signature_verification'] === 'true'
+  const title = before ? words.editTitle(before.repo_id) : undefined
+  return html`<${FormCard}
+    form=${form}
+    label=${title ?? words.create}
+    title=${title}
     action=${before ? words.save : words.create}
     cancelTo=${address}
-    onSubmit=${save}
+    onSave=${save}
   >
-    ${
-      !before &&
-      html`<${TextField}
-        id="repo_id"
-        label=${words.repository}
-        hint=${words.repoIdHint}
-        value=${repoId}
-        onInput=${setRepoId}
-        required
-        maxLength=${64}
-        isMono
-      />`
-    }
-    <${TextField} id="name" label=${words.name} hint=${words.nameHint} value=${name} onInput=${setName} required maxLength=${200} />
-    <${Checkbox}
-      id="signature_verification"
+    ${!before && html`<${FormField} form=${form} path="repo_id" label=${words.repository} hint=${words.repoIdHint} isMono />`}
+    <${FormField} form=${form} path="name" label=${words.name} hint=${words.nameHint} />
+    <${FormField}
+      form=${form}
+      path="signature_verification"
       label=${words.signatureLabel}
       hint=${wasVerified && !isAdmin ? words.signatureAdmin : words.signatureHint}
-      isChecked=${isVerified}
       isDisabled=${wasVerified && !isAdmin}
-      onChange=${setVerified}
     />
     ${isVerified && !wasVerified && before?.active_certificates === 0 && html`<${Notice} tone="warn">${words.signatureWithoutCertificate}</${Notice}>`}
     ${wasVerified && !isVerified && html`<${Notice} tone="warn">${words.signatureOff}</${Notice}>`}
     ${
       isAdmin &&
-      html`<${Choice}
-        id="signed_parameter_order"
+      html`<${FormField}
+        form=${form}
+        path="signed_parameter_order"
         label=${words.signedOrder}
-        value=${order}
-        options=${orders.map((each) => [each, words.signedOrders[each]])}
-        onInput=${setOrder}
+        options=${orders.map((value) => ({ value, label: words.signedOrders[value] }))}
       />`
     }
-  </${EntryForm}>`
+  </${FormCard}>`
 }

@@ -1,24 +1,19 @@
-import { useRef, useState } from 'preact/hooks'
-import { settingsBounds } from '../../src/domain/bounds.ts'
-import { callRaw, may, type ApiError, type Schemas } from '../api.ts'
+import { useState } from 'preact/hooks'
+import { callRaw, may, type Schemas } from '../api.ts'
+import type { Values } from '../form.ts'
 import { formatBytes, formatDuration } from '../format.ts'
 import { html, type Children } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
-import {
-  optionalNumbers,
-  readSettings,
-  textsOfSettings,
-  type NumberName,
-  type Settings,
-  type SettingsProblem,
-  type SettingsTexts,
-} from '../settings-form.ts'
+import { checkSettings, settingsFields, type NumberName, type Settings } from '../settings-form.ts'
+import * as formCatalogue from '../texts/form.ts'
 import * as settingsCatalogue from '../texts/settings.ts'
-import { Checkbox, SaveError, TextArea, TextField } from '../ui/form.ts'
+import { FormField, Problems } from '../ui/fields.ts'
+import { FormCard } from '../ui/form.ts'
 import { announce, Facts, Heading, Loaded, Notice } from '../ui/parts.ts'
-import { focusFirstProblem } from '../ui/schema-form.ts'
+import { useForm } from '../ui/use-form.ts'
 
+const formWords = inLanguage(formCatalogue)
 const settingsWords = inLanguage(settingsCatalogue)
 
 const groups = {
@@ -28,8 +23,6 @@ const groups = {
 } as const satisfies Record<string, NumberName[]>
 
 type Group = keyof typeof groups | 'bridge'
-
-const rfcTextFields = ['url', 'client', 'language'] as const
 
 interface Loading {
   settings: Settings
@@ -43,7 +36,7 @@ const load = async (signal: AbortSignal): Promise<Loading> => {
 }
 
 const unitOf = (name: NumberName): string => {
-  const { form } = texts()
+  const form = formWords()
   const words = settingsWords()
   if (name.endsWith('_seconds')) return form.seconds
   if (name.endsWith('_days')) return form.days
@@ -60,21 +53,6 @@ const inWords = (name: NumberName, text: string): string | undefined => {
 }
 
 const written = (value: number) => value.toLocaleString(locale())
-
-const boundsOf = (name: NumberName): string => {
-  const { form } = texts()
-  const bounds: { min: number; max?: number } = settingsBounds[name]
-  return bounds.max === undefined ? form.atLeast(written(bounds.min)) : form.between(written(bounds.min), written(bounds.max))
-}
-
-const problemText = (name: NumberName, problem: SettingsProblem | undefined): string | undefined => {
-  const { form } = texts()
-  const words = settingsWords()
-  if (problem === undefined) return undefined
-  if (problem === 'tooSmall' || problem === 'tooLarge') return form.outOf(boundsOf(name))
-  if (problem === 'required' || problem === 'notANumber') return form[problem]
-  return words[problem]
-}
 
 const Card = ({ group, children }: { group: Group; children: Children }) => {
   const words = settingsWords()
@@ -132,119 +110,64 @@ const ReadOnly = ({ settings }: { settings: Settings }) => {
     </div>`
 }
 
-interface Saving {
-  isBusy: boolean
-  problems: Partial<Record<NumberName, SettingsProblem>>
-  error?: ApiError
-  message?: string
-}
-
 const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => void; onSaved: () => void }) => {
   const words = settingsWords()
-  const { form: formWords } = texts()
-  const ref = useRef<HTMLFormElement>(null)
-  const [values, setValues] = useState<SettingsTexts>(() => textsOfSettings(settings))
-  const [state, setState] = useState<Saving>({ isBusy: false, problems: {} })
-  const refusalOf = (path: string) =>
-    state.error?.details.find((detail) => detail.path === path || detail.path.startsWith(`${path}.`))?.message
-
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    const read = readSettings(values, settings)
-    if ('problems' in read) {
-      setState({ isBusy: false, problems: read.problems })
-      return focusFirstProblem(ref.current)
-    }
-    if (Object.keys(read.change).length === 0) return setState({ isBusy: false, problems: {}, message: formWords.unchanged })
-    setState({ isBusy: true, problems: {} })
-    try {
-      await callRaw('PATCH', '/settings', { body: read.change, headers: { 'if-match': etag } })
-      announce(formWords.saved)
-      onSaved()
-    } catch (thrown) {
-      setState({ isBusy: false, problems: {}, error: thrown as ApiError })
-      focusFirstProblem(ref.current)
-    }
+  const { save: saveLabel, saved } = formWords()
+  const form = useForm({
+    fields: settingsFields(settings),
+    stored: settings,
+    groups: ['rfc.credentials'],
+    check: (values) => Object.fromEntries(Object.entries(checkSettings(values)).map(([path, problem]) => [path, words[problem]])),
+  })
+  const save = async (body: Values) => {
+    await callRaw('PATCH', '/settings', { body, headers: { 'if-match': etag } })
+    announce(saved)
+    onSaved()
   }
-
   const number = (name: NumberName) => {
     if (name === 'audit_days' && settings.tier === 'compliance') return html`<p key=${name}>${words.compliance}</p>`
-    const other = inWords(name, values.numbers[name])
-    return html`<${TextField}
-      key=${name}
-      id=${name}
-      label=${words.fields[name]}
-      hint=${`${words.hints[name]} ${formWords.outOf(boundsOf(name))}`}
-      error=${problemText(name, state.problems[name]) ?? refusalOf(name)}
-      value=${values.numbers[name]}
-      unit=${other === undefined ? unitOf(name) : `${unitOf(name)} = ${other}`}
-      type="number"
-      required=${!optionalNumbers.has(name)}
-      onInput=${(text: string) => setValues({ ...values, numbers: { ...values.numbers, [name]: text } })}
-    />`
+    const other = inWords(name, form.texts[name]!)
+    const unit = other === undefined ? unitOf(name) : `${unitOf(name)} = ${other}`
+    return html`<${FormField} key=${name} form=${form} path=${name} label=${words.fields[name]} hint=${words.hints[name]} unit=${unit} />`
   }
-  const rfc = (name: keyof SettingsTexts['rfc'], more: { rows?: number; hint?: string; type?: 'password' }) =>
-    html`<${more.rows === undefined ? TextField : TextArea}
-      isMono
-      key=${name}
-      id=${`rfc-${name}`}
-      label=${words.rfc[name]}
-      error=${refusalOf(`rfc.${name}`) ?? (name === 'user' ? refusalOf('rfc.credentials') : undefined)}
-      value=${values.rfc[name]}
-      onInput=${(text: string) => setValues({ ...values, rfc: { ...values.rfc, [name]: text } })}
-      ...${more}
-    />`
-
-  return html`<form ref=${ref} class="form broad" novalidate onSubmit=${submit}>
+  const rfc = (name: Exclude<keyof typeof words.rfcHints, 'credentials'>) =>
+    html`<${FormField} form=${form} path=${`rfc.${name}`} label=${words.rfc[name]} hint=${words.rfcHints[name]} rows=${4} isMono />`
+  return html`<${FormCard} form=${form} action=${saveLabel} isBroad onSave=${save} reload=${reload}>
     <div class="columns">
       <${Card} group="retries">${groups.retries.map(number)}</${Card}>
       <${Card} group="retention">${groups.retention.map(number)}</${Card}>
       <${Card} group="receiver">
-        <${TextArea}
-          isMono
-          id="receiver_allowed_cidrs"
+        <${FormField}
+          form=${form}
+          path="receiver_allowed_cidrs"
           label=${words.fields.receiver_allowed_cidrs}
           hint=${words.hints.receiver_allowed_cidrs}
-          error=${refusalOf('receiver_allowed_cidrs')}
-          rows=${3}
-          value=${values.allowedCidrs}
-          onInput=${(text: string) => setValues({ ...values, allowedCidrs: text })}
         />
         ${groups.receiver.map(number)}
       </${Card}>
       <${Card} group="bridge">
-        <${Checkbox}
-          id="rfc-is-on"
-          label=${words.bridgeOn}
-          isChecked=${values.isBridgeOn}
-          onChange=${(isBridgeOn: boolean) => setValues({ ...values, isBridgeOn })}
-        />
+        <${FormField} form=${form} path="rfc" label=${words.bridgeOn} />
         ${
-          values.isBridgeOn &&
-          html`${rfcTextFields.map((name) => rfc(name, { hint: words.rfcHints[name] }))}
-          ${rfc('allowed_functions', { rows: 4, hint: words.rfcHints.allowed_functions })}
-          ${rfc('ca_certificate', { rows: 4, hint: words.rfcHints.ca_certificate })} ${rfc('user', {})}
-          ${rfc('password', { type: 'password', hint: words.rfcHints.credentials })}`
+          form.texts['rfc'] === 'true' &&
+          html`${rfc('url')} ${rfc('client')} ${rfc('language')} ${rfc('allowed_functions')} ${rfc('ca_certificate')}
+            <${Problems} messages=${form.messagesOf('rfc.credentials')} />
+            <${FormField} form=${form} path="rfc.credentials.user" label=${words.rfc.user} isMono />
+            <${FormField} form=${form} path="rfc.credentials.password" label=${words.rfc.password} hint=${words.rfcHints.credentials} />`
         }
       </${Card}>
     </div>
-    ${state.error && html`<${SaveError} error=${state.error} reload=${reload} />`}
-    ${state.message && html`<${Notice} tone="info">${state.message}</${Notice}>`}
-    <div class="actions save">
-      <button type="submit" class="button primary" disabled=${state.isBusy}>${formWords.save}</button>
-    </div>
-  </form>`
+  </${FormCard}>`
 }
 
 export const SettingsScreen = () => {
   const words = settingsWords()
-  const { screens, form } = texts()
+  const { screens } = texts()
   const [version, setVersion] = useState({ number: 0, isSaved: false })
   const live = useLive(`settings ${version.number}`, load, 0)
   const loadAgain = (isSaved: boolean) => setVersion(({ number }) => ({ number: number + 1, isSaved }))
   return html`<${Heading} title=${screens.settings} />
     <p class="quiet">${words.intro}</p>
-    ${version.isSaved && html`<${Notice} tone="good">${form.saved}</${Notice}>`}
+    ${version.isSaved && html`<${Notice} tone="good">${formWords().saved}</${Notice}>`}
     <${Loaded} live=${live}>
       ${() =>
         may('admin')

@@ -8,11 +8,9 @@ export const en = {
   name: 'Name',
   events: 'Incidents',
   eventsHint: 'At least one. Each is announced at its beginning and at its end.',
-  noEvents: 'Choose at least one.',
   destination: 'Destination',
   destinationHint:
     'A destination of the type email or webhook. Use one that no connection leads to, unless it should get the documents, too.',
-  noDestination: 'Choose a destination.',
   noDestinations: 'There is no destination of the type email or webhook. Create one first.',
   choose: 'Please choose',
   quiet: 'Quiet time',
@@ -59,11 +57,9 @@ export const de: typeof en = {
   name: 'Name',
   events: 'Vorfälle',
   eventsHint: 'Mindestens einer. Jeder wird bei Beginn und am Ende gemeldet.',
-  noEvents: 'Wählen Sie mindestens einen.',
   destination: 'Ziel',
   destinationHint:
     'Ein Ziel vom Typ email oder webhook. Nehmen Sie eines, zu dem keine Verbindung führt, außer es soll auch die Dokumente bekommen.',
-  noDestination: 'Wählen Sie ein Ziel.',
   noDestinations: 'Es gibt kein Ziel vom Typ email oder webhook. Legen Sie zuerst eines an.',
   choose: 'Bitte wählen',
   quiet: 'Ruhezeit',

@@ -1,7 +1,7 @@
 import { newId } from '../../src/ids.ts'
 import { startScene } from '../http/api.ts'
 import { until } from '../support/until.ts'
-import { startBrowser } from './browser.ts'
+import { startBrowser, takeScreenshot } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
 
 const { api, database, stop } = await startScene()
@@ -23,7 +23,7 @@ const createWorkspace = async () => {
     config: { url: 'https://ops.example/hook' },
     credentials: {},
   })
-  const open = (level: 'viewer' | 'member' | 'admin') => openConsole(browser, consoleUrl, tenant.keys[level])
+  const open = (level: 'viewer' | 'member' | 'admin', locale?: string) => openConsole(browser, consoleUrl, tenant.keys[level], locale)
   return { ...tenant, destinationId: webhook.json.data.id as string, open }
 }
 type Workspace = Awaited<ReturnType<typeof createWorkspace>>
@@ -89,7 +89,7 @@ test(
       ['settings', '/settings', '#max_retries'],
       ['notifications', '/notifications', 'td a[href^=notifications]'],
       ['notification', `/notifications/${notificationId}`, '.badge.bad'],
-      ['notification-new', '/notifications/new', '#notification-name'],
+      ['notification-new', '/notifications/new', '#name'],
     ])
     expect(problems).toEqual([])
   },
@@ -105,7 +105,7 @@ test(
     await page.getByRole('link', { name: 'Settings' }).click()
     await page.getByLabel('Attempts after the first one').fill('101')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.locator('.problem', { hasText: 'Allowed: 0 to 100.' }).waitFor()
+    await page.locator('.problem', { hasText: 'Enter a number from 0 to 100.' }).waitFor()
     await page.locator('#max_retries:focus').waitFor()
     expect((await settings()).max_retries).toBe(10)
 
@@ -129,6 +129,9 @@ test(
     await page.getByRole('button', { name: 'Load the current values' }).click()
     await until('the current value is shown', async () => (await page.getByLabel('Attempts after the first one').inputValue()) === '7')
 
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Nothing has been changed.').waitFor()
+
     await page.getByRole('link', { name: 'Audit log' }).click()
     await page.locator('.changes li', { hasText: 'max_retries' }).filter({ hasText: '10' }).filter({ hasText: '4' }).waitFor()
     await page.getByLabel('Event').selectOption({ label: 'Settings changed' })
@@ -137,6 +140,45 @@ test(
     expect(csv.trim().split('\r\n').slice(1)).toHaveLength(2)
     expect(csv).not.toContain('destination.created')
     expect(errors.filter((error) => !/status of (412|422)/.test(error))).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'in German, the errors of the relay are German sentences, and what the relay says beyond them is marked as English',
+  async () => {
+    const { call, open } = await createWorkspace()
+    await call('POST', '/repositories', { repo_id: 'Z1', name: 'Invoices' })
+    const { page } = await open('admin', 'de-DE')
+    await page.getByRole('link', { name: 'Einstellungen' }).click()
+    await page.getByLabel('Erlaubte Adressen').fill('nonsense')
+    await page.getByRole('button', { name: 'Speichern' }).click()
+    await page.locator('.problem[lang=en]', { hasText: 'must be an address range' }).waitFor()
+    const alert = page.getByRole('alert')
+    await alert.getByText('Einige Werte sind ungültig. Was falsch ist, steht bei den Feldern.').waitFor()
+    expect(await alert.locator('[lang=en]').count()).toBe(0)
+    await takeScreenshot(page, 'settings-refused-german')
+
+    await page.goto(`${consoleUrl}/repositories/new`)
+    await page.getByRole('button', { name: 'Repository anlegen' }).click()
+    await page.locator('#repo_id:focus').waitFor()
+    // What the form finds by itself, it says in German.
+    expect(await page.locator('.problem').allInnerTexts()).toEqual(['Geben Sie einen Wert ein.', 'Geben Sie einen Wert ein.'])
+    expect(await page.locator('.problem[lang]').count()).toBe(0)
+    await page.locator('#repo_id').fill('Z1')
+    await page.locator('#name').fill('Invoices')
+    await page.getByRole('button', { name: 'Repository anlegen' }).click()
+    await alert.getByText('Der aktuelle Zustand lässt das nicht zu.').waitFor()
+    expect(await alert.locator('[lang=en]').innerText()).toBe('This workspace already has a repository with repo_id Z1.')
+    await takeScreenshot(page, 'repository-refused-german')
+    await page.getByLabel('Sprache').selectOption({ label: 'English' })
+    await alert.getByText('This workspace already has a repository with repo_id Z1.').waitFor()
+    expect(await alert.getByText('Zustand').count()).toBe(0)
+    await page.getByLabel('Language').selectOption({ label: 'Deutsch' })
+
+    await page.goto(`${consoleUrl}/destinations/01ARZ3NDEKTSV4RRFFQ69G5FAV`)
+    await alert.getByText('Nicht vorhanden oder gelöscht.').waitFor()
+    expect(await alert.locator('[lang=en]').count()).toBe(0)
   },
   testMs,
 )
@@ -195,7 +237,7 @@ test(
     await page.getByLabel('Quiet time').fill('604801')
     await page.getByLabel('Destination', { exact: true }).selectOption({ label: 'On call' })
     await page.getByRole('button', { name: 'Create a notification' }).click()
-    await page.getByText('Allowed: 0 to 604,800.', { exact: true }).waitFor()
+    await page.getByText('Enter a number from 0 to 604,800.').waitFor()
     await page.getByLabel('Quiet time').fill('60')
     await page.getByRole('button', { name: 'Create a notification' }).click()
     await page.getByText('Nothing has been announced yet.').waitFor()

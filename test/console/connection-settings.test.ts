@@ -1,8 +1,9 @@
-import { defaultPathTemplate, formOf, settingsOf } from '../../console/connection-settings.ts'
+import { defaultPathTemplate, settingsFields, settingsOf } from '../../console/connection-settings.ts'
+import { textsOf } from '../../console/form.ts'
 import { connectionSettings, connectionSettingsFields } from '../../src/domain/connection-settings.ts'
 
 test('what is not filled in is left to the default', () => {
-  expect(settingsOf(formOf({}))).toEqual({})
+  expect(settingsOf(textsOf(settingsFields))).toEqual({})
   expect(connectionSettings({}).pathTemplate).toBe(defaultPathTemplate)
 })
 
@@ -13,12 +14,16 @@ test('settings stay the same when they are edited and nothing is changed', () =>
     filter: { content_types: ['application/pdf', 'image/tiff'], comp_ids: ['data', 'a b.pdf'], min_bytes: 0, max_bytes: 5_000_000 },
   }
   expect(connectionSettingsFields.parse(settings)).toEqual(settings)
-  expect(settingsOf(formOf(settings))).toEqual(settings)
+  expect(settingsOf(textsOf(settingsFields, { settings }))).toEqual(settings)
 })
 
 test('lists are separated by commas, and content types by blanks, too', () => {
-  const form = { ...formOf({}), contentTypes: ' application/pdf,image/tiff  text/plain, ', compIds: 'data, my file.pdf,' }
-  expect(settingsOf(form)).toEqual({
+  const texts = {
+    ...textsOf(settingsFields),
+    'settings.filter.content_types': ' application/pdf,image/tiff  text/plain, ',
+    'settings.filter.comp_ids': 'data, my file.pdf,',
+  }
+  expect(settingsOf(texts)).toEqual({
     filter: { content_types: ['application/pdf', 'image/tiff', 'text/plain'], comp_ids: ['data', 'my file.pdf'] },
   })
 })

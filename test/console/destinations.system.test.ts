@@ -122,7 +122,7 @@ test(
       // Somebody else changes the destination meanwhile.
       await routes.call('PATCH', `/destinations/${id}`, { name: 'Ledger 2026' })
       await page.getByRole('button', { name: 'Save' }).click()
-      await page.getByText('Somebody else has changed the destination').waitFor()
+      await page.getByText('Somebody else has saved other values meanwhile.').waitFor()
       await page.getByRole('button', { name: 'Load the current values' }).click()
       await page.getByRole('heading', { name: 'Edit Ledger 2026' }).waitFor()
       await page.getByText('Further settings').click()

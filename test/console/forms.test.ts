@@ -1,101 +1,129 @@
 import { readMetadata } from '../../console/audit-changes.ts'
-import { readNumber } from '../../console/form-values.ts'
-import { readSettings, textsOfSettings, type Settings, type SettingsTexts } from '../../console/settings-form.ts'
+import { changedValues, fieldAt, newValues, textsOf, type Texts } from '../../console/form.ts'
+import { checkSettings, settingsFields, type Settings } from '../../console/settings-form.ts'
 import { changeSettings, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../../src/domain/settings.ts'
 import { toCamelCase, toSnakeCase } from '../../src/domain/casing.ts'
 
 const defaults = { ...(toSnakeCase(workspaceSettingsFields, workspaceSettings({})) as object), tier: 'standard' } as Settings
 
-/** Reads the form after some fields have been filled in. */
-const fill = (change: (texts: SettingsTexts) => void, current: Settings = defaults) => {
-  const texts = textsOfSettings(current)
-  change(texts)
-  return readSettings(texts, current)
+/** Reads the form of the settings after some texts have been entered. */
+const fill = (entered: Texts, current: Settings = defaults) => {
+  const fields = settingsFields(current)
+  const first = textsOf(fields, current)
+  const texts = { ...first, ...entered }
+  const { values, problems } = changedValues(fields, texts, first)
+  return { change: values, problems: { ...checkSettings(newValues(fields, texts).values), ...problems } }
+}
+const changed = (entered: Texts, current?: Settings) => {
+  const { change, problems } = fill(entered, current)
+  expect(problems).toEqual({})
+  return change
 }
 
 test('a form that nobody has touched changes nothing', () => {
-  expect(fill(() => {})).toEqual({ change: {} })
+  expect(changed({})).toEqual({})
   const rfc = { url: 'https://erp.example', client: '100', allowed_functions: ['Z_A', 'Z_B'] }
-  expect(fill(() => {}, { ...defaults, rfc, content_days: 30, receiver_allowed_cidrs: ['10.0.0.0/8'] })).toEqual({ change: {} })
+  expect(changed({}, { ...defaults, rfc, content_days: 30, receiver_allowed_cidrs: ['10.0.0.0/8'] })).toEqual({})
 })
 
 test('only what differs is sent', () => {
-  const read = fill((texts) => {
-    texts.numbers.max_retries = ' 3 '
-    texts.numbers.content_days = '90'
-    texts.allowedCidrs = '10.0.0.0/8\n\n fd00::/8 '
+  expect(changed({ max_retries: ' 3 ', content_days: '90', receiver_allowed_cidrs: '10.0.0.0/8\n\n fd00::/8 ' })).toEqual({
+    max_retries: 3,
+    content_days: 90,
+    receiver_allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'],
   })
-  expect(read).toEqual({ change: { max_retries: 3, content_days: 90, receiver_allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'] } })
-  expect(fill((texts) => void (texts.numbers.content_days = ''), { ...defaults, content_days: 90 })).toEqual({
-    change: { content_days: null },
+  expect(changed({ max_retries: ' 10 ' })).toEqual({})
+  expect(changed({ content_days: '' }, { ...defaults, content_days: 90 })).toEqual({ content_days: null })
+  expect(changed({ receiver_allowed_cidrs: '' }, { ...defaults, receiver_allowed_cidrs: ['10.0.0.0/8'] })).toEqual({
+    receiver_allowed_cidrs: [],
   })
 })
 
-test.each<[string, (texts: SettingsTexts) => void, object]>([
-  ['too many retries', ({ numbers }) => void (numbers.max_retries = '101'), { max_retries: 'tooLarge' }],
-  ['a shorter audit log', ({ numbers }) => void (numbers.audit_days = '364'), { audit_days: 'tooSmall' }],
-  ['no number', ({ numbers }) => void (numbers.captured_bodies_days = 'seven'), { captured_bodies_days: 'notANumber' }],
-  ['an empty field', ({ numbers }) => void (numbers.retry_ttl_seconds = ''), { retry_ttl_seconds: 'required' }],
-  [
-    'a wait over the longest',
-    ({ numbers }) => void (numbers.retry_initial_interval_seconds = '3601'),
-    { retry_initial_interval_seconds: 'orderOfWaits' },
-  ],
-  [
-    'a time that ends before the second attempt',
-    ({ numbers }) => void (numbers.retry_ttl_seconds = '9'),
-    { retry_ttl_seconds: 'ttlTooShort' },
-  ],
-])('%s is refused before it is sent, and the relay refuses it, too', (_, change, problems) => {
-  expect(fill(change)).toEqual({ problems })
-  const texts = textsOfSettings(defaults)
-  change(texts)
-  const [name] = Object.keys(problems) as [keyof SettingsTexts['numbers']]
-  const text = texts.numbers[name]
-  const parsed = settingsPatchFields.safeParse({ [name]: /^\d+$/.test(text) ? Number(text) : text })
+test.each([
+  ['too many retries', 'max_retries', '101', 'range'],
+  ['a shorter audit log', 'audit_days', '364', 'range'],
+  ['no number', 'captured_bodies_days', 'seven', 'number'],
+  ['a fraction', 'captured_bodies_days', '1.5', 'integer'],
+  ['an empty field', 'retry_ttl_seconds', '', 'required'],
+  ['a wait over the longest', 'retry_initial_interval_seconds', '3601', 'orderOfWaits'],
+  ['a time that ends before the second attempt', 'retry_ttl_seconds', '9', 'ttlTooShort'],
+] as const)('%s is refused before it is sent, and the relay refuses it, too', (_, name, text, problem) => {
+  expect(fill({ [name]: text }).problems).toEqual({ [name]: problem })
+  const parsed = settingsPatchFields.safeParse({ [name]: /^[\d.]+$/.test(text) ? Number(text) : text })
   const isRefused = !parsed.success || changeSettings({}, toCamelCase(settingsPatchFields, parsed.data), 'standard').issues.length > 0
   expect(isRefused).toBe(true)
 })
 
 test('in the compliance tier, the retention of the audit log is not sent', () => {
   const compliance: Settings = { ...defaults, tier: 'compliance', audit_days: null }
-  expect(fill(({ numbers }) => void (numbers.max_retries = '5'), compliance)).toEqual({ change: { max_retries: 5 } })
+  expect(changed({ max_retries: '5' }, compliance)).toEqual({ max_retries: 5 })
 })
 
 describe('the bridge', () => {
-  const rfc = { url: 'https://erp.example', client: '100', language: 'EN', allowed_functions: ['Z_A'] }
+  const rfc = { url: 'https://erp.example', client: '100', language: 'EN', allowed_functions: ['Z_A'], ca_certificate: 'PEM' }
   const on: Settings = { ...defaults, rfc }
 
   test('is switched on with all its values, and off with null', () => {
-    const read = fill((texts) => {
-      texts.isBridgeOn = true
-      Object.assign(texts.rfc, { url: rfc.url, client: '100', allowed_functions: 'Z_A\nZ_B', user: 'RELAY', password: 'p' })
+    const entered = {
+      rfc: 'true',
+      'rfc.url': rfc.url,
+      'rfc.client': '100',
+      'rfc.allowed_functions': 'Z_A\nZ_B',
+      'rfc.credentials.user': 'RELAY',
+      'rfc.credentials.password': ' p',
+    }
+    expect(changed(entered)).toEqual({
+      rfc: { url: rfc.url, client: '100', allowed_functions: ['Z_A', 'Z_B'], credentials: { user: 'RELAY', password: ' p' } },
     })
-    expect(read).toEqual({
-      change: { rfc: { url: rfc.url, client: '100', allowed_functions: ['Z_A', 'Z_B'], credentials: { user: 'RELAY', password: 'p' } } },
-    })
-    expect(fill((texts) => void (texts.isBridgeOn = false), on)).toEqual({ change: { rfc: null } })
+    expect(fill({ rfc: 'true' }).problems).toEqual({ 'rfc.url': 'required', 'rfc.client': 'required' })
+    expect(changed({ rfc: 'false' }, on)).toEqual({ rfc: null })
+    // What was entered while it was on is not sent.
+    expect(changed({ ...entered, rfc: 'false' }, on)).toEqual({ rfc: null })
   })
 
-  test('keeps the credentials that are stored unless new ones are given', () => {
-    expect(fill((texts) => void (texts.rfc.client = '200'), on)).toEqual({ change: { rfc: { client: '200' } } })
-    expect(fill((texts) => void (texts.rfc.password = 'new'), on)).toEqual({
-      change: { rfc: { credentials: { user: '', password: 'new' } } },
+  test('keeps the credentials that are stored unless new ones are given, which must be complete', () => {
+    expect(changed({ 'rfc.client': '200', 'rfc.ca_certificate': '' }, on)).toEqual({ rfc: { client: '200', ca_certificate: '' } })
+    expect(changed({ 'rfc.credentials.user': 'B', 'rfc.credentials.password': 'new' }, on)).toEqual({
+      rfc: { credentials: { user: 'B', password: 'new' } },
     })
+    expect(fill({ 'rfc.credentials.password': 'new' }, on).problems).toEqual({ 'rfc.credentials.user': 'required' })
   })
 })
 
 test('a number is whole and within its bounds', () => {
-  expect(['', '-1', '1.5', '0', '10', '11', '1e1'].map((text) => readNumber(text, { min: 0, max: 10 }))).toEqual([
-    { problem: 'required' },
-    { problem: 'tooSmall' },
-    { problem: 'notANumber' },
-    { value: 0 },
-    { value: 10 },
-    { problem: 'tooLarge' },
-    { problem: 'notANumber' },
+  const read = (text: string, more: object = {}) => {
+    const { values, problems } = newValues(
+      [fieldAt('it', 'number', { isRequired: true, isInteger: true, minimum: 0, maximum: 10, ...more })],
+      {
+        it: text,
+      },
+    )
+    return problems['it'] ?? values['it']
+  }
+  expect(['', '-1', '1.5', '0', '10', '11', '1e1', '0x1', '1,5'].map((text) => read(text))).toEqual([
+    'required',
+    'range',
+    'integer',
+    0,
+    10,
+    'range',
+    'number',
+    'number',
+    'number',
   ])
-  expect(readNumber('', { min: 1 }, true)).toEqual({ value: null })
+  expect(read('', { isRequired: false })).toBeUndefined()
+})
+
+test('values are found and put at their paths', () => {
+  const fields = [fieldAt('name', 'text'), fieldAt('config.url', 'text'), fieldAt('config.to', 'checks'), fieldAt('is_active', 'switch')]
+  const values = { name: 'A', config: { url: 'https://a.example', to: ['b', 'c'] }, is_active: false }
+  const texts = textsOf(fields, values)
+  expect(texts).toEqual({ name: 'A', 'config.url': 'https://a.example', 'config.to': 'b\nc', is_active: 'false' })
+  expect(newValues(fields, texts)).toEqual({ values, problems: {} })
+  expect(changedValues(fields, { ...texts, 'config.url': '', is_active: 'true' }, texts)).toEqual({
+    values: { config: { url: null }, is_active: true },
+    problems: {},
+  })
 })
 
 test('the metadata of an audit log entry are its changes, the key, and the rest', () => {

@@ -112,9 +112,9 @@ export const createCheck =
     return problems
   }
 
-/** Opens the console in a new browser, in English, and signs in. */
-export const openConsole = async (browser: Browser, consoleUrl: string, key: string) => {
-  const opened = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+/** Opens the console in a new browser, in English unless another locale is given, and signs in. */
+export const openConsole = async (browser: Browser, consoleUrl: string, key: string, locale = 'en-GB') => {
+  const opened = await openPage(browser, { width: 1280, colorScheme: 'light', locale })
   await signIn(opened.page, consoleUrl, key)
   return opened
 }

@@ -1,5 +1,6 @@
 import { connectorSchemas } from '../../console/connector-schemas.ts'
-import { changedValues, fieldsOf, messagesOf, newValues, textOf, textsOf, type Field } from '../../console/schema-form.ts'
+import { changedValues, newValues, placeDetails, textOf, textsOf } from '../../console/form.ts'
+import { fieldsOf, type SchemaField } from '../../console/schema-form.ts'
 import * as fieldTexts from '../../console/texts/connector-fields.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { readOpenApi } from '../http/contract.ts'
@@ -8,9 +9,9 @@ const description = (await readOpenApi()) as unknown as Parameters<typeof connec
 const schemas = connectorSchemas(description)
 const connectors = createConnectors({ directoryRoots: ['/srv/archive'] }).all
 
-const textsOfExample = (fields: readonly Field[], values: Record<string, unknown>) => ({
+const textsOfExample = (fields: readonly SchemaField[], values: Record<string, unknown>) => ({
   ...textsOf(fields),
-  ...Object.fromEntries(fields.filter(({ key }) => key in values).map(({ key, input }) => [key, textOf(input, values[key])])),
+  ...Object.fromEntries(fields.filter(({ key }) => key in values).map((field) => [field.path, textOf(field, values[field.key])])),
 })
 
 test('the description of the API has the schemas of every connector', () => {
@@ -18,14 +19,18 @@ test('the description of the API has the schemas of every connector', () => {
 })
 
 describe.each(connectors.map((connector) => [connector.kind, connector] as const))('the form of %s', (kind, connector) => {
-  const form = { config: fieldsOf(schemas.get(kind)!.config), credentials: fieldsOf(schemas.get(kind)!.credentials) }
+  const form = {
+    config: fieldsOf(schemas.get(kind)!.config, 'config'),
+    credentials: fieldsOf(schemas.get(kind)!.credentials, 'credentials'),
+  }
 
   test('makes config and credentials of the example of the texts that stand for them', () => {
     const config = newValues(form.config, textsOfExample(form.config, connector.example.config))
     expect(config.problems).toEqual({})
-    expect(connector.config.parse(config.values)).toEqual(connector.config.parse(connector.example.config))
+    expect(connector.config.parse(config.values['config'])).toEqual(connector.config.parse(connector.example.config))
     const credentials = newValues(form.credentials, textsOfExample(form.credentials, connector.example.credentials))
-    expect(credentials).toEqual({ values: connector.example.credentials, problems: {} })
+    expect(credentials.problems).toEqual({})
+    expect(credentials.values['credentials'] ?? {}).toEqual(connector.example.credentials)
   })
 
   test('requires what the schema requires, and nothing else', () => {
@@ -33,15 +38,15 @@ describe.each(connectors.map((connector) => [connector.kind, connector] as const
       const { values, problems } = newValues(form[part], textsOf(form[part]))
       expect(values).toEqual({})
       const required = schemas.get(kind)![part].required ?? []
-      expect(problems).toEqual(Object.fromEntries(required.map((key) => [key, 'required'])))
+      expect(problems).toEqual(Object.fromEntries(required.map((key) => [`${part}.${key}`, 'required'])))
     }
   })
 
   test('shows stored values, except secrets, and changes nothing by itself', () => {
-    const stored = textsOf(form.config, connector.example.config)
+    const stored = textsOf(form.config, { config: connector.example.config })
     expect(changedValues(form.config, stored, stored)).toEqual({ values: {}, problems: {} })
-    const texts = textsOf(form.credentials, connector.example.credentials)
-    for (const { key } of form.credentials.filter(({ isSecret }) => isSecret)) expect(texts[key]).toBe('')
+    const texts = textsOf(form.credentials, { credentials: connector.example.credentials })
+    for (const { path } of form.credentials.filter(({ isSecret }) => isSecret)) expect(texts[path]).toBe('')
   })
 })
 
@@ -51,7 +56,7 @@ test('each connector and each of its fields has texts in both languages', () => 
       expect(words.connector(kind)).not.toBe(kind)
       expect(words.purpose(kind)).toMatch(/\w/)
     }
-    for (const { key, description: described = '' } of [...fieldsOf(config), ...fieldsOf(credentials)]) {
+    for (const { key, description: described = '' } of [...fieldsOf(config, 'config'), ...fieldsOf(credentials, 'credentials')]) {
       expect([fieldTexts.en.label(key, ''), fieldTexts.de.label(key, '')]).not.toContain('')
       expect(fieldTexts.en.description(kind, key, described)).toMatch(/\w/)
       expect(fieldTexts.de.description(kind, key, '')).toMatch(/\w/)
@@ -61,7 +66,7 @@ test('each connector and each of its fields has texts in both languages', () => 
 
 test('every kind of input is in use, and each field has the one that fits it', () => {
   const inputs = [...schemas].flatMap(([kind, { config, credentials }]) =>
-    [...fieldsOf(config), ...fieldsOf(credentials)].map(({ key, input, isSecret }) => [
+    [...fieldsOf(config, 'config'), ...fieldsOf(credentials, 'credentials')].map(({ key, input, isSecret }) => [
       `${kind}.${key}`,
       isSecret ? `secret ${input}` : input,
     ]),
@@ -81,10 +86,10 @@ test('every kind of input is in use, and each field has the one that fits it', (
   })
 })
 
-const field = (schema: object): Field => fieldsOf({ properties: { it: schema } })[0]!
 const valueOf = (schema: object, text: string) => {
-  const { values, problems } = changedValues([field(schema)], { it: text }, { it: 'before' })
-  return problems['it'] ?? values['it']
+  const fields = fieldsOf({ properties: { it: schema } }, 'config')
+  const { values, problems } = changedValues(fields, { 'config.it': text }, { 'config.it': 'true' })
+  return problems['config.it'] ?? (values['config'] as { it: unknown }).it
 }
 const port = { type: 'integer', minimum: 1, maximum: 65_535 }
 const addresses = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] }
@@ -109,15 +114,23 @@ test.each([
 })
 
 test('the messages of an error response are put beside their fields', () => {
-  const fields = fieldsOf({ properties: { to: addresses, host: { type: 'string' } } })
   const details = [
     { path: 'config.to.0', message: 'must be an address' },
+    { path: 'config.to.2', message: 'must be an address' },
+    { path: 'config.headers.X-A', message: 'must be printable' },
     { path: 'config.colour', message: 'unknown key' },
-    { path: 'config', message: 'does not fit' },
     { path: 'credentials', message: 'required' },
+    { path: 'credentials.size', message: 'unknown key' },
+    { path: 'credentials.user', message: 'must not be empty' },
   ]
-  expect(messagesOf(details, 'config', fields)).toEqual({
-    byKey: { to: 'must be an address' },
-    general: ['colour: unknown key', 'does not fit'],
+  const places = ['config.to', 'config.headers', 'config.t', 'credentials', 'credentials.user']
+  expect(placeDetails(details, places)).toEqual({
+    at: {
+      'config.to': ['must be an address'],
+      'config.headers': ['X-A: must be printable'],
+      credentials: ['required', 'size: unknown key'],
+      'credentials.user': ['must not be empty'],
+    },
+    others: [{ path: 'config.colour', message: 'unknown key' }],
   })
 })

@@ -9,16 +9,30 @@ const range = (locale: string, { minimum, maximum }: Bounds, between: string, le
   return from === undefined ? most.replace('{to}', to ?? '') : least.replace('{from}', from)
 }
 
+// The texts that all forms share.
 export const en = {
+  save: 'Save',
+  saving: 'Saving',
+  edit: 'Edit',
+  delete: 'Delete',
+  saved: 'Saved.',
+  unchanged: 'Nothing has been changed.',
+  conflict: 'Somebody else has saved other values meanwhile. Nothing of yours was saved.',
+  loadCurrent: 'Load the current values',
+  someInvalid: 'Some values are not valid. The fields say what is wrong.',
+  seconds: 'seconds',
+  days: 'days',
+  bytes: 'bytes',
   required: 'required',
-  byDefault: (value: string) => `Default: ${value}`,
+  byDefault: (value: string) => `Default: ${value}.`,
   isDefault: (value: string) => `${value} (default)`,
   noChoice: 'Not set',
   onePerLine: 'One per line.',
   pairPerLine: 'One per line, as NAME: VALUE.',
-  between: (bounds: Bounds) => `${range('en', bounds, '{from} to {to}', '{from} or more', '{to} or less')}.`,
+  allowed: (bounds: Bounds) => `Allowed: ${range('en', bounds, '{from} to {to}', '{from} or more', '{to} or less')}.`,
   problems: {
     required: 'Enter a value.',
+    choice: 'Make a choice.',
     number: 'Enter a number.',
     integer: 'Enter a whole number.',
     range: (bounds: Bounds) =>
@@ -29,15 +43,28 @@ export const en = {
 }
 
 export const de: typeof en = {
+  save: 'Speichern',
+  saving: 'Wird gespeichert',
+  edit: 'Bearbeiten',
+  delete: 'Löschen',
+  saved: 'Gespeichert.',
+  unchanged: 'Es wurde nichts geändert.',
+  conflict: 'Inzwischen hat jemand andere Werte gespeichert. Ihre Änderungen wurden nicht gespeichert.',
+  loadCurrent: 'Aktuelle Werte laden',
+  someInvalid: 'Einige Werte sind ungültig. Was falsch ist, steht bei den Feldern.',
+  seconds: 'Sekunden',
+  days: 'Tage',
+  bytes: 'Bytes',
   required: 'erforderlich',
-  byDefault: (value) => `Standard: ${value}`,
+  byDefault: (value) => `Standard: ${value}.`,
   isDefault: (value) => `${value} (Standard)`,
   noChoice: 'Nicht festgelegt',
   onePerLine: 'Ein Wert pro Zeile.',
   pairPerLine: 'Ein Paar pro Zeile, als NAME: WERT.',
-  between: (bounds) => `${range('de', bounds, '{from} bis {to}', 'Mindestens {from}', 'Höchstens {to}')}.`,
+  allowed: (bounds) => `Erlaubt: ${range('de', bounds, '{from} bis {to}', '{from} oder mehr', '{to} oder weniger')}.`,
   problems: {
     required: 'Geben Sie einen Wert ein.',
+    choice: 'Treffen Sie eine Auswahl.',
     number: 'Geben Sie eine Zahl ein.',
     integer: 'Geben Sie eine ganze Zahl ein.',
     range: (bounds) => `Geben Sie eine Zahl ${range('de', bounds, 'von {from} bis {to}', 'ab {from}', 'bis {to}')} ein.`,
