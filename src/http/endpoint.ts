@@ -146,6 +146,7 @@ const serve =
     const handle = () => {
       const [workspaceId, checkVersion] = [actor.workspace.id, checkVersionOf(context)]
       const setHeader = (name: string, value: string) => context.set(name, value)
+      context.state['hasBegun'] = true
       return definition.handle({ params, query, body }, { actor, workspaceId, signal: disconnect.signal, setHeader, checkVersion })
     }
     context.set('cache-control', 'no-store')

@@ -1,4 +1,4 @@
-import type { Middleware } from 'koa'
+import type { Context, Middleware } from 'koa'
 import { isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -25,6 +25,19 @@ const refusalOf = (thrown: unknown): AppError | undefined => {
   })
 }
 
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/**
+ * Returns what a failure, which is no refusal of what was asked for, has left of a change: true if nothing was changed, because no endpoint
+ * had begun or because its transaction was rolled back; false if the relay does not know, for example because the database was lost at the
+ * commit. Undefined if the request asked for no change.
+ */
+const hasChangedNothing = (context: Context, surface: Surface, thrown: unknown): boolean | undefined => {
+  if (surface !== 'api' || safeMethods.has(context.method)) return undefined
+  const { hasBegun }: RequestState = context.state
+  return !hasBegun || thrown instanceof AppError || isLostRace(thrown)
+}
+
 export interface ErrorDeps {
   log: Log
   requestLog: Pick<RequestLog, 'begin'>
@@ -43,11 +56,13 @@ export const answerErrors =
     } catch (thrown) {
       const refusal = refusalOf(thrown)
       const request = { request_id: requestId, method: context.method, path: context.path }
+      const nothingChanged = hasChangedNothing(context, surface, thrown)
+      const effect = nothingChanged === undefined ? {} : { nothing_changed: nothingChanged }
       if (!refusal) {
         log.error({ ...request, err: thrown }, 'request failed with an unexpected error')
         state.errorCode = 'internal_error'
         context.status = 500
-        context.body = { error: { code: 'internal_error', message: 'Unexpected server error.', request_id: requestId } }
+        context.body = { error: { code: 'internal_error', message: 'Unexpected server error.', request_id: requestId, ...effect } }
         return
       }
       state.errorCode = refusal.code
@@ -62,6 +77,7 @@ export const answerErrors =
           code: refusal.code,
           message: refusal.message,
           request_id: requestId,
+          ...(refusal.code === 'unavailable' && effect),
           ...(refusal.details && { details: refusal.details }),
         },
       }

@@ -6,12 +6,14 @@ import type { Log } from '../log.ts'
 /** Surfaces that answer with the errors of docs/errors.md. `other`: paths that no surface serves. */
 export type Surface = 'api' | 'bridge' | 'console' | 'download' | 'other'
 
-/** Facts that the handling of a request adds to its log line. */
+/** Facts that the handling of a request adds to its log line and to its error response. */
 export interface RequestState {
   /** Id of the API key. */
   keyId?: string
   /** Code of the error response. */
   errorCode?: string
+  /** True once an endpoint handles the request: its key is valid, and so is what it asks for. */
+  hasBegun?: boolean
 }
 
 export interface RequestLog {

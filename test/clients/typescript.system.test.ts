@@ -77,6 +77,7 @@ test('an error response is thrown as a RelayError with code, request id and deta
     code: 'validation_failed',
     requestId: expect.stringMatching(/^[0-9A-Z]{26}$/),
     details: [{ path: 'repo_id', message: expect.any(String) }],
+    nothingChanged: false,
     retryAfterSeconds: undefined,
   })
   await expect(unwrap(relayOf('relay_no').GET('/settings'))).rejects.toMatchObject({ status: 401, code: 'unauthorized' })

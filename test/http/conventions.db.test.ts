@@ -193,7 +193,7 @@ test('malformed percent-encoding in the path is a client error', async () => {
   expect([400, 404]).toContain(status)
 })
 
-test('an unreachable database is 503 with Retry-After', async () => {
+test('an unreachable database is 503 with Retry-After, and a change is known to have changed nothing', async () => {
   const rejecting = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
   await once(rejecting, 'listening')
   const { port } = rejecting.address() as AddressInfo
@@ -201,8 +201,13 @@ test('an unreachable database is 503 with Retry-After', async () => {
   const broken = await startApi(unreachable)
   try {
     const answer = await broken.call('POST', `${acme.path}/destinations`, { key: acme.keys.admin, body: objstore('A') })
-    expect({ status: answer.status, code: answer.json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+    expect({ status: answer.status, error: answer.json.error }).toMatchObject({
+      status: 503,
+      error: { code: 'unavailable', nothing_changed: true },
+    })
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    const reading = await broken.call('GET', `${acme.path}/destinations`, { key: acme.keys.admin })
+    expect(reading.json.error).not.toHaveProperty('nothing_changed')
     expect(broken.log.join('')).toContain('Connection terminated')
   } finally {
     await broken.stop()
@@ -232,14 +237,32 @@ test('a deadlock is 503 with Retry-After, and the request can be repeated', asyn
   expect((await acme.call('DELETE', `/connections/${connectionId}`)).status).toBe(200)
 })
 
-test('a serialization failure is 503', async () => {
+test('a database that is lost at the commit is 503, and nobody knows what has changed', async () => {
+  await database.db.raw(`
+    create function leave() returns trigger language plpgsql as $$ begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
+    create constraint trigger leave after insert on destinations deferrable initially deferred for each row execute function leave();
+  `)
+  // Its connection is lost, and only its own.
+  const leaving = openDatabase(databaseConfig(database.url), 'leaving')
+  const broken = await startApi(leaving)
+  try {
+    const { status, json } = await broken.call('POST', `${acme.path}/destinations`, { key: acme.keys.admin, body: objstore('A') })
+    expect({ status, error: json.error }).toMatchObject({ status: 503, error: { code: 'unavailable', nothing_changed: false } })
+  } finally {
+    await broken.stop()
+    await leaving.destroy()
+    await database.db.raw('drop trigger leave on destinations; drop function leave()')
+  }
+})
+
+test('a serialization failure is 503, and has changed nothing', async () => {
   await database.db.raw(`
     create function refuse() returns trigger language plpgsql as $$ begin raise serialization_failure; end $$;
     create trigger refuse before insert on destinations execute function refuse();
   `)
   try {
     const { status, json } = await acme.call('POST', '/destinations', objstore('A'))
-    expect({ status, code: json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+    expect({ status, error: json.error }).toMatchObject({ status: 503, error: { code: 'unavailable', nothing_changed: true } })
   } finally {
     await database.db.raw('drop trigger refuse on destinations; drop function refuse()')
   }

@@ -228,6 +228,6 @@ describe('retrying a single delivery', () => {
 
   test('is 503 if the answer depends on Temporal and Temporal is unavailable', async () => {
     underWay = () => Promise.reject(new Error('14 UNAVAILABLE'))
-    expect((await retryOne(await insert('retrying'))).json.error).toMatchObject({ code: 'unavailable' })
+    expect((await retryOne(await insert('retrying'))).json.error).toMatchObject({ code: 'unavailable', nothing_changed: true })
   })
 })

@@ -38,17 +38,20 @@ export class RelayError extends Error {
   readonly requestId: string | undefined
   /** The invalid values, if the error concerns single values. */
   readonly details: { path: string; message: string }[]
+  /** True if the API states that nothing was changed. Otherwise, a status of 500 or more leaves open whether a change took effect. */
+  readonly nothingChanged: boolean
   /** The number of seconds to wait before the next request, if the API states it. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(response: Response, envelope: Partial<Envelope> | undefined) {
-    const { code, message, request_id: requestId, details } = envelope?.error ?? {}
+    const { code, message, request_id: requestId, nothing_changed: nothingChanged, details } = envelope?.error ?? {}
     super(message ?? `The response was ${response.status} ${response.statusText}`.trimEnd())
     this.name = 'RelayError'
     this.status = response.status
     this.code = code ?? 'unknown'
     this.requestId = requestId ?? response.headers.get('x-relay-request-id') ?? undefined
     this.details = details ?? []
+    this.nothingChanged = nothingChanged ?? false
     const retryAfter = response.headers.get('retry-after') ?? ''
     // The API sends seconds. A proxy may send a date, which is ignored.
     this.retryAfterSeconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined

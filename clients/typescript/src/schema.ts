@@ -2136,6 +2136,8 @@ export interface components {
                 }[];
                 /** @description A message for people. Its wording may change. */
                 message: string;
+                /** @description Present in the answer 500 or 503 to a request that would change something. True: nothing was changed. False: the relay does not know; the change either took effect completely or not at all. */
+                nothing_changed?: boolean;
                 /** @description The id of the request, as in the header x-relay-request-id. */
                 request_id: string;
             };

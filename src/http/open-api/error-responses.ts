@@ -67,6 +67,12 @@ export const errorSchema: JsonSchema = {
         code: { type: 'string', enum: [...Object.keys(errorStatus), 'internal_error'], description: 'A stable code for programs.' },
         message: { type: 'string', description: 'A message for people. Its wording may change.' },
         request_id: { type: 'string', description: 'The id of the request, as in the header x-relay-request-id.' },
+        nothing_changed: {
+          type: 'boolean',
+          description:
+            'Present in the answer 500 or 503 to a request that would change something. True: nothing was changed. False: the relay does not ' +
+            'know; the change either took effect completely or not at all.',
+        },
         details: {
           type: 'array',
           description: 'The invalid values, if the error concerns single values.',
