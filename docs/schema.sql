@@ -278,13 +278,15 @@ create table deliveries (
   checked_at timestamptz,
   primary key (document_id, destination_id)
 );
+-- Serves the search for documents by connection.
+create index deliveries_by_connection on deliveries (connection_id, document_id);
 -- Serves the search for documents by destination, connector or status of a delivery.
 create index deliveries_by_destination on deliveries (destination_id, status, document_id);
 -- Serves the reconciler, which asks Temporal about the deliveries that have shown no sign of life for the longest time.
 create index deliveries_by_due_time on deliveries (greatest(next_attempt_at, checked_at), document_id, destination_id) where status in ('pending', 'retrying');
 -- Serves the check for incidents, which groups failed deliveries by destination and error code.
 create index deliveries_failed_by_error on deliveries (destination_id, coalesce(last_error_code, ''), status_since) where status = 'failed';
--- Serves the release and the cancellation of held deliveries.
+-- Serves the release and the cancellation of held deliveries, and the search for documents that a connection holds.
 create index deliveries_held_by_connection on deliveries (connection_id, document_id) where status = 'held';
 -- Serves the cancellation of open deliveries when a destination is deleted.
 create index deliveries_open_of_destination on deliveries (destination_id, document_id) where status in ('pending', 'held', 'retrying', 'failed');

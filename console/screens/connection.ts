@@ -75,16 +75,17 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
   const { id, repositories, destinations } = connection
   const ids = repositories.map((each) => each.id)
   const preview = usePreview(ids, connection.settings)
-  return html`${
-      may('member') &&
-      html`<div class="actions">
-        <button type="button" class=${`button ${connection.is_active ? '' : 'primary'}`} onClick=${() => setAsked('switch')}>
-          ${connection.is_active ? words.switchOff : words.switchOn}
-        </button>
-        <a class="button" href=${addressOf(`connections/${id}`, { edit: '1' })}>${words.edit}</a>
-        ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
-      </div>`
-    }
+  return html`<div class="actions">
+      ${
+        may('member') &&
+        html`<button type="button" class=${`button ${connection.is_active ? '' : 'primary'}`} onClick=${() => setAsked('switch')}>
+            ${connection.is_active ? words.switchOff : words.switchOn}
+          </button>
+          <a class="button" href=${addressOf(`connections/${id}`, { edit: '1' })}>${words.edit}</a>`
+      }
+      <a class="button" href=${addressOf('documents', { connection_id: id })}>${words.showDocuments}</a>
+      ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
+    </div>
     <${WiringFigure} wiring=${layOutWiring([connection])} />
     <div class="columns">
       <section class="card" aria-labelledby="route">
@@ -113,7 +114,9 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
               words.held,
               connection.held_deliveries === 0
                 ? words.nothing
-                : html`${heldText(connection)}${' '}<a href=${addressOf('documents', { delivery_status: 'held' })}>${words.showHeld}</a>`,
+                : html`${heldText(connection)}${' '}<a href=${addressOf('documents', { connection_id: id, delivery_status: 'held' })}
+                      >${words.showHeld}</a
+                    >`,
             ],
             [words.created, html`<${ExactTime} at=${connection.created_at} />`],
             [words.changed, html`<${ExactTime} at=${connection.updated_at} />`],

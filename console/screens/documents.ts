@@ -7,6 +7,7 @@ import { locale, inLanguage, texts } from '../preferences.ts'
 import { addressOf, route } from '../router.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters } from '../ui/filters.ts'
 import { Badge, CursorPager, Heading, Loaded, Pager, Table, Time, toneOf } from '../ui/parts.ts'
+import { ConnectionField } from '../ui/connection-field.ts'
 import { RepositoryField } from '../ui/repository-field.ts'
 
 const documentsWords = inLanguage(documentsCatalogue)
@@ -21,6 +22,7 @@ const filterNames = [
   'status',
   'repo_id',
   'destination_id',
+  'connection_id',
   'delivery_status',
   'error_code',
   'date_from',
@@ -28,7 +30,7 @@ const filterNames = [
   'acknowledged',
 ] as const
 // With one of them, the list is a search: it has a cursor instead of page numbers and a total.
-const searchNames = ['q', 'destination_id', 'delivery_status', 'error_code'] as const
+const searchNames = ['q', 'destination_id', 'connection_id', 'delivery_status', 'error_code'] as const
 type DocumentFilters = Filters<(typeof filterNames)[number]>
 
 const pageOf = (query: URLSearchParams) => Math.max(1, Math.trunc(Number(query.get('page') ?? 1)) || 1)
@@ -51,6 +53,7 @@ const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) =
       ...${field('destination_id')}
       options=${(destinations.data?.data ?? []).map(({ id, attributes }) => [id, attributes.name])}
     />
+    <${ConnectionField} label=${words.connection} ...${field('connection_id')} />
     <${SelectField} label=${words.deliveryStatus} ...${field('delivery_status')} options=${Object.entries(deliveryStatus)} />
     ${
       // Links lead here with it. Nobody types a code.

@@ -17,6 +17,7 @@ export interface DocumentSearch {
   sizeMin?: number | undefined
   sizeMax?: number | undefined
   destinationId?: string | undefined
+  connectionId?: string | undefined
   connectorType?: string | undefined
   deliveryStatus?: DeliveryStatus | undefined
   /** Code of the last error of a delivery; `none` if the error is not one of an attempt. */
@@ -40,6 +41,7 @@ export const searchOnly = [
   'sizeMin',
   'sizeMax',
   'destinationId',
+  'connectionId',
   'connectorType',
   'deliveryStatus',
   'errorCode',
@@ -107,6 +109,7 @@ const conditionsOf = ({ search, destinations }: Lookup): string[] => {
   ]
   const ofDelivery = ['document_id = documents.id']
   if (destinations) ofDelivery.push('destination_id = any (:destinations::text[])')
+  if (search.connectionId !== undefined) ofDelivery.push('connection_id = :connectionId')
   if (search.deliveryStatus !== undefined) ofDelivery.push('deliveries.status = :deliveryStatus')
   if (search.errorCode !== undefined) ofDelivery.push(`last_error is not null and coalesce(last_error_code, '${noErrorCode}') = :errorCode`)
   return [
@@ -124,7 +127,7 @@ const listed = ['repoId', 'status', 'acknowledged', 'dateFrom', 'dateTo'] as con
  */
 const sourceOf = (lookup: Lookup, isFirst: boolean, isCommon: boolean): Source => {
   const { search, destinations } = lookup
-  const { docId, erpObjectId, docIdPrefix, q, deliveryStatus, errorCode } = search
+  const { docId, erpObjectId, docIdPrefix, q, connectionId, deliveryStatus, errorCode } = search
   const older = isFirst ? '' : 'and document_id < :before'
   if (docId !== undefined || erpObjectId !== undefined) {
     const sql = `select document_id as id from document_keys where workspace_id = :workspaceId and key = upper(:key) ${older} order by document_id desc`
@@ -135,6 +138,16 @@ const sourceOf = (lookup: Lookup, isFirst: boolean, isCommon: boolean): Source =
       select distinct document_id as id
       from document_keys
       where workspace_id = :workspaceId and key >= upper(:prefix) and key < upper(:afterPrefix) ${older}
+      order by id desc`
+    return { sql, order: 'id desc' }
+  }
+  // Deliveries of another status are few, and have ranges of their own in the index below.
+  const isOfConnection = deliveryStatus === undefined || deliveryStatus === 'delivered' || deliveryStatus === 'held'
+  if (connectionId !== undefined && isOfConnection && errorCode === undefined) {
+    const sql = `
+      select distinct document_id as id
+      from deliveries
+      where connection_id = :connectionId and workspace_id = :workspaceId ${deliveryStatus === 'held' ? `and status = 'held'` : ''} ${older}
       order by id desc`
     return { sql, order: 'id desc' }
   }

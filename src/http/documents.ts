@@ -99,10 +99,13 @@ const searchQuery = {
   size_min: bytes.describe('Only documents of at least this number of bytes.'),
   size_max: bytes.describe('Only documents of at most this number of bytes.'),
   destination_id: z.string().refine(isId).optional().describe('Only documents with a delivery to this destination.'),
+  connection_id: z.string().refine(isId).optional().describe('Only documents with a delivery that this connection has planned.'),
   connector_type: connectorTypeName.optional().describe('Only documents with a delivery through this connector.'),
   delivery_status: deliveryStatus
     .optional()
-    .describe('Only documents with a delivery of this status; to the destination or through the connector, if one is given.'),
+    .describe(
+      'Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.',
+    ),
   error_code: errorCode.describe(`Only documents with a delivery, of the other conditions on deliveries, ${errorCodeText}`),
 }
 const searchParameters = Object.keys(searchQuery)

@@ -25,6 +25,8 @@ const dayMs = 86_400_000
 const since = new Date(Date.now() - (Date.now() % dayMs))
 const workspaceId = 'W1'
 const page = { page: 1, perPage: 25 }
+// The eleventh row, see below.
+const connectionId = `${idPrefixAt(new Date(since.getTime() + 11 * dayMs))}${'11'.padStart(16, '0')}`
 // For each event, a page of 25 rows and one more row that shows if there is a next page.
 const sortedRowsMax = 26 * auditEventNames.length
 
@@ -278,6 +280,10 @@ test.each([
   { connectorType: 'sftp' },
   { connectorType: 'sftp', deliveryStatus: 'delivered' as const },
   { errorCode: 'http_404' },
+  { connectionId },
+  { connectionId, repoId: 'R4' },
+  { connectionId, deliveryStatus: 'held' as const },
+  { connectionId, deliveryStatus: 'failed' as const },
   { errorCode: 'none', deliveryStatus: 'failed' as const },
 ])('a search for %j reads a limited part of the indexes', async (search) => {
   const { db } = database

@@ -122,14 +122,21 @@ const meaning: Record<string, (row: Row, value: string) => boolean> = {
 }
 
 const isFound = (row: Row, query: Record<string, string>): boolean => {
-  const { destination_id: destinationId, connector_type: connector, delivery_status: deliveryStatus, ...others } = query
+  const {
+    destination_id: destinationId,
+    connection_id: connectionId,
+    connector_type: connector,
+    delivery_status: deliveryStatus,
+    ...others
+  } = query
   const ofDelivery = Object.entries(row.deliveries).some(
     ([id, status]) =>
       (destinationId === undefined || id === destinationId) &&
+      (connectionId === undefined || row.repo.connectionId === connectionId) &&
       (connector === undefined || connectors[id] === connector) &&
       (deliveryStatus === undefined || status === deliveryStatus),
   )
-  const asksForDelivery = [destinationId, connector, deliveryStatus].some((value) => value !== undefined)
+  const asksForDelivery = [destinationId, connectionId, connector, deliveryStatus].some((value) => value !== undefined)
   return Object.entries(others).every(([name, value]) => meaning[name]!(row, value)) && (ofDelivery || !asksForDelivery)
 }
 
@@ -149,6 +156,7 @@ test('every combination of conditions finds the documents that meet all of them,
     status: ['delivered', 'failed'],
     acknowledged: ['true', 'false'],
     destination_id: [bucket.destinationId, archive.destinationId, hook, foreign.destinationId],
+    connection_id: [bucket.connectionId, archive.connectionId, foreign.connectionId],
     connector_type: ['objstore', 'webhook', 'sftp'],
     delivery_status: ['delivered', 'failed', 'held'],
   }

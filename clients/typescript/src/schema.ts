@@ -358,7 +358,7 @@ export interface paths {
         };
         /**
          * List documents
-         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `content_type`, `size_min`, `size_max`, `destination_id`, `connector_type`, `delivery_status`, `error_code`) or `before`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. Required level: `viewer`.
+         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `content_type`, `size_min`, `size_max`, `destination_id`, `connection_id`, `connector_type`, `delivery_status`, `error_code`) or `before`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. Required level: `viewer`.
          */
         get: operations["listDocuments"];
         put?: never;
@@ -4771,6 +4771,11 @@ export interface operations {
                  */
                 before?: string;
                 /**
+                 * @description Only documents with a delivery that this connection has planned.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CB
+                 */
+                connection_id?: string;
+                /**
                  * @description Only documents with a delivery through this connector.
                  * @example objstore
                  */
@@ -4791,7 +4796,7 @@ export interface operations {
                  */
                 date_to?: string;
                 /**
-                 * @description Only documents with a delivery of this status; to the destination or through the connector, if one is given.
+                 * @description Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.
                  * @example pending
                  */
                 delivery_status?: components["schemas"]["DeliveryStatus"];
