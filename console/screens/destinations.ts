@@ -74,7 +74,7 @@ export const DestinationsScreen = () => {
   )
   const statistics = new Map(counted.data?.data.map(({ id, attributes }) => [id, attributes]))
   return html`<${Heading} title=${screens.destinations}>
-      ${may('member') && html`<a class="button primary push" href="destinations/new">${words.create}</a>`}
+      ${may('member') && html`<a class="button primary" href="destinations/new">${words.create}</a>`}
     </${Heading}>
     <${Loaded} live=${live}>
       ${() => {

@@ -221,7 +221,7 @@ export const OverviewScreen = () => {
               { label: words.delivered, values: of(series, ({ delivered }) => delivered), colour: 'good', shape: 'steps' },
             ]}
           />
-          <div class="columns">
+          <div class="columns four">
             <${Figure}
               title=${words.failed}
               statistics=${statistics}

@@ -16,8 +16,9 @@ const views: View[] = [
   { width: 375, colorScheme: 'dark', locale: 'de-DE' },
   { width: 1280, colorScheme: 'dark', locale: 'de-DE' },
   { width: 375, colorScheme: 'light', locale: 'en-GB' },
+  { width: 1920, colorScheme: 'light', locale: 'de-DE' },
 ]
-const viewCount = fullOr(4, 2)
+const viewCount = fullOr(5, 2)
 
 /** A screen to look at: a name for its picture, its path below the console, and a selector of what it shows when it is complete. */
 export type ScreenCheck = [name: string, path: string, shows: string]
@@ -75,7 +76,7 @@ export const startConsole = async () => {
 }
 
 /**
- * Returns a function that looks at screens: wide, light and English; narrow, dark and German; in a full run also the other two ways.
+ * Returns a function that looks at screens: wide, light and English; narrow, dark and German; in a full run also the other two ways, and very wide.
  * @returns what is wrong, one line each: pages wider than the window, violations of accessibility rules, errors that the browser logged
  */
 export const createCheck =
