@@ -18,12 +18,21 @@ export interface Session {
 
 /** Undefined until it is known whether this browser is signed in. */
 export const session = signal<Session | null | undefined>(undefined)
+/** Why that is not known: the relay does not answer, or cannot. */
+export const sessionError = signal<ApiError | undefined>()
 /** True if the session has ended without the user's doing. */
 export const sessionEnded = signal(false)
 
 export interface ErrorDetail {
   path: string
   message: string
+}
+
+interface ErrorParts {
+  requestId?: string | undefined
+  details?: readonly ErrorDetail[] | undefined
+  texts?: typeof ErrorTexts | undefined
+  nothingChanged?: boolean | undefined
 }
 
 /** A refusal by the relay, or 0 `unreachable` if it did not answer. */
@@ -35,21 +44,17 @@ export class ApiError extends Error {
   readonly details: readonly ErrorDetail[]
   /** Say what the code means. Undefined if they could not be loaded. */
   readonly texts: typeof ErrorTexts | undefined
-  constructor(
-    status: number,
-    code: string,
-    message: string,
-    requestId?: string,
-    details: readonly ErrorDetail[] = [],
-    errorTexts?: typeof ErrorTexts,
-  ) {
+  /** Of a change that failed and was not refused: true if nothing was changed, false if nobody knows. */
+  readonly nothingChanged: boolean | undefined
+  constructor(status: number, code: string, message: string, { requestId, details = [], texts, nothingChanged }: ErrorParts = {}) {
     super(message)
     this.name = 'ApiError'
     this.status = status
     this.code = code
     this.requestId = requestId
     this.details = details
-    this.texts = errorTexts
+    this.texts = texts
+    this.nothingChanged = nothingChanged
   }
 }
 
@@ -62,13 +67,16 @@ interface Call {
   body?: unknown
   signal?: AbortSignal | undefined
   headers?: Record<string, string>
+  /** True for a request that only asks, although its method could change something. */
+  changesNothing?: boolean
 }
 
 // The texts of errors are loaded with the first refusal.
 const loadErrorTexts = () => import('./texts/api-errors.ts').catch(() => undefined)
 
-const send = async (method: string, url: URL, { body, signal: abort, headers = {} }: Call): Promise<Response> => {
+const send = async (method: string, url: URL, { body, signal: abort, headers = {}, changesNothing = false }: Call): Promise<Response> => {
   const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+  const isReading = method === 'GET' || changesNothing
   let response: Response
   try {
     response = await fetch(url, {
@@ -80,12 +88,13 @@ const send = async (method: string, url: URL, { body, signal: abort, headers = {
     })
   } catch (thrown) {
     if (abort?.aborted) throw thrown
-    throw new ApiError(0, 'unreachable', String(thrown))
+    throw new ApiError(0, 'unreachable', String(thrown), { nothingChanged: isReading ? undefined : false })
   }
   if (response.ok) return response
   const answer = (await response.json().catch(() => undefined)) as Schemas['Error'] | undefined
-  const { code = 'unknown', message = response.statusText, request_id: requestId, details } = answer?.error ?? {}
-  throw new ApiError(response.status, code, message, requestId, details, await loadErrorTexts())
+  const { code = 'unknown', message = response.statusText, request_id: requestId, details, nothing_changed: nothing } = answer?.error ?? {}
+  const nothingChanged = isReading || response.status < 500 ? undefined : (nothing ?? false)
+  throw new ApiError(response.status, code, message, { requestId, details, texts: await loadErrorTexts(), nothingChanged })
 }
 
 const sessionUrl = () => new URL('session', document.baseURI)
@@ -93,7 +102,7 @@ const sessionUrl = () => new URL('session', document.baseURI)
 const readSession = async (response: Response): Promise<Session | null> =>
   ((await response.json()) as { data: { attributes: Session } | null }).data?.attributes ?? null
 
-/** Asks whether this browser is signed in. */
+/** Asks whether this browser is signed in. @throws ApiError */
 export const loadSession = async (): Promise<void> => {
   session.value = await readSession(await send('GET', sessionUrl(), {}))
 }

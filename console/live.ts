@@ -1,17 +1,23 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { toApiError, type ApiError } from './api.ts'
+import { ApiError, toApiError } from './api.ts'
 import { isStreaming, onChange } from './events.ts'
 
 export interface Live<Data> {
   data?: Data
   /** The error of the last update. `data` is then what was loaded before. */
   error?: ApiError
+  /** When `data` were loaded, in milliseconds since 1970. */
+  loadedAt?: number
+  /** True if they are loaded again from time to time, also after an error. */
+  isKept: boolean
   reload(): void
 }
 
 const refreshMs = 5_000
 // While the relay tells of changes, asking only makes sure.
 const streamingRefreshMs = 30_000
+// A connection may break without the browser noticing.
+const loadMaxMs = 30_000
 // A busy workspace changes all the time: at most a fifth of the time is spent on loading.
 const pauseMinMs = 1_000
 const pausePerLoad = 4
@@ -19,7 +25,13 @@ const pausePerLoad = 4
 interface State<Data> {
   key: string
   data?: Data
+  loadedAt?: number
   error?: ApiError
+}
+
+const errorOf = (thrown: unknown, hasTimedOut: boolean): ApiError => {
+  if (hasTimedOut) return new ApiError(0, 'unreachable', 'no answer')
+  return toApiError(thrown)
 }
 
 /**
@@ -47,20 +59,29 @@ export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promis
     const run = async () => {
       clearTimeout(timer)
       controller.abort()
-      controller = new AbortController()
-      const { signal } = controller
+      const own = new AbortController()
+      controller = own
+      const { signal } = own
+      let hasTimedOut = false
+      const limit = setTimeout(() => {
+        hasTimedOut = true
+        own.abort()
+      }, loadMaxMs)
+      const isObsolete = () => signal.aborted && !hasTimedOut
       const start = performance.now()
       isLoading = true
       hasChanged = false
       try {
         const data = await loadRef.current(signal)
-        if (!signal.aborted) setState({ key, data })
+        if (!isObsolete()) setState({ key, data, loadedAt: Date.now() })
       } catch (thrown) {
-        if (signal.aborted) return
-        const error = toApiError(thrown)
+        if (isObsolete()) return
+        const error = errorOf(thrown, hasTimedOut)
         setState((previous) => ({ ...(previous.key === key && previous), key, error }))
+      } finally {
+        clearTimeout(limit)
       }
-      if (signal.aborted) return
+      if (isObsolete()) return
       isLoading = false
       pauseMs = Math.max(pauseMinMs, pausePerLoad * (performance.now() - start))
       if (document.hidden || intervalMs <= 0) return
@@ -92,6 +113,8 @@ export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promis
   return {
     ...(current.data !== undefined && { data: current.data }),
     ...(current.error && { error: current.error }),
+    ...(current.loadedAt !== undefined && { loadedAt: current.loadedAt }),
+    isKept: intervalMs > 0,
     reload: () => reloadRef.current(),
   }
 }

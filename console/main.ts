@@ -1,5 +1,5 @@
 import { render } from 'preact'
-import { hasLinkFailed, loadSession, session, signInWithLink } from './api.ts'
+import { hasLinkFailed, loadSession, sessionError, signInWithLink, toApiError } from './api.ts'
 import { html } from './html.ts'
 import { startRouter } from './router.ts'
 import { App } from './ui/shell.ts'
@@ -19,7 +19,12 @@ const start = async () => {
   await loadSession()
 }
 
-// Without an answer, the sign-in says what is wrong.
-start().catch(() => {
-  session.value = null
-})
+const againMs = 5_000
+/** Starts, and tries again until the relay has answered: a form to sign in would look as if the session had ended. */
+const keepStarting = () => {
+  start().catch((thrown: unknown) => {
+    sessionError.value = toApiError(thrown)
+    setTimeout(keepStarting, againMs)
+  })
+}
+keepStarting()

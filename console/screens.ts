@@ -1,6 +1,5 @@
 import { may, type Level } from './api.ts'
-import type { Component } from './html.ts'
-import { lazy } from './ui/lazy.ts'
+import { lazy, type Lazy } from './ui/lazy.ts'
 
 interface Screen {
   /** Lowest level of a key that sees the entry. Without it, every key does. */
@@ -8,9 +7,9 @@ interface Screen {
   /** Path of the icon in the navigation, in a box of 16 by 16. */
   icon: string
   /** Shown at the address of the entry. */
-  List: Component
+  List: Lazy
   /** Shown at the address of one of its things. */
-  One?: Component<{ id: string }>
+  One?: Lazy<{ id: string }>
 }
 
 /** The screens, by the first part of their address, in the order of the navigation. The names of the entries stand in texts/common.ts. */
@@ -72,6 +71,14 @@ export type ScreenName = keyof typeof screens
 
 /** Returns the screen with this name. */
 export const screenNamed = (name: string): Screen | undefined => (Object.hasOwn(screens, name) ? screens[name as ScreenName] : undefined)
+
+/** Loads the modules of all screens, one after the other. One that fails is loaded when it is shown. */
+export const preloadScreens = async (): Promise<void> => {
+  for (const { List, One } of Object.values<Screen>(screens)) {
+    await List.preload().catch(() => {})
+    await One?.preload().catch(() => {})
+  }
+}
 
 const screenNames = Object.keys(screens) as ScreenName[]
 

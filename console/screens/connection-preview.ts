@@ -35,7 +35,7 @@ export const usePreview = (repositoryIds: string[], settings: Record<string, unk
     async (signal) => {
       const body = JSON.parse(key) as { repository_ids: string[] }
       if (body.repository_ids.length === 0) return { documents: [] }
-      return (await call<Schemas['ConnectionPreviewResponse']>('POST', '/connections/preview', { body, signal })).data
+      return (await call<Schemas['ConnectionPreviewResponse']>('POST', '/connections/preview', { body, signal, changesNothing: true })).data
     },
     refreshMs,
   )

@@ -24,7 +24,7 @@ const Named = ({ text, names }: { text: string; names: string[] }) =>
 
 const loadRemoval = async (id: string, signal: AbortSignal) => {
   const [removal, statistics] = await Promise.all([
-    call<Schemas['RemovalResponse']>('DELETE', `/destinations/${id}`, { query: { dry_run: true }, signal }),
+    call<Schemas['RemovalResponse']>('DELETE', `/destinations/${id}`, { query: { dry_run: true }, signal, changesNothing: true }),
     call<Schemas['DestinationStatsList']>('GET', '/stats/destinations', { query: { destination_id: id }, signal }),
   ])
   const { pending = 0, held = 0, retrying = 0, failed = 0 } = statistics.data[0]?.attributes.current_deliveries ?? {}

@@ -144,7 +144,7 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
   const test = async () => {
     setTested({ isBusy: true })
     try {
-      const { data } = await call<Schemas['TestResultResponse']>('POST', `/destinations/${id}/test`)
+      const { data } = await call<Schemas['TestResultResponse']>('POST', `/destinations/${id}/test`, { changesNothing: true })
       setTested({ isBusy: false, result: data })
       announce(data.status === 'success' ? words.testOk : words.testFailed)
       reload()

@@ -39,7 +39,7 @@ const ConfirmDelete = ({ repository, onClose }: { repository: Repository; onClos
   const path = `/repositories/${repository.id}`
   const live = useLive(
     `removal ${repository.id}`,
-    async (signal) => (await (await callRaw('DELETE', path, { query: { dry_run: true }, signal })).json()) as Removal,
+    async (signal) => (await (await callRaw('DELETE', path, { query: { dry_run: true }, signal, changesNothing: true })).json()) as Removal,
     0,
   )
   const remove = async () => {

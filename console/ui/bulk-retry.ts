@@ -75,7 +75,11 @@ export const ConfirmBulkRetry = ({
   const words = attentionWords()
   const { destinationName: name, errorCode } = target
   const retry = (dryRun: boolean, signal?: AbortSignal) =>
-    call<Schemas['StartedBulkRetryResponse']>('POST', '/documents/retry', { body: { dry_run: dryRun, ...filterOf(target) }, signal })
+    call<Schemas['StartedBulkRetryResponse']>('POST', '/documents/retry', {
+      body: { dry_run: dryRun, ...filterOf(target) },
+      signal,
+      changesNothing: dryRun,
+    })
   const live = useLive(JSON.stringify(filterOf(target)), (signal) => retry(true, signal), 0)
   const start = async () => {
     onStarted((await retry(false)).data.id!)

@@ -67,7 +67,7 @@ export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) =>
     const [path, sent] = stored
       ? [`/destinations/${stored.id}/test-change`, settings]
       : ['/destinations/test', { connector_type: kind, ...settings }]
-    const { data } = await orAsk(call<Schemas['TestResultResponse']>('POST', path, { body: sent }))
+    const { data } = await orAsk(call<Schemas['TestResultResponse']>('POST', path, { body: sent, changesNothing: true }))
     setResult(data)
     announce(data.status === 'success' ? words.testOk : words.testFailed)
   }

@@ -3,24 +3,28 @@ import { html, type Component } from '../html.ts'
 import { texts } from '../preferences.ts'
 import { Notice } from './parts.ts'
 
+/** A component whose module is loaded when it is shown first, or before. */
+export type Lazy<Props = object> = Component<Props> & { preload(): Promise<unknown> }
+
 /** Returns a component that is loaded when it is shown first, so that the first screen does not wait for the others. */
-export const lazy = <Props>(load: () => Promise<Component<Props>>): Component<Props> => {
+export const lazy = <Props>(load: () => Promise<Component<Props>>): Lazy<Props> => {
   let loaded: Component<Props> | undefined
-  return (props) => {
-    const [component, setComponent] = useState({ loaded, hasFailed: false })
+  const preload = async () => {
+    loaded ??= await load()
+  }
+  const Lazily: Component<Props> = (props) => {
+    const [state, setState] = useState<{ loaded?: Component<Props> | undefined; hasFailed: boolean }>({ loaded, hasFailed: false })
     useEffect(() => {
-      if (loaded) return
-      load().then(
-        (screen) => {
-          loaded = screen
-          setComponent({ loaded, hasFailed: false })
-        },
-        () => setComponent({ loaded, hasFailed: true }),
+      if (state.loaded) return
+      preload().then(
+        () => setState({ loaded, hasFailed: false }),
+        () => setState({ hasFailed: true }),
       )
     }, [])
     const { common } = texts()
-    if (component.hasFailed) return html`<${Notice} tone="bad">${common.notLoaded}</${Notice}>`
-    if (!component.loaded) return html`<p class="loading" role="status">${common.loading} …</p>`
-    return html`<${component.loaded} ...${props} />`
+    if (state.hasFailed) return html`<${Notice} tone="bad">${common.notLoaded}</${Notice}>`
+    if (!state.loaded) return html`<p class="loading" role="status">${common.loading} …</p>`
+    return html`<${state.loaded} ...${props} />`
   }
+  return Object.assign(Lazily, { preload })
 }

@@ -104,11 +104,15 @@ export const Copyable = ({ text }: { text: string }) => {
 export const Notice = ({ tone, children }: { tone: 'bad' | 'warn' | 'good' | 'info'; children?: Children }) =>
   html`<div class=${`notice ${tone}`} role=${tone === 'bad' ? 'alert' : 'status'}>${children}</div>`
 
+const gatewayErrors = new Set([502, 503, 504])
+
 /** Says what an error means, and what the relay says beside that. Its messages are English. */
 export const ErrorText = ({ error }: { error: ApiError }) => {
   const { status, code, message } = error
   const { common } = texts()
-  if (status <= 0) return status === 0 ? common.offline : common.unknownError
+  // A proxy answers for a relay that does not.
+  if (status === 0 || (code === 'unknown' && gatewayErrors.has(status))) return common.offline
+  if (status < 0) return common.unknownError
   const { text, lang, more } = error.texts?.[language.value].explain(code, message) ?? { text: message, lang: 'en' }
   return html`<span lang=${lang}>${text}</span>${more !== undefined && html` <span class="detail" lang="en">${more}</span>`}`
 }
@@ -123,6 +127,10 @@ export const ErrorDetails = ({ details }: { details: readonly ErrorDetail[] }) =
 export const ErrorNotice = ({ error, reload }: { error: ApiError; reload?: (() => void) | undefined }) =>
   html`<${Notice} tone="bad">
     <p><${ErrorText} error=${error} /></p>
+    ${
+      error.nothingChanged !== undefined &&
+      html`<p>${error.nothingChanged ? texts().common.nothingChanged : texts().common.maybeChanged}</p>`
+    }
     <${ErrorDetails} details=${error.details} />
     ${error.requestId !== undefined && html`<p class="small">${texts().common.requestId(error.requestId)}</p>`}
     ${reload && html`<button type="button" class="button" onClick=${reload}>${texts().common.again}</button>`}
@@ -131,16 +139,30 @@ export const ErrorNotice = ({ error, reload }: { error: ApiError; reload?: (() =
 interface Loadable {
   data?: unknown
   error?: ApiError
+  loadedAt?: number
+  isKept: boolean
   reload(): void
 }
 
-/** Shows data, or that they are loading, or why they cannot be loaded. */
+/** Returns true for a refusal, which asking again does not change. */
+const isFinal = ({ status }: ApiError) => status >= 400 && status < 500
+
+/** Shows data and, if they could not be updated, of when they are; or that they are loading, or why they cannot be loaded. */
 export const Loaded = ({ live, children }: { live: Loadable; children: () => Children }) => {
-  if (live.data === undefined) {
-    if (live.error) return html`<${ErrorNotice} error=${live.error} reload=${live.reload} />`
-    return html`<p class="loading" role="status">${texts().common.loading} …</p>`
+  const { data, error, loadedAt = 0, isKept } = live
+  const { common } = texts()
+  const hasFailed = useRef(false)
+  useEffect(() => {
+    if (hasFailed.current && !error) announce(common.upToDate)
+    hasFailed.current = error !== undefined
+  }, [error])
+  const keepsTrying = isKept && error && !isFinal(error) ? common.keepsTrying : ''
+  if (data === undefined) {
+    if (!error) return html`<p class="loading" role="status">${common.loading} …</p>`
+    return html`<${ErrorNotice} error=${error} reload=${live.reload} /> ${keepsTrying !== '' && html`<p>${keepsTrying}</p>`}`
   }
-  return html`${live.error && html`<${Notice} tone="warn">${texts().common.stale} <${ErrorText} error=${live.error} /></${Notice}>`}${children()}`
+  const asOf = common.stale(formatTime(new Date(loadedAt).toISOString(), locale()))
+  return html`${error && html`<${Notice} tone="warn"><${ErrorText} error=${error} /> ${asOf} ${keepsTrying}</${Notice}>`}${children()}`
 }
 
 /** A card that is closed at first. @param children drawn when it is opened */

@@ -1,11 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
-import { session, signOut } from '../api.ts'
+import { session, sessionError, signOut, toApiError, type ApiError } from '../api.ts'
 import { html } from '../html.ts'
 import { language, languages, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
 import { navigate, route } from '../router.ts'
-import { screenNamed, screens, usableScreens } from '../screens.ts'
+import { preloadScreens, screenNamed, screens, usableScreens } from '../screens.ts'
 import { SignIn } from '../screens/sign-in.ts'
-import { Announcer, Heading } from './parts.ts'
+import { Announcer, ErrorNotice, ErrorText, Heading } from './parts.ts'
 
 const Preferences = () => {
   const { app } = texts()
@@ -40,6 +40,8 @@ const Sidebar = ({ current }: { current: string }) => {
   const [isOpen, setOpen] = useState(false)
   const here = route.value
   useEffect(() => setOpen(false), [here])
+  const [error, setError] = useState<ApiError>()
+  const leave = () => signOut().catch((thrown: unknown) => setError(toApiError(thrown)))
   const { user_slug: user, workspace_slug: workspace, level } = session.value!
   return html`<header class=${`sidebar ${isOpen ? 'open' : ''}`}>
     <div class="top">
@@ -64,7 +66,8 @@ const Sidebar = ({ current }: { current: string }) => {
             >${app.level[level]}</span
           >
         </p>
-        <button type="button" class="button" onClick=${() => void signOut()}>${app.signOut}</button>
+        <button type="button" class="button" onClick=${() => void leave()}>${app.signOut}</button>
+        ${error && html`<p class="problem" role="alert"><${ErrorText} error=${error} /></p>`}
       </div>
     </div>
   </header>`
@@ -82,8 +85,16 @@ const Screen = ({ path }: { path: string }) => {
   return html`<${NotFound} />`
 }
 
+// The first screen has been shown by then.
+const preloadAfterMs = 2_000
+
 const Signed = () => {
   const { path } = route.value
+  useEffect(() => {
+    // While the relay is away, or of another version, a screen could not be loaded.
+    const timer = setTimeout(() => void preloadScreens(), preloadAfterMs)
+    return () => clearTimeout(timer)
+  }, [])
   useEffect(() => {
     if (path === '') navigate('overview', { replace: true })
   }, [path])
@@ -102,9 +113,24 @@ const skip = (event: Event) => {
   document.querySelector<HTMLElement>('#main')?.focus()
 }
 
+const Waiting = ({ error }: { error: ApiError }) => {
+  const { app, common } = texts()
+  useEffect(() => {
+    document.title = `${app.waiting} · Document Relay`
+  }, [app])
+  return html`<main class="sign-in">
+    <${Brand} /><${Preferences} />
+    <div class="card">
+      <h1>${app.waiting}</h1>
+      <${ErrorNotice} error=${error} />
+      <p>${common.keepsTrying}</p>
+    </div>
+  </main>`
+}
+
 export const App = () => {
   const current = session.value
-  if (current === undefined) return null
+  if (current === undefined) return sessionError.value ? html`<${Waiting} error=${sessionError.value} />` : null
   if (current === null) return html`<${SignIn}><${Brand} /><${Preferences} /></${SignIn}>`
   return html`<${Signed} />`
 }

@@ -17,8 +17,9 @@ type Fault =
 /**
  * Starts a proxy that, after so many bytes from the client, closes the connection or stops forwarding; or one that
  * forwards slowly.
+ * @param port 0 for any
  */
-export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<TcpProxy> => {
+export const startTcpProxy = async (targetPort: number, fault: Fault, port = 0): Promise<TcpProxy> => {
   const sockets = new Set<Socket>()
   // Counts all connections together, because an upload in parts uses several.
   let forwardedBytes = 0
@@ -53,7 +54,7 @@ export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<T
     upstream.on('drain', () => forwardedBytes <= fault.afterBytes && client.resume())
     upstream.on('data', (chunk: Buffer) => client.write(chunk))
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
@@ -62,6 +63,23 @@ export const startTcpProxy = async (targetPort: number, fault: Fault): Promise<T
       for (const socket of sockets) socket.destroy()
       server.close()
       await once(server, 'close')
+    },
+  }
+}
+
+/** Starts a proxy that can be closed, as if the server behind it had gone, and opened again at the same port. */
+export const startGate = async (targetPort: number) => {
+  const forward = (port?: number) => startTcpProxy(targetPort, { kind: 'cut', afterBytes: Infinity }, port)
+  let proxy: TcpProxy | undefined = await forward()
+  const { port } = proxy
+  return {
+    port,
+    close: async () => {
+      await proxy?.stop()
+      proxy = undefined
+    },
+    open: async () => {
+      proxy ??= await forward(port)
     },
   }
 }

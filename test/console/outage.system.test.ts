@@ -1,0 +1,202 @@
+import type { Page } from 'playwright-core'
+import { createKey } from '../../src/commands/api-key.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { startApi } from '../http/api.ts'
+import { insertDocument } from '../http/insert-document.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { createRoutes } from '../support/factories.ts'
+import { startGate } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { loadRules, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
+import { openConsole, testMs } from './scene.ts'
+
+const database = await createTestDatabase()
+const browser = await startBrowser()
+const databaseGate = await startGate(Number(new URL(database.url).port))
+const gatedUrl = new URL(database.url)
+gatedUrl.port = String(databaseGate.port)
+const gatedDatabase = openDatabase(databaseConfig(gatedUrl.href), 'behind a gate')
+const api = await startApi(gatedDatabase)
+const relayGate = await startGate(Number(new URL(api.url).port))
+const consoleUrl = `http://127.0.0.1:${relayGate.port}/console`
+afterEach(async () => {
+  await databaseGate.open()
+  await relayGate.open()
+})
+afterAll(async () => {
+  await browser.close()
+  await relayGate.close()
+  await api.stop()
+  await gatedDatabase.destroy()
+  await databaseGate.close()
+  await database.drop()
+})
+
+const createScene = async () => {
+  const { workspaceId, workspaceSlug, repositoryId, repoId, destinations, connections } = await createRoutes(database.db, [
+    { name: 'Archive' },
+  ])
+  const { key } = await createKey(database.db, { workspace: `acme/${workspaceSlug}`, level: 'member' })
+  const delivery = { destinationId: destinations['Archive']!, connectionId: connections['Archive']! }
+  const insert = (docId: string, status: 'delivered' | 'failed') =>
+    insertDocument(database.db, { workspaceId, repositoryId, repoId, docId, status, deliveries: [{ ...delivery, status }] })
+  const open = async () => {
+    const { page } = await openConsole(browser, consoleUrl, key)
+    // Nothing below loads the page again.
+    await page.evaluate("window.isSame = 'yes'")
+    return page
+  }
+  return { workspaceId, insert, open }
+}
+
+const documentLink = (page: Page, docId: string) => page.getByRole('link', { name: docId })
+const isSame = async (page: Page) => (await page.evaluate('window.isSame')) === 'yes'
+
+/** Waits until the page has loaded a screen that nobody has looked at. */
+const untilLoaded = (page: Page, screen: string) =>
+  until(`the screen ${screen} has been loaded`, () =>
+    page.evaluate<boolean>(`performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/screens/${screen}.js'))`),
+  )
+
+/** Returns what is wrong with how a page looks. */
+const problemsOf = async (page: Page, name: string) => {
+  await takeScreenshot(page, name)
+  await loadRules(page)
+  return [...(await violationsOf(page)), ...((await overflowOf(page)) > 0 ? ['too wide'] : [])]
+}
+
+test(
+  'while the relay is away, a page says so and of when its data are, and goes on by itself: by the stream, or by asking',
+  async () => {
+    const { insert, open } = await createScene()
+    await insert('FIRST1', 'delivered')
+    const streaming = await open()
+    const asking = await open()
+    const elsewhere = await open()
+    for (const page of [streaming, asking]) {
+      await page.getByRole('link', { name: 'Documents', exact: true }).click()
+      await documentLink(page, 'FIRST1').waitFor()
+    }
+    await untilLoaded(elsewhere, 'notification')
+
+    await relayGate.close()
+    for (const page of [streaming, asking]) {
+      await page.getByText('The relay cannot be reached. What you see is as of').waitFor()
+      await page.getByText('The console keeps trying').waitFor()
+      expect(await documentLink(page, 'FIRST1').count()).toBe(1)
+    }
+    expect(await problemsOf(streaming, 'outage-relay')).toEqual([])
+    // A screen that has not been shown before says the same.
+    await elsewhere.getByRole('link', { name: 'Destinations', exact: true }).click()
+    await elsewhere.getByRole('alert').getByText('The relay cannot be reached.').first().waitFor()
+    expect(await problemsOf(elsewhere, 'outage-relay-first')).toEqual([])
+
+    await insert('SECOND2', 'delivered')
+    await asking.route('**/console/events', (route) => route.abort())
+    const stream = streaming.waitForResponse((response) => response.url().endsWith('/console/events') && response.status() === 200)
+    await relayGate.open()
+    for (const page of [streaming, asking]) {
+      await documentLink(page, 'SECOND2').waitFor()
+      await page.getByText('The relay cannot be reached.').waitFor({ state: 'detached' })
+    }
+    await elsewhere.getByRole('link', { name: 'Archive' }).waitFor()
+    await stream
+    await insert('THIRD3', 'delivered')
+    for (const page of [streaming, asking]) await documentLink(page, 'THIRD3').waitFor()
+    for (const page of [streaming, asking, elsewhere]) expect(await isSame(page)).toBe(true)
+  },
+  testMs,
+)
+
+test(
+  'without the database, a change is refused with the reason and that nothing was changed, and can be made when it is back',
+  async () => {
+    const { workspaceId, insert, open } = await createScene()
+    const id = await insert('FAILED1', 'failed')
+    const page = await open()
+    await page.getByRole('link', { name: 'Documents', exact: true }).click()
+    await documentLink(page, 'FAILED1').click()
+    await page.getByRole('button', { name: 'Retry the delivery to Archive' }).click()
+    const dialog = page.getByRole('dialog')
+
+    await databaseGate.close()
+    await dialog.getByRole('button', { name: 'Retry' }).click()
+    await dialog.getByText('The database is unavailable.').waitFor()
+    await dialog.getByText('Nothing was changed.').waitFor()
+    expect(await problemsOf(page, 'outage-database-retry')).toEqual([])
+    expect(await database.db('deliveries').where({ document_id: id }).pluck('status')).toEqual(['failed'])
+    expect(await database.db('audit_logs').where({ workspace_id: workspaceId, event: 'document.retried' })).toEqual([])
+
+    await databaseGate.open()
+    await dialog.getByRole('button', { name: 'Retry' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('region', { name: 'Archive' }).getByText('Retrying').waitFor()
+    expect(await database.db('deliveries').where({ document_id: id }).pluck('status')).toEqual(['retrying'])
+    expect(await isSame(page)).toBe(true)
+  },
+  testMs,
+)
+
+test(
+  'what was typed into a form stays until the relay can save it, and a change that may have been made is not reported as failed',
+  async () => {
+    const { workspaceId, open } = await createScene()
+    const page = await open()
+    await page.getByRole('link', { name: 'Repositories', exact: true }).click()
+    await page.getByRole('link', { name: 'Create a repository' }).click()
+    await page.locator('#repo_id').fill('Z2')
+    await page.locator('#name').fill('Credit notes')
+    const save = page.locator('form button[type=submit]')
+
+    await databaseGate.close()
+    await save.click()
+    await page.getByText('Nothing was changed.').waitFor()
+    await databaseGate.open()
+    // The relay saves, and its answer does not arrive.
+    await page.route('**/repositories', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      await route.fetch()
+      return route.abort()
+    })
+    await save.click()
+    await page.getByText('It is not known whether the change was made.').waitFor()
+    expect(await page.getByText('Nothing was changed.').count()).toBe(0)
+    expect(await page.locator('#name').inputValue()).toBe('Credit notes')
+    expect(await database.db('repositories').where({ workspace_id: workspaceId, repo_id: 'Z2' }).pluck('name')).toEqual(['Credit notes'])
+    expect(await isSame(page)).toBe(true)
+  },
+  testMs,
+)
+
+test(
+  'a page that is loaded without the database says what it waits for instead of asking for a key, and then shows its screen',
+  async () => {
+    const { insert, open } = await createScene()
+    await insert('FIRST1', 'delivered')
+    const page = await open()
+    await databaseGate.close()
+    await page.goto(`${consoleUrl}/documents`)
+    await page.getByRole('heading', { name: 'Waiting for the relay' }).waitFor()
+    await page.getByText('The database is unavailable.').waitFor()
+    expect(await problemsOf(page, 'outage-database-start')).toEqual([])
+    await databaseGate.open()
+    await documentLink(page, 'FIRST1').waitFor()
+  },
+  testMs,
+)
+
+test(
+  'sign-out says if the relay cannot be reached, because the session goes on',
+  async () => {
+    const { open } = await createScene()
+    const page = await open()
+    await relayGate.close()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.locator('.account').getByText('The relay cannot be reached.').waitFor()
+    expect((await page.context().cookies()).map(({ name }) => name)).toEqual(['relay_session'])
+    await relayGate.open()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  },
+  testMs,
+)
