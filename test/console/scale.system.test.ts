@@ -1,0 +1,179 @@
+import { availableParallelism, cpus } from 'node:os'
+import type { Page } from 'playwright-core'
+import { createKey } from '../../src/commands/api-key.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { startApi } from '../http/api.ts'
+import { findWrongCounters } from '../support/counters.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { createRoutes } from '../support/factories.ts'
+import { fullOr } from '../support/full-run.ts'
+import { until } from '../support/until.ts'
+import { openPage, startBrowser } from './browser.ts'
+import { insertManyDocuments, invoiceOf, openAmong } from './many-documents.ts'
+import { testMs } from './scene.ts'
+
+// docs/console.md states the numbers that a full run prints.
+const count = fullOr(1_000_000, 20_000)
+// A limit for a busy machine. An idle one fills the workspace in minutes in a full run, otherwise in seconds.
+const fillMs = 3_600_000
+const answerMaxMs = 10_000
+// An idle machine takes less than a tenth of it.
+const busyMaxMs = 5_000
+const loads = fullOr(5, 2)
+const calls = fullOr(20, 5)
+
+const database = await createTestDatabase()
+// A vacuum of a large table takes longer than the limit of the other tests.
+const patient = openDatabase({ ...databaseConfig(database.url), DATABASE_STATEMENT_TIMEOUT_MS: 900_000 }, 'test documents')
+const browser = await startBrowser()
+const api = await startApi(database.db)
+afterAll(async () => {
+  await browser.close()
+  await api.stop()
+  await patient.destroy()
+  await database.drop()
+})
+
+let workspace: string
+let key: string
+
+beforeAll(async () => {
+  const names = ['Archive', 'Approval workflow', 'Mail room', 'Tax audit']
+  const routes = await createRoutes(
+    database.db,
+    names.map((name) => ({ name })),
+  )
+  workspace = `acme/${routes.workspaceSlug}`
+  key = (await createKey(database.db, { workspace, level: 'member' })).key
+  await insertManyDocuments(patient, routes, 'Archive', count)
+}, fillMs)
+
+const report = (text: string) =>
+  void process.stdout.write(`${count} documents, ${availableParallelism()} x ${cpus()[0]?.model ?? 'processor'}: ${text}\n`)
+const median = (values: number[]) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!
+const milliseconds = (value: number) => `${value.toFixed(0)} ms`
+
+/** Milliseconds since the page was loaded. It has not been loaded again since: screens change without it. */
+const ageOf = (page: Page) => page.evaluate<number>('performance.now()')
+
+/** Milliseconds from the start of the load until the browser has drawn the first text. */
+const firstContentOf = (page: Page) =>
+  until('the first content is drawn', () =>
+    page.evaluate<number | undefined>("performance.getEntriesByName('first-contentful-paint')[0]?.startTime"),
+  ) as Promise<number>
+
+test(
+  'the counters of the workspace are right',
+  async () => {
+    expect(await findWrongCounters(patient)).toEqual([])
+  },
+  fillMs,
+)
+
+test(
+  'whether an invoice has reached every destination is answered within ten seconds, from the address of the console on',
+  async () => {
+    const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+    const steps: [name: string, atMs: number][] = []
+    const passed = async (name: string) => steps.push([name, await ageOf(page)])
+
+    await page.goto(`${api.url}/console/documents`)
+    await page.locator('#key').fill(key)
+    await page.keyboard.press('Enter')
+    await page.getByRole('table', { name: 'Documents' }).getByRole('link').first().waitFor()
+    await passed('signed in')
+    await page.getByLabel('Document id or business key').fill(invoiceOf(4_711))
+    await page.keyboard.press('Enter')
+    const rows = page.getByRole('table', { name: 'Documents' }).locator('tbody tr')
+    await until('only the invoice is shown', async () => (await rows.count()) === 1)
+    await passed('found')
+    await rows.getByRole('link').click()
+    await page.getByRole('region', { name: 'Archive' }).getByText('Delivered').first().waitFor()
+    await page.getByRole('region', { name: 'Mail room' }).getByText('Delivered').first().waitFor()
+    await page.locator('main header .badge', { hasText: 'Delivered' }).first().waitFor()
+    await page.getByText(`VBRK 00${invoiceOf(4_711)}`).waitFor()
+    await passed('answered')
+    expect(await page.locator('main section h3').count()).toBe(2)
+
+    report(steps.map(([name, atMs]) => `${name} after ${milliseconds(atMs)}`).join(', '))
+    expect(steps.at(-1)![1]).toBeLessThan(answerMaxMs)
+    expect(errors).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'the first content of a screen appears at once, without anything cached',
+  async () => {
+    const { page } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+    const network = await page.context().newCDPSession(page)
+    /** Loads a screen as a browser does that has never seen it. */
+    const load = async (path: string, shows: string) => {
+      await network.send('Network.clearBrowserCache')
+      await page.goto(`${api.url}/console${path}`)
+      await page.locator(shows).first().waitFor()
+      return { firstMs: await firstContentOf(page), completeMs: await ageOf(page) }
+    }
+    const measure = async (name: string, path: string, shows: string) => {
+      const loaded = []
+      for (let number = 0; number < loads; number += 1) loaded.push(await load(path, shows))
+      const firstMs = median(loaded.map((each) => each.firstMs))
+      report(
+        `${name}: first content after ${milliseconds(firstMs)}, complete after ${milliseconds(median(loaded.map((each) => each.completeMs)))}`,
+      )
+      expect(firstMs).toBeLessThan(busyMaxMs)
+    }
+    await measure('sign-in', '/overview', '#key')
+    await page.locator('#key').fill(key)
+    await page.keyboard.press('Enter')
+    await page.locator('.plot canvas').first().waitFor()
+    await measure('overview', '/overview', '.plot canvas')
+    await measure('documents', '/documents', 'td a')
+    await measure('search', `/documents?q=${invoiceOf(4_711)}`, 'td a')
+    await measure('needs attention', '/attention', '.group')
+    await measure('destinations', '/destinations', 'td a')
+  },
+  testMs,
+)
+
+test(
+  'the addresses that the screens read answer at once, and count every document',
+  async () => {
+    const since = new Date(Date.now() - 31 * 86_400_000).toISOString()
+    const read = async (path: string) => {
+      const response = await fetch(`${api.url}/api/${workspace}${path}`, { headers: { authorization: `Bearer ${key}` } })
+      expect({ path, status: response.status }).toEqual({ path, status: 200 })
+      // Untyped JSON. Other tests check its form.
+      return (await response.json()) as ReturnType<typeof JSON.parse>
+    }
+    const measure = async (path: string) => {
+      const times: number[] = []
+      const answer = await read(path)
+      for (let number = 0; number < calls; number += 1) {
+        const startedAt = performance.now()
+        await read(path)
+        times.push(performance.now() - startedAt)
+      }
+      report(`GET ${path.replace(since, '31 days ago')}: ${milliseconds(median(times))}, at most ${milliseconds(Math.max(...times))}`)
+      expect(median(times)).toBeLessThan(busyMaxMs)
+      return answer
+    }
+    const { failed, underWay } = openAmong(count)
+    const { documents, deliveries } = (await measure(`/stats?date_from=${since}`)).data.attributes
+    expect(documents.failed).toBe(failed)
+    expect(documents.delivered).toBe(count - failed - underWay)
+    expect(deliveries.pending + deliveries.retrying).toBe(underWay)
+    expect(deliveries.delivered).toBe(2 * count - failed - underWay)
+    await measure('/stats')
+    expect((await measure('/stats/destinations')).data).toHaveLength(4)
+    const groups: { attributes: { documents: number } }[] = (await measure('/failures')).data
+    expect(groups.reduce((sum, { attributes }) => sum + attributes.documents, 0)).toBe(failed)
+    expect((await measure('/documents')).meta.total).toBe(count)
+    expect((await measure(`/documents?q=${invoiceOf(4_711)}`)).data).toHaveLength(1)
+    expect((await measure('/documents?q=nothing')).data).toEqual([])
+    expect((await measure('/documents?q=9')).data).toHaveLength(25)
+    expect((await measure('/documents?delivery_status=failed')).data).toHaveLength(25)
+    await measure('/documents?page=100')
+  },
+  testMs,
+)
