@@ -154,7 +154,8 @@ test(
       // The dialog keeps the focus, and Escape closes it and gives the focus back.
       expect(await page.evaluate('document.activeElement.closest("dialog") !== null')).toBe(true)
       await page.keyboard.press('Escape')
-      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      // By its tag: the role of a dialog ends when the browser hides it, and the page removes it a moment later.
+      await page.locator('dialog').waitFor({ state: 'detached' })
       expect(await focused()).toBe(retry)
       scene.mail.answerWith((_, response) => void response.end('ok'))
       await page.keyboard.press('Enter')
