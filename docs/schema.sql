@@ -145,15 +145,20 @@ create table contents (
   -- Of the bytes that the content itself holds.
   sha256 bytea,
   created_at timestamptz not null default now(),
-  -- Null until a document owns the content, and again once retention has released it.
+  -- Null until a document owns the content, and again once retention has disowned it.
   owned_at timestamptz,
   -- The number of appends that have extended the content by segments.
   appends integer not null default 0,
   -- Of the content with its segments. Null until a delivery has computed it, and again after each append.
-  appended_sha256 bytea
+  appended_sha256 bytea,
+  -- The day (UTC) of the last captured request with a body that refers to the content. Null if there is none, and once
+  -- retention has released a content without an owner.
+  captured_on date
 );
+-- Serves the release of contents that only captured bodies refer to.
+create index contents_captured on contents (workspace_id, captured_on) where owned_at is null and captured_on is not null;
 -- Serves the removal of contents without an owner.
-create index contents_without_owner on contents (created_at) where owned_at is null;
+create index contents_orphaned on contents (created_at) where owned_at is null and captured_on is null;
 
 -- The bytes of contents in PostgreSQL, 256 KiB per row: of the sizes measured (64 KiB to 4 MiB), COPY read this one
 -- fastest.
@@ -401,10 +406,13 @@ create table captured_bodies (
   request_id text collate "C" not null,
   kind text not null check (kind in ('request', 'response')),
   workspace_id text collate "C" not null,
-  -- Stored out of line and uncompressed, like content_chunks.data.
-  data bytea not null,
+  -- Null if the body is stored in pieces. Stored out of line and uncompressed, like content_chunks.data.
+  data bytea,
   -- Something was removed from the body: it cannot be replayed.
   redacted boolean not null default false,
+  -- The parts of the body, in their order: a range of a content (contentId, start, sizeBytes), or bytes in Base64
+  -- (data). Null if data is the body.
+  pieces jsonb,
   primary key (request_id, kind)
 ) partition by range (request_id);
 alter table captured_bodies alter column data set storage external;

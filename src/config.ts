@@ -304,11 +304,6 @@ export const environment = z.object({
   CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Age after which content that belongs to no document is deleted'),
 
   CAPTURE_BODY_MAX_BYTES: integer(1 * MiB, 0, 'Maximum size of a request or answer body that is stored with a captured request'),
-  CAPTURE_COMMIT_BODY_MAX_BYTES: integer(
-    8 * KiB,
-    0,
-    'Maximum size of a captured body that is written in the transaction of its document. Larger ones are written after the answer',
-  ),
   CAPTURE_MEMORY_MAX_BYTES: integer(
     64 * MiB,
     1 * MiB,

@@ -123,11 +123,12 @@ const jobs: readonly MaintenanceJob[] = [
   },
 ]
 
-const summarize = ({ rows, partitions, contents, idempotencyKeys, incidents }: Removed): string =>
+const summarize = ({ rows, partitions, contents, capturedContents, idempotencyKeys, incidents }: Removed): string =>
   [
     ...Object.entries(rows).map(([table, count]) => `${count} rows of ${table}`),
     `${partitions.length} partitions${partitions.length > 0 ? ` (${partitions.join(', ')})` : ''}`,
     `contents of ${contents} documents`,
+    `${capturedContents} contents of captured bodies`,
     `${idempotencyKeys} idempotency keys`,
     `${incidents} incidents`,
   ].join(', ') + ' removed'

@@ -109,6 +109,8 @@ describe('an acknowledged document', () => {
     for (const [index, body] of bodies.entries()) expect(await create(api, workspaceSlug, `DOC${index}`, body)).toBe(201)
     await api.kill()
     expect(await database.db('outbox').select('key')).toHaveLength(bodies.length)
+    // Each was captured with its body in the transaction of its document.
+    expect(await database.db('captured_bodies').where({ workspace_id: workspaceId, kind: 'request' })).toHaveLength(bodies.length)
 
     await start('api')
     await start('worker')

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { captureRow, type Capture } from '../capture/capture.ts'
+import { bindCapture, capturedOnOf } from '../capture/capture-store.ts'
+import type { Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { deliveryTerms, traceOf, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
@@ -107,9 +108,12 @@ export const isOneStatement = (components: ReceivedComponent[]): boolean =>
   bufferedContent(components) !== undefined || components.every(({ content }) => content === null)
 
 /** Ties the contents to a transaction. Call it before `insertDocuments`, which writes a single content in memory by itself. */
-export const ownContents = async (trx: Transaction, components: ReceivedComponent[]): Promise<void> => {
+export const ownContents = async (
+  trx: Transaction,
+  { components, capture }: Pick<ReceivedDocument, 'components' | 'capture'>,
+): Promise<void> => {
   if (bufferedContent(components)) return
-  for (const { content } of components) await content?.own(trx)
+  for (const { content } of components) await content?.own(trx, capturedOnOf(capture))
 }
 
 /**
@@ -228,8 +232,8 @@ const statement = `
     select id from discarded
   ), content as (
     -- A content that waited in memory: see src/content/postgres.ts.
-    insert into contents (id, workspace_id, store, size_bytes, sha256, owned_at)
-    select :contentId, :workspaceId, 'postgres', :contentSizeBytes::bigint, :contentSha256::bytea, now()
+    insert into contents (id, workspace_id, store, size_bytes, sha256, owned_at, captured_on)
+    select :contentId, :workspaceId, 'postgres', :contentSizeBytes::bigint, :contentSha256::bytea, now(), :capturedOn::date
     from archive_document
     where :contentId::text is not null
   ), content_chunk as (
@@ -279,21 +283,14 @@ const statement = `
     on conflict (id) do nothing
     returning id
   ), captured_body as (
-    insert into captured_bodies (request_id, kind, workspace_id, data, redacted)
-    select captured.id, body.kind, :workspaceId, body.data, body.redacted
+    insert into captured_bodies (request_id, kind, workspace_id, data, redacted, pieces)
+    select captured.id, body.kind, :workspaceId, body.data, body.redacted, body.pieces
     from captured, (values
-      ('request', :requestBody::bytea, :requestRedacted::boolean),
-      ('response', :responseBody::bytea, :responseRedacted::boolean)) as body (kind, data, redacted)
+      ('request', :requestData::bytea, :requestRedacted::boolean, :requestPieces::jsonb),
+      ('response', :responseData::bytea, :responseRedacted::boolean, null)) as body (kind, data, redacted, pieces)
     where body.data is not null
+      or body.pieces is not null
   )
   select count(*) > 0 as inserted
   from archive_document
 `
-
-const bindCapture = (capture: Capture | undefined) => ({
-  captures: JSON.stringify(capture ? [captureRow(capture)] : []),
-  requestBody: capture?.requestBody?.data ?? null,
-  requestRedacted: capture?.requestBody?.redacted ?? false,
-  responseBody: capture?.responseBody?.data ?? null,
-  responseRedacted: capture?.responseBody?.redacted ?? false,
-})

@@ -25,7 +25,7 @@ export const createReceive =
 
     const insertInTransaction = () =>
       inTransaction<Inserted>(db, async (trx, rollback) => {
-        await ownContents(trx, components)
+        await ownContents(trx, received)
         const result = await insert(trx)
         return result.inserted ? result : rollback(result)
       })

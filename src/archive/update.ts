@@ -69,7 +69,7 @@ export const createUpdate =
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [] }
       const current = await findCurrentComponents(trx, archiveDocumentId)
-      await ownContents(trx, components)
+      await ownContents(trx, update)
       await supersedeDocuments(trx, archiveDocumentId, whole ? undefined : components.map(({ compId }) => compId))
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const

@@ -14,6 +14,8 @@ export interface StreamingBody {
   discard(reason: TruncationReason): void
   /** Returns the complete body, or null if it is truncated. */
   whole(): Buffer | null
+  /** Returns the first bytes of the body, also if it is truncated. */
+  head(): Buffer
   /** Returns why the body is not kept. An empty body is never truncated. */
   truncation(): TruncationReason | null
   /** Returns the number of bytes so far, kept or not. */
@@ -24,9 +26,13 @@ export interface StreamingBody {
   release(): void
 }
 
+// Enough to tell which kind of body it is.
+const headMaxBytes = 64
+
 /** Creates a recorder that keeps a body completely or not at all. @param maxBytes largest body that is kept */
 export const createStreamingBody = (maxBytes: number, memory: Memory): StreamingBody => {
   let chunks: Uint8Array[] = []
+  let head = Buffer.alloc(0)
   let [sizeBytes, heldBytes] = [0, 0]
   let [isKept, hasEnded] = [true, false]
   let discardReason: TruncationReason | undefined
@@ -49,6 +55,7 @@ export const createStreamingBody = (maxBytes: number, memory: Memory): Streaming
   return {
     add: (chunk) => {
       sizeBytes += chunk.length
+      if (head.length < headMaxBytes) head = Buffer.concat([head, chunk.subarray(0, headMaxBytes - head.length)])
       if (!isKept) return
       if (sizeBytes > maxBytes || !memory.reserve(chunk.length)) return release()
       heldBytes += chunk.length
@@ -67,6 +74,7 @@ export const createStreamingBody = (maxBytes: number, memory: Memory): Streaming
       const [chunk] = chunks
       return Buffer.from(chunk!.buffer, chunk!.byteOffset, chunk!.byteLength)
     },
+    head: () => head,
     truncation,
     sizeBytes: () => sizeBytes,
     heldBytes: () => heldBytes,

@@ -1,18 +1,21 @@
 import type { Database, Transaction } from '../db/database.ts'
 import { captureRow, type Capture } from './capture.ts'
+import { capturedDay, contentIdsOf } from './pieces.ts'
 
 /**
  * Writes many captures at once. A capture that exists already, because its transaction was committed although the receiver could not
- * know, takes over the final response. Captures of unknown workspaces are dropped.
+ * know, takes over the final response; its request is complete. Captures of unknown workspaces are dropped.
  * @returns the ids of the captures that belong to a workspace
  */
 export const upsertCaptures = async (db: Database | Transaction, captures: Capture[]): Promise<string[]> => {
   const bodies = captures.flatMap(({ id, requestBody, responseBody }) => [
-    ...(requestBody ? [id, 'request', requestBody.data, requestBody.redacted] : []),
-    ...(responseBody ? [id, 'response', responseBody.data, responseBody.redacted] : []),
+    ...(requestBody ? [{ id, kind: 'request', ...requestBody }] : []),
+    ...(responseBody ? [{ id, kind: 'response', ...responseBody }] : []),
   ])
-  const bodyRow = '(?::text, ?::text, ?::bytea, ?::boolean)'
-  const bodyRows = Array.from({ length: bodies.length / 4 }, () => bodyRow).join(', ')
+  const bodyRows = bodies.map(() => '(?::text, ?::text, ?::bytea, ?::boolean, ?::jsonb)').join(', ')
+  const contentIds = contentIdsOf(bodies.flatMap(({ pieces }) => pieces ?? []))
+  // The last day of the batch, for all of it. A content may then be kept for a day longer.
+  const day = capturedDay(new Date(Math.max(...captures.map(({ requestAt }) => requestAt.getTime()))))
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
     `
     with captured as (
@@ -31,8 +34,6 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
       join workspaces on user_slug = item.value ->> 'user_slug' and workspace_slug = item.value ->> 'workspace_slug'
       on conflict (id) do update
       set
-        request_body_truncated = excluded.request_body_truncated,
-        request_body_truncation_reason = excluded.request_body_truncation_reason,
         status_code = excluded.status_code,
         response_headers = excluded.response_headers,
         response_content_type = excluded.response_content_type,
@@ -42,23 +43,58 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
         duration_ms = excluded.duration_ms,
         response_at = excluded.response_at
       returning id, workspace_id
-    ), body (request_id, kind, data, redacted) as (
-      values ${bodyRows || '(null::text, null::text, null::bytea, false)'}
+    ), body (request_id, kind, data, redacted, pieces) as (
+      values ${bodyRows || '(null::text, null::text, null::bytea, false, null::jsonb)'}
     ), captured_body as (
-      insert into captured_bodies (request_id, kind, workspace_id, data, redacted)
-      select captured.id, kind, captured.workspace_id, data, redacted
+      insert into captured_bodies (request_id, kind, workspace_id, data, redacted, pieces)
+      select captured.id, kind, captured.workspace_id, data, redacted, pieces
       from captured
       join body on body.request_id = captured.id
       on conflict (request_id, kind) do update
-      set data = excluded.data, redacted = excluded.redacted
+      set data = excluded.data, redacted = excluded.redacted, pieces = excluded.pieces
+      where captured_bodies.kind = 'response'
+    ), referenced as (
+      -- Rows are locked in the order of their ids. Most of them have the day already. A content that was erased keeps none.
+      select id
+      from contents
+      where id = any(?::text[])
+        and (captured_on < ?::date or (captured_on is null and owned_at is not null))
+      order by id
+      for no key update
+    ), kept as (
+      update contents
+      set captured_on = ?::date
+      from referenced
+      where contents.id = referenced.id
     )
     select id
     from captured
     `,
-    [JSON.stringify(captures.map(captureRow)), ...bodies],
+    [
+      JSON.stringify(captures.map(captureRow)),
+      ...bodies.flatMap(({ id, kind, data, redacted, pieces }) => [id, kind, data, redacted, pieces && JSON.stringify(pieces)]),
+      contentIds,
+      day,
+      day,
+    ],
   )
   return rows.map(({ id }) => id)
 }
+
+/** Returns the day on which the contents of a request are captured; null if the body of its capture does not refer to them. */
+export const capturedOnOf = (capture: Capture | undefined): string | null =>
+  capture?.requestBody?.pieces ? capturedDay(capture.requestAt) : null
+
+/** Returns the bindings of a statement that inserts a capture together with its documents. */
+export const bindCapture = (capture: Capture | undefined) => ({
+  captures: JSON.stringify(capture ? [captureRow(capture)] : []),
+  capturedOn: capturedOnOf(capture),
+  requestData: capture?.requestBody?.data ?? null,
+  requestRedacted: capture?.requestBody?.redacted ?? false,
+  requestPieces: capture?.requestBody?.pieces ? JSON.stringify(capture.requestBody.pieces) : null,
+  responseData: capture?.responseBody?.data ?? null,
+  responseRedacted: capture?.responseBody?.redacted ?? false,
+})
 
 /** The end of a request whose capture a transaction has written, with the time at which the transaction had committed. */
 export interface Completion {

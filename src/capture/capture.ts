@@ -1,7 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { storable } from '../db/database.ts'
 import type { StreamingBody, TruncationReason } from './body.ts'
-import { redactBody, redactHeaders, redactQuery } from './redact.ts'
+import type { Piece } from './pieces.ts'
+import { isOpaque, redactBody, redactHeaders, redactQuery } from './redact.ts'
 import { runInSlices } from './steps.ts'
 
 /** A request and its response as they are stored: redacted, with the bodies that may be stored. */
@@ -39,11 +40,15 @@ export interface Capture {
   replayOf: string | null
 }
 
-interface CapturedBody {
-  data: Buffer
-  /** True if redaction has replaced values. */
-  redacted: boolean
-}
+/** The bytes of a body, or the pieces that make up the same bytes. */
+type CapturedBody =
+  | {
+      data: Buffer
+      /** True if redaction has replaced values. */
+      redacted: boolean
+      pieces: null
+    }
+  | { data: null; redacted: false; pieces: Piece[] }
 
 /** A request on any channel, as it was received. */
 export interface RequestFacts {
@@ -61,6 +66,8 @@ export interface RequestFacts {
   docId: string | null
   headers: OutgoingHttpHeaders
   body: StreamingBody
+  /** The contents that the body was stored as, if they are committed together with the capture. */
+  pieces?: Piece[] | undefined
   sourceIp: string
   requestAt: Date
   replayOf: string | null
@@ -71,6 +78,8 @@ export interface ResponseFacts {
   status: number
   headers: OutgoingHttpHeaders
   body: StreamingBody
+  /** The contents that the body was read from. The body itself is then recorded only if it may have to be redacted. */
+  pieces?: Piece[] | undefined
   at: Date
 }
 
@@ -90,10 +99,9 @@ export const durationMs = ({ requestAt }: Pick<RequestFacts, 'requestAt'>, { at 
 /**
  * Returns a capture of a request and its response, redacted. The caller still owns both bodies, and must release them after the capture
  * has been written.
- * @param options.omitRequestBody treats the request body as empty; a later write adds it
  */
-export const captureOf = async (request: RequestFacts, response: ResponseFacts, { omitRequestBody = false } = {}): Promise<Capture> => {
-  const requestSide = await captureSide(request, omitRequestBody)
+export const captureOf = async (request: RequestFacts, response: ResponseFacts): Promise<Capture> => {
+  const requestSide = await captureSide(request)
   const responseSide = await captureSide(response)
   return {
     id: request.id,
@@ -127,20 +135,37 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts, 
   }
 }
 
-const captureSide = async ({ headers: rawHeaders, body }: Pick<RequestFacts | ResponseFacts, 'headers' | 'body'>, omitBody = false) => {
+type Side = Pick<RequestFacts | ResponseFacts, 'headers' | 'body' | 'pieces'>
+
+const captureSide = async ({ headers: rawHeaders, body, pieces = [] }: Side) => {
   const headers = flatten(rawHeaders)
   const contentType = headers['content-type'] ?? null
-  const data = omitBody ? Buffer.alloc(0) : body.whole()
-  const redacted = data && (data.length === 0 ? data : await runInSlices(redactBody(data, contentType)))
-  const truncation: TruncationReason | null = omitBody ? null : redacted === undefined ? 'not_json' : body.truncation()
+  const captured = await captureBody(body, contentType, pieces)
   const announced = Number(headers['content-length'])
   return {
     headers: redactHeaders(headers),
     contentType,
     contentLength: Number.isSafeInteger(announced) && announced >= 0 ? announced : body.sizeBytes(),
-    truncation,
-    body: redacted && redacted.length > 0 ? ({ data: redacted, redacted: redacted !== data } satisfies CapturedBody) : null,
+    ...captured,
   }
+}
+
+/** Returns what is stored of a body, or the reason why nothing is. */
+const captureBody = async (
+  body: StreamingBody,
+  contentType: string | null,
+  pieces: Piece[],
+): Promise<{ truncation: TruncationReason | null; body: CapturedBody | null }> => {
+  const byReference = { truncation: null, body: { data: null, redacted: false, pieces } } as const
+  const truncation = body.truncation()
+  // The contents hold the body, so it needs no memory.
+  if (pieces.length > 0 && (truncation === null || truncation === 'memory') && isOpaque(body.head(), contentType)) return byReference
+  const data = body.whole()
+  if (!data) return { truncation, body: null }
+  const redacted = data.length === 0 ? data : await runInSlices(redactBody(data, contentType))
+  if (!redacted) return { truncation: 'not_json', body: null }
+  if (pieces.length > 0 && redacted === data) return byReference
+  return { truncation: null, body: redacted.length > 0 ? { data: redacted, redacted: redacted !== data, pieces: null } : null }
 }
 
 const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {

@@ -2,6 +2,7 @@ import type { Database } from '../db/database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from '../db/page.ts'
 import { idPrefixAt } from '../ids.ts'
 import type { Capture } from './capture.ts'
+import { emptyBody, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 
 /** A captured request as the list shows it. */
 export interface ListedRequest extends Omit<
@@ -25,8 +26,8 @@ export interface ListedRequest extends Omit<
 
 /** One captured request, with its bodies if they are stored and small. */
 export interface SingleRequest extends ListedRequest, Pick<Capture, 'requestHeaders' | 'responseHeaders' | 'replayOf'> {
-  smallRequestBody: Buffer | null
-  smallResponseBody: Buffer | null
+  smallRequestBody: StoredBody | null
+  smallResponseBody: StoredBody | null
 }
 
 /** A captured request with everything that a replay needs. */
@@ -45,8 +46,7 @@ export interface ReplayableRequest extends Pick<
   | 'requestBodyTruncated'
   | 'requestBodyTruncationReason'
 > {
-  body: Buffer | null
-  bodyRedacted: boolean | null
+  body: StoredBody | null
 }
 
 export interface RequestFilter {
@@ -66,15 +66,14 @@ export interface RequestFilter {
 
 export interface DownloadableBody {
   contentType: string | null
-  data: Buffer
+  body: StoredBody
 }
 
-interface FoundBody {
+interface Described {
   contentType: string | null
   contentLength: number
   isTruncated: boolean
   httpMethod: string
-  data: Buffer | null
 }
 
 const columns = [
@@ -127,51 +126,46 @@ export const createCapturedRequests = (db: Database) => ({
 
   /** Finds a captured request. @param smallBytes bodies shorter than this are included */
   find: async (workspaceId: string, id: string, smallBytes: number): Promise<SingleRequest | undefined> => {
-    const bodyOf = (kind: 'request' | 'response') =>
-      db('captured_bodies').select('data').where({ request_id: id, kind }).whereRaw('octet_length(data) < ?', [smallBytes])
-    return db('captured_requests')
-      .select([
+    const request = await db('captured_requests')
+      .select<Omit<SingleRequest, 'smallRequestBody' | 'smallResponseBody'>[]>([
         ...columns,
         documentIdsOf(db),
         'request_headers as requestHeaders',
         'response_headers as responseHeaders',
         'replay_of as replayOf',
-        bodyOf('request').as('smallRequestBody'),
-        bodyOf('response').as('smallResponseBody'),
       ])
       .where({ workspace_id: workspaceId, id })
       .first()
+    if (!request) return undefined
+    const [smallRequestBody, smallResponseBody] = await Promise.all([
+      findStoredBody(db, id, 'request', { belowBytes: smallBytes }),
+      findStoredBody(db, id, 'response', { belowBytes: smallBytes }),
+    ])
+    return { ...request, smallRequestBody, smallResponseBody }
   },
 
   /** Finds a body. @returns undefined if the request does not exist, or the body was not empty and is not stored (any more) */
-  findBody: async (workspaceId: string, id: string, kind: 'request' | 'response'): Promise<DownloadableBody | undefined> => {
-    const row = await db('captured_requests')
-      .leftJoin('captured_bodies', (join) =>
-        join.on('captured_bodies.request_id', 'captured_requests.id').andOnVal('request_id', id).andOnVal('kind', kind),
-      )
-      .select<FoundBody | undefined>([
+  findBody: async (workspaceId: string, id: string, kind: BodyKind): Promise<DownloadableBody | undefined> => {
+    const request = await db('captured_requests')
+      .select<Described[]>([
         `${kind}_content_type as contentType`,
         `${kind}_content_length as contentLength`,
         `${kind}_body_truncated as isTruncated`,
         'http_method as httpMethod',
-        'data',
       ])
-      .where({ 'captured_requests.workspace_id': workspaceId, 'captured_requests.id': id })
+      .where({ workspace_id: workspaceId, id })
       .first()
-    if (!row) return undefined
+    if (!request) return undefined
     // The response to a HEAD declares the length of a body that it does not have.
-    const isEmpty = !row.isTruncated && (row.contentLength === 0 || (kind === 'response' && row.httpMethod === 'HEAD'))
-    const data = row.data ?? (isEmpty ? Buffer.alloc(0) : null)
-    return data ? { contentType: row.contentType, data } : undefined
+    const isEmpty = !request.isTruncated && (request.contentLength === 0 || (kind === 'response' && request.httpMethod === 'HEAD'))
+    const body = (await findStoredBody(db, id, kind)) ?? (isEmpty ? emptyBody : null)
+    return body ? { contentType: request.contentType, body } : undefined
   },
 
   /** Finds a captured request for a replay. */
-  findForReplay: (workspaceId: string, id: string): Promise<ReplayableRequest | undefined> =>
-    db('captured_requests')
-      .leftJoin('captured_bodies', (join) =>
-        join.on('captured_bodies.request_id', 'captured_requests.id').andOnVal('request_id', id).andOnVal('kind', 'request'),
-      )
-      .select([
+  findForReplay: async (workspaceId: string, id: string): Promise<ReplayableRequest | undefined> => {
+    const request = await db('captured_requests')
+      .select<Omit<ReplayableRequest, 'body'>[]>([
         'id',
         'channel',
         'http_method as httpMethod',
@@ -184,11 +178,11 @@ export const createCapturedRequests = (db: Database) => ({
         'request_content_length as requestContentLength',
         'request_body_truncated as requestBodyTruncated',
         'request_body_truncation_reason as requestBodyTruncationReason',
-        'data as body',
-        'redacted as bodyRedacted',
       ])
-      .where({ 'captured_requests.workspace_id': workspaceId, id })
-      .first(),
+      .where({ workspace_id: workspaceId, id })
+      .first()
+    return request && { ...request, body: await findStoredBody(db, id, 'request') }
+  },
 })
 
 export type CapturedRequests = ReturnType<typeof createCapturedRequests>

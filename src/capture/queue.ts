@@ -13,7 +13,6 @@ import { createSharedMemory } from './memory.ts'
 type QueueConfig = Pick<
   Config,
   | 'CAPTURE_BODY_MAX_BYTES'
-  | 'CAPTURE_COMMIT_BODY_MAX_BYTES'
   | 'CAPTURE_MEMORY_MAX_BYTES'
   | 'CAPTURE_REFUSED_MAX_BYTES_PER_HOUR'
   | 'CAPTURE_WAITING_MAX_REQUESTS'
@@ -193,7 +192,6 @@ export const createCaptureQueue = (store: CaptureStore, config: QueueConfig, log
       createStreamingBody(config.CAPTURE_BODY_MAX_BYTES, bodyMemory.of(sourceOf(sourceIp))),
 
     bodyMaxBytes: config.CAPTURE_BODY_MAX_BYTES,
-    commitBodyMaxBytes: config.CAPTURE_COMMIT_BODY_MAX_BYTES,
 
     /** Writes one capture at once. Takes ownership of both bodies. @throws errors of the database */
     write: async (request: RequestFacts, response: ResponseFacts): Promise<void> => {

@@ -28,15 +28,31 @@ const redactUrl = (value: string): string => {
  * @returns undefined if the body must not be stored: it is declared as JSON and is not, so a secret could not be found
  */
 export function* redactBody(data: Buffer, contentType: string | null): Steps<Buffer | undefined> {
+  if (isOpaque(data, contentType)) return data
   const mediaType = mediaTypeOf(contentType)
   if (mediaType.includes('json')) return yield* redactUtf8(data, redactJson)
-  // Most bodies are not text. Their first bytes show it at a fraction of the cost of decoding.
   const first = firstCharacter(data)
   const safe = isJsonOpening(first) ? yield* redactUtf8(data, redactJson) : undefined
   if (safe) return safe
   if (mediaType.includes('xml') || first === '<') return yield* redactXmlBody(data)
-  if (mediaType === 'application/x-www-form-urlencoded') return (yield* redactUtf8(data, redactPairs)) ?? data
+  if (mediaType === form) return (yield* redactUtf8(data, redactPairs)) ?? data
   return data
+}
+
+const form = 'application/x-www-form-urlencoded'
+
+/**
+ * Returns true if a body is of no kind that is redacted. Most bodies are none, and their first bytes show it at a fraction of the cost of
+ * decoding.
+ * @param head the first bytes, or all. A body that these bytes do not decide about is not opaque
+ */
+export const isOpaque = (head: Buffer, contentType: string | null): boolean => {
+  const mediaType = mediaTypeOf(contentType)
+  if (mediaType.includes('json') || mediaType.includes('xml') || mediaType === form) return false
+  // The next bytes may complete a byte order mark.
+  if (head.length < byteOrderMark.length) return false
+  const first = firstCharacter(head)
+  return first !== '' && first !== '<' && !isJsonOpening(first)
 }
 
 const byteOrderMark = Buffer.from('\uFEFF')

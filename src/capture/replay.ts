@@ -51,6 +51,6 @@ const obstacleOf = (request: ReplayableRequest): string | undefined => {
   if (request.requestBodyTruncated) return `its body was not stored (${request.requestBodyTruncationReason ?? 'for an unknown reason'})`
   if (request.requestContentLength > 0 && !request.body) return 'its body is no longer stored'
   if (!request.querySealed && hasSecKey(request.queryString)) return 'its secKey is not stored'
-  if (request.bodyRedacted) return 'parts of its body were redacted'
+  if (request.body?.redacted) return 'parts of its body were redacted'
   return undefined
 }

@@ -152,5 +152,8 @@ const cancelFailed = (trx: Transaction, workspaceId: string) =>
 /** Leaves the contents, with those of segments, to the orphan sweep. An upload under way is not owned yet, and stays without an owner. */
 const releaseContents = async (trx: Transaction, workspaceId: string) => {
   await trx('content_segments').where({ workspace_id: workspaceId }).delete()
-  await trx('contents').where({ workspace_id: workspaceId }).whereNotNull('owned_at').update({ owned_at: null, created_at: trx.fn.now() })
+  await trx('contents')
+    .where({ workspace_id: workspaceId })
+    .whereRaw('(owned_at is not null or captured_on is not null)')
+    .update({ owned_at: null, captured_on: null, created_at: trx.fn.now() })
 }

@@ -53,7 +53,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
     }
     return {
       ...content,
-      own: async (trx) => {
+      own: async (trx, capturedOn = null) => {
         await trx('contents').insert({
           id: content.id,
           workspace_id: workspaceId,
@@ -61,6 +61,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
           size_bytes: content.sizeBytes,
           sha256: content.sha256,
           owned_at: trx.fn.now(),
+          captured_on: capturedOn,
         })
         if (data.length > 0) await trx('content_chunks').insert({ content_id: content.id, seq: 0, data })
         release()
@@ -72,7 +73,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
 
   const written = (content: Stored): UnownedContent => ({
     ...content,
-    own: (trx) => ownContent(trx, content),
+    own: (trx, capturedOn = null) => ownContent(trx, content, capturedOn),
     discard: () => discard(content.id),
   })
 

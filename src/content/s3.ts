@@ -85,7 +85,7 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
         throw new AppError('unavailable', 'the content store failed to store the bytes', { cause: thrown })
       }
       const content = { id, ...measured.result() }
-      return { ...content, own: (trx) => ownContent(trx, content), discard: () => discard(id) }
+      return { ...content, own: (trx, capturedOn = null) => ownContent(trx, content, capturedOn), discard: () => discard(id) }
     },
 
     read: (content, range) => {

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto'
 import { addAbortSignal, Readable } from 'node:stream'
 import type { Database } from '../db/database.ts'
-import { clampRange, type ByteRange, type Content, type ContentStore } from './store.ts'
+import { clampRange, type ByteRange, type Content, type ContentStore, type Stores } from './store.ts'
 
 // An append stores its bytes as a segment: a content of its own, which never changes. The bytes that a reader has seen stay the same,
 // because segments are only added behind them, or replaced by one segment with the same bytes.
-
-type Stores = Record<ContentStore['kind'], ContentStore | undefined>
 
 interface Segment {
   id: string

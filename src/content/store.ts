@@ -13,8 +13,11 @@ export interface Content {
 /** Bytes that are stored and hashed, and wait for the commit of the document that will own them. */
 export interface UnownedContent extends Content {
   sha256: Buffer
-  /** Ties the bytes to the transaction that commits the document. The orphan sweep removes bytes without an owner. */
-  own(trx: Transaction): Promise<void>
+  /**
+   * Ties the bytes to the transaction that commits the document. The orphan sweep removes bytes without an owner.
+   * @param capturedOn day of the captured request whose body refers to the bytes, if one does
+   */
+  own(trx: Transaction, capturedOn?: string | null): Promise<void>
   /** Discards the bytes. Never throws: the orphan sweep removes what cannot be removed now. */
   discard(): Promise<void>
   /** Set if all bytes are still in memory. The statement that inserts the document may write them, in place of `own`. */
@@ -33,6 +36,9 @@ export interface ContentStore {
   /** Removes bytes. Unknown ids are ignored. */
   remove(contentIds: string[]): Promise<void>
 }
+
+/** The stores that a process can reach. */
+export type Stores = Record<ContentStore['kind'], ContentStore | undefined>
 
 export interface ByteRange {
   start?: number | undefined
@@ -91,11 +97,15 @@ export const insertUnownedContent = async (db: Database, content: { id: string; 
 }
 
 /** Ties a content to the transaction of its document. @throws an error if the orphan sweep has removed the content */
-export const ownContent = async (trx: Transaction, content: Omit<UnownedContent, 'own' | 'discard'>): Promise<void> => {
+export const ownContent = async (
+  trx: Transaction,
+  content: Omit<UnownedContent, 'own' | 'discard'>,
+  capturedOn: string | null,
+): Promise<void> => {
   const owned = await trx('contents')
     .where({ id: content.id })
     .whereNull('owned_at')
-    .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now() })
+    .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now(), captured_on: capturedOn })
   if (owned !== 1) throw new Error(`content ${content.id} was removed before its document was committed`)
 }
 

@@ -1,23 +1,17 @@
 import type { Database } from '../db/database.ts'
-import type { ContentStore } from './store.ts'
-
-type Kind = ContentStore['kind']
+import type { Stores } from './store.ts'
 
 // Size of one query and of one request to the bucket.
 const sweepBatch = 100
 
 /**
- * Removes contents without an owner: aborted uploads, and contents that documents have disowned. Safe to run concurrently. A content
- * that becomes owned at the same moment is safe, because the reference of its document prevents the deletion.
+ * Removes contents without an owner: aborted uploads, and contents that documents have disowned. A content that captured bodies refer to
+ * stays until retention has released it. Safe to run concurrently. A content that becomes owned at the same moment is safe, because the
+ * reference of its document prevents the deletion.
  * @param stores the stores that this process can reach; contents in other stores stay
  * @returns the number of removed contents
  */
-export const sweepOrphans = async (
-  db: Database,
-  stores: Partial<Record<Kind, ContentStore | undefined>>,
-  olderThan: Date,
-  signal?: AbortSignal,
-): Promise<number> => {
+export const sweepOrphans = async (db: Database, stores: Partial<Stores>, olderThan: Date, signal?: AbortSignal): Promise<number> => {
   let removed = 0
   for (const store of Object.values(stores)) {
     if (!store) continue
@@ -27,6 +21,7 @@ export const sweepOrphans = async (
         .select<{ id: string }[]>('id')
         .where({ store: store.kind })
         .whereNull('owned_at')
+        .whereNull('captured_on')
         .where('created_at', '<', olderThan)
         .orderBy('created_at')
         .limit(sweepBatch)

@@ -32,6 +32,8 @@ export interface Removed {
   partitions: string[]
   /** Documents whose content was removed. */
   contents: number
+  /** Contents without a document that captured bodies no longer refer to. */
+  capturedContents: number
   /** Expired idempotency keys. */
   idempotencyKeys: number
   /** Closed incidents, with their notices. */
@@ -139,11 +141,46 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
           set content_id = null
           from expired
           where documents.id = expired.id
+        ), content as (
+          -- Locked in the order of their ids, as by the captures that refer to them.
+          select contents.id
+          from contents
+          join expired on expired.content_id = contents.id
+          order by contents.id
+          for no key update of contents
         )
         update contents
         set owned_at = null, created_at = now()
-        from expired
-        where contents.id = expired.content_id
+        from content
+        where contents.id = content.id
+        `,
+        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+      )
+      return rowCount
+    })
+
+  /**
+   * Releases the contents without a document that captured bodies of a later day do not refer to. The orphan sweep removes the bytes later,
+   * so that readers may finish.
+   */
+  const releaseCapturedContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const { rowCount } = await db.raw<{ rowCount: number }>(
+        `
+        with content as (
+          select id
+          from contents
+          where workspace_id = :workspaceId
+            and owned_at is null
+            and captured_on < (:before::timestamptz at time zone 'UTC')::date
+          order by captured_on
+          limit :limit
+          for no key update skip locked
+        )
+        update contents
+        set captured_on = null, created_at = now()
+        from content
+        where contents.id = content.id
         `,
         { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
       )
@@ -196,6 +233,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
         rows: { captured_bodies: 0, captured_requests: 0, audit_logs: 0, delivery_attempts: 0 },
         partitions: [],
         contents: 0,
+        capturedContents: 0,
         idempotencyKeys: await removeIdempotencyKeys(signal),
         incidents: await removeIncidents(now, signal),
       }
@@ -210,6 +248,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
       }
       for (const { id, settings } of workspaces) {
         if (settings.contentDays !== null) removed.contents += await disownContent(id, daysBefore(now, settings.contentDays), signal)
+        removed.capturedContents += await releaseCapturedContent(id, daysBefore(now, settings.capturedBodiesDays), signal)
       }
       return removed
     },

@@ -1,4 +1,5 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
+import { contentIdsOf, type Piece } from '../capture/pieces.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery } from '../db/outbox.ts'
@@ -12,33 +13,28 @@ interface ErasedContent {
 interface Erased {
   /** Cancel the workflows of the deliveries that were still to be made. */
   messages: CancelDelivery[]
-  /** The content that no document owns any more; none if it was gone before. */
-  content: ErasedContent | undefined
+  /** The contents that nothing refers to any more: of the document, and of captured bodies. None if they were gone before. */
+  contents: ErasedContent[]
 }
 
-type Found = DocumentKey & { contentId: string | null; store: ErasedContent['store'] | null; sizeBytes: number }
+type Found = DocumentKey & { contentId: string | null; sizeBytes: number }
 
 export const createErase =
   (db: Database) =>
   /**
    * Erases the content of a document: the document gives up its bytes, deliveries that were still to be made are cancelled, and the
-   * captured bodies of every request about its docId are deleted. The caller removes the bytes from the store.
+   * captured bodies of every request about its docId are deleted. The caller removes the bytes from the stores.
    * @returns undefined if the document does not exist
    */
   (workspaceId: string, id: string, actor: AuditActor): Promise<Erased | undefined> =>
     db.transaction(async (trx) => {
       const found = await lockDocument(trx, workspaceId, id)
       if (!found) return undefined
-      const { contentId, store, sizeBytes, ...document } = found
-      const content = contentId === null || store === null ? undefined : { id: contentId, store }
+      const { contentId, sizeBytes, ...document } = found
       const messages = await cancelOpen(trx, document)
-      if (content) {
-        await trx('documents').where({ id }).update({ content_id: null })
-        // The orphan sweep removes the bytes if the caller cannot.
-        await trx('contents').where({ id: content.id }).update({ owned_at: null, created_at: trx.fn.now() })
-      }
+      if (contentId !== null) await trx('documents').where({ id }).update({ content_id: null })
       const { repoId, docId, compId } = document
-      const { rowCount } = await trx.raw<{ rowCount: number }>(
+      const { rows: bodies } = await trx.raw<{ rows: { pieces: Piece[] | null }[] }>(
         `
         delete from captured_bodies
         using captured_requests
@@ -46,10 +42,12 @@ export const createErase =
           and captured_requests.workspace_id = :workspaceId
           and captured_requests.repo_id = :repoId
           and captured_requests.doc_id = :docId
+        returning pieces
         `,
         { workspaceId, repoId, docId },
       )
-      if (!content && messages.length === 0 && rowCount === 0) return { messages, content }
+      const contents = await releaseContents(trx, contentId, contentIdsOf(bodies.flatMap(({ pieces }) => pieces ?? [])))
+      if (contentId === null && messages.length === 0 && bodies.length === 0) return { messages, contents }
       await record(trx, {
         workspaceId,
         event: 'document.erased',
@@ -61,22 +59,50 @@ export const createErase =
           comp_id: compId,
           size_bytes: sizeBytes,
           cancelled_destination_ids: messages.map(({ destinationId }) => destinationId),
-          captured_bodies: rowCount,
+          captured_bodies: bodies.length,
         },
         actor,
       })
-      return { messages, content }
+      return { messages, contents }
     })
 
 export type Erase = ReturnType<typeof createErase>
+
+/**
+ * Disowns the content of the document, and releases the contents that the deleted captured bodies referred to.
+ * @returns those that nothing refers to any more. The orphan sweep removes the bytes that the caller cannot remove
+ */
+const releaseContents = async (trx: Transaction, contentId: string | null, capturedIds: string[]): Promise<ErasedContent[]> => {
+  const { rows } = await trx.raw<{ rows: (ErasedContent & { isFree: boolean })[] }>(
+    `
+    with released as (
+      -- Rows are locked in the order of their ids.
+      select id
+      from contents
+      where id = any(:ids)
+      order by id
+      for no key update
+    )
+    update contents
+    set
+      captured_on = null,
+      owned_at = case when contents.id = :contentId then null else owned_at end,
+      created_at = case when contents.id = :contentId then now() else created_at end
+    from released
+    where contents.id = released.id
+    returning contents.id, store, owned_at is null as "isFree"
+    `,
+    { ids: [...capturedIds, ...(contentId === null ? [] : [contentId])], contentId },
+  )
+  return rows.filter(({ isFree }) => isFree).map(({ id, store }) => ({ id, store }))
+}
 
 const lockDocument = async (trx: Transaction, workspaceId: string, id: string): Promise<Found | undefined> => {
   const { rows } = await trx.raw<{ rows: Found[] }>(
     `
     select
       documents.id as "documentId", user_slug || '/' || workspace_slug as workspace, repo_id as "repoId", doc_id as "docId",
-      comp_id as "compId", content_id as "contentId", documents.size_bytes as "sizeBytes",
-      (select store from contents where contents.id = content_id) as store
+      comp_id as "compId", content_id as "contentId", documents.size_bytes as "sizeBytes"
     from documents
     join workspaces on workspaces.id = documents.workspace_id
     where documents.workspace_id = :workspaceId

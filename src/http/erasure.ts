@@ -1,4 +1,3 @@
-import type { ContentStore } from '../content/store.ts'
 import type { Erase } from '../delivery/erase.ts'
 import { actorOf } from './actor.ts'
 import type { DocumentDeps } from './documents.ts'
@@ -9,11 +8,6 @@ import { idParams } from './schemas.ts'
 
 export interface ErasureDeps extends Pick<LaunchDeps, 'launch'>, Pick<DocumentDeps, 'contents'> {
   erase: Erase
-}
-
-/** Removes the bytes of an erased content. The orphan sweep removes what cannot be removed now. */
-const removeNow = async (store: ContentStore | undefined, contentId: string): Promise<void> => {
-  await store?.remove([contentId]).catch(() => {})
 }
 
 export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endpoint[] => [
@@ -33,7 +27,8 @@ export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endp
       const erased = await erase(workspaceId, id, actorOf(actor))
       if (!erased) throw notFound()
       launch(erased.messages)
-      if (erased.content) await removeNow(contents[erased.content.store], erased.content.id)
+      // The orphan sweep removes what cannot be removed now.
+      for (const { id: contentId, store } of erased.contents) await contents[store]?.remove([contentId]).catch(() => {})
     },
   }),
 ]

@@ -1,8 +1,10 @@
-import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { truncationReasons } from '../capture/body.ts'
 import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
+import { openStoredBody, type StoredBody } from '../capture/stored-body.ts'
+import type { Stores } from '../content/store.ts'
 import { mediaTypeOf } from '../domain/content-type.ts'
 import { actorOf } from './actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -67,22 +69,30 @@ const present = <Row extends ListedRequest>(row: Row) =>
     responseContentType: row.responseContentType ?? '',
   })
 
-const previewOf = (contentType: string | null, body: Buffer | null): string | null =>
-  body && previewable.test(mediaTypeOf(contentType)) ? body.toString() : null
-
-const presentSingle = ({ smallRequestBody, smallResponseBody, ...request }: SingleRequest) =>
-  present({
-    ...request,
-    requestBodyPreview: previewOf(request.requestContentType, smallRequestBody),
-    responseBodyPreview: previewOf(request.responseContentType, smallResponseBody),
-  })
-
 export interface RequestDeps {
   capturedRequests: Pick<CapturedRequests, 'list' | 'find' | 'findBody'>
+  contents: Stores
   replay: Replay
 }
 
-export const requestEndpoints = ({ capturedRequests, replay }: RequestDeps): Endpoint[] => {
+export const requestEndpoints = ({ capturedRequests, contents, replay }: RequestDeps): Endpoint[] => {
+  const previewOf = async (contentType: string | null, body: StoredBody | null): Promise<string | null> => {
+    if (!body || !previewable.test(mediaTypeOf(contentType))) return null
+    try {
+      return (await buffer(openStoredBody(contents, body))).toString()
+    } catch {
+      // The rest of the request can be shown while the content store is not available.
+      return null
+    }
+  }
+
+  const presentSingle = async ({ smallRequestBody, smallResponseBody, ...request }: SingleRequest) =>
+    present({
+      ...request,
+      requestBodyPreview: await previewOf(request.requestContentType, smallRequestBody),
+      responseBodyPreview: await previewOf(request.responseContentType, smallResponseBody),
+    })
+
   return [
     endpoint({
       method: 'GET',
@@ -126,7 +136,7 @@ export const requestEndpoints = ({ capturedRequests, replay }: RequestDeps): End
       handle: async ({ params }, { workspaceId }) => {
         const found = await capturedRequests.find(workspaceId, params.id, previewMaxBytes)
         if (!found) throw notFound()
-        return { data: presentSingle(found) }
+        return { data: await presentSingle(found) }
       },
     }),
 
@@ -142,13 +152,13 @@ export const requestEndpoints = ({ capturedRequests, replay }: RequestDeps): End
       response: 'bytes',
       status: 200,
       handle: async ({ params: { id, kind } }, { workspaceId }) => {
-        const body = await capturedRequests.findBody(workspaceId, id, kind)
-        if (!body) throw notFound()
+        const found = await capturedRequests.findBody(workspaceId, id, kind)
+        if (!found) throw notFound()
         return {
-          contentType: body.contentType ?? octets,
+          contentType: found.contentType ?? octets,
           fileName: `${id}-${kind}`,
-          sizeBytes: body.data.length,
-          open: () => Readable.from([body.data]),
+          sizeBytes: found.body.sizeBytes,
+          open: () => openStoredBody(contents, found.body),
         }
       },
     }),

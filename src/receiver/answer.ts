@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import { Readable } from 'node:stream'
+import type { Piece } from '../capture/pieces.ts'
 import { printableAscii } from './bytes.ts'
 import { refusalStatus, type Refusal } from './refusal.ts'
 
@@ -10,6 +11,8 @@ export interface Answer {
   reason?: string
   headers: Record<string, string | number>
   body: string | Buffer | Readable
+  /** The contents that the body is read from, if it is a stream of them. The capture refers to them. */
+  pieces?: Piece[]
 }
 
 export const plainText = 'text/plain; charset=us-ascii'

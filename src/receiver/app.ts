@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { Metric } from 'prom-client'
 import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
+import { openStoredBody } from '../capture/stored-body.ts'
 import type { Config } from '../config.ts'
 import { newId, timeOfId } from '../ids.ts'
 import { sendAnswer } from './answer.ts'
@@ -60,13 +61,15 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
   }
 
   const replay = async (replayed: ReplayableRequest, id: string): Promise<void> => {
-    const exchange = createExchange(replayOf(replayed, id, captures), deps)
+    const body = replayed.body ? openStoredBody(deps.contents.stores, replayed.body) : Readable.from([])
+    const exchange = createExchange(replayOf(replayed, id, body, captures), deps)
     let how: 'complete' | 'aborted' = 'aborted'
     await execute(exchange, async (answer) => {
       await drainBody(exchange.request, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
-      const { body } = exchange.respond(answer)
-      how = body instanceof Readable ? await readAnswer(body, body !== answer.body) : 'complete'
+      const sent = exchange.respond(answer).body
+      how = sent instanceof Readable ? await readAnswer(sent, sent !== answer.body) : 'complete'
     })
+    body.destroy()
     await exchange.end(captures.write, how)
   }
 
@@ -91,14 +94,14 @@ const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
   }
 }
 
-const replayOf = (replayed: ReplayableRequest, id: string, captures: CaptureQueue): ReceiverRequest => {
+const replayOf = (replayed: ReplayableRequest, id: string, body: Readable, captures: CaptureQueue): ReceiverRequest => {
   return {
     id,
     method: replayed.httpMethod,
     target: `${replayed.uri}?${replayed.queryString}`,
     headers: replayed.requestHeaders,
     sourceIp: replayed.sourceIp,
-    body: Readable.from(replayed.body ? [replayed.body] : []),
+    body,
     recordedBody: captures.streamingBody(replayed.sourceIp),
     receivedAt: timeOfId(id),
     signatureTime: replayed.requestAt,

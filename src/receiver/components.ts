@@ -1,4 +1,5 @@
 import type { ReceivedComponent, ReceivedDocument } from '../archive/insert-documents.ts'
+import { splitMultipart, type Piece } from '../capture/pieces.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import { readBody, type BodyLimits } from './body.ts'
@@ -64,6 +65,17 @@ const documentOf = (documents: SentDocument[], docId: string, compId: string): S
     throw new Refusal('invalid_parameter', 'two parts contain the same component')
   }
   return document
+}
+
+/** Describes the body of a request by the contents that hold its components. @returns undefined if they do not hold all of it */
+export const piecesOf = ({ method, recordedBody }: ReceiverRequest, components: ReceivedComponent[]): Piece[] | undefined => {
+  const contents = components.flatMap(({ content }) => content ?? [])
+  if (contents.length < components.length) return undefined
+  if (method === 'POST') {
+    const body = recordedBody.whole()
+    return body ? splitMultipart(body, contents) : undefined
+  }
+  return contents.flatMap(({ id, sizeBytes }) => (sizeBytes > 0 ? [{ contentId: id, start: 0, sizeBytes }] : []))
 }
 
 /** Discards stored bytes. Never throws: the orphan sweep removes what cannot be removed now. */

@@ -3,7 +3,9 @@ import { pipeline, Readable, Transform } from 'node:stream'
 import type { StreamingBody } from '../capture/body.ts'
 import { captureOf, durationMs, noResponse, type RequestFacts, type ResponseFacts } from '../capture/capture.ts'
 import type { Capture } from '../capture/capture.ts'
+import type { Piece } from '../capture/pieces.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
+import { isOpaque } from '../capture/redact.ts'
 import type { SealedQueries } from '../capture/sealed-query.ts'
 import { headersOf, type Answer } from './answer.ts'
 import { parseQuery, splitTarget, type Query } from './command.ts'
@@ -35,11 +37,12 @@ export interface Exchange {
   workspaceSlug: string
   query: Query
   /**
-   * Sets the answer that is sent if the command's transaction commits. @returns the capture to write in that transaction. If another
-   * answer is sent in the end, `end` replaces the capture.
+   * Sets the answer that is sent if the command's transaction commits. If another answer is sent in the end, `end` replaces the capture.
+   * @param pieces the contents that hold the body of the request once the transaction has committed
+   * @returns the capture to write in that transaction
    */
-  prepareCapture(answer: Answer): Promise<Capture>
-  /** Returns the answer to send. Its body is recorded while it is sent. */
+  prepareCapture(answer: Answer, pieces?: Piece[]): Promise<Capture>
+  /** Returns the answer to send. Its body is recorded while it is sent, unless the capture refers to the contents that it is read from. */
   respond(answer: Answer): Answer
   /** Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before. */
   end<Written>(write: (request: RequestFacts, response: ResponseFacts) => Written, how: 'complete' | 'aborted'): Written | undefined
@@ -48,8 +51,10 @@ export interface Exchange {
 interface Response {
   answer: Answer
   body: StreamingBody
-  /** True if a transaction writes the whole capture, provided that it commits. */
+  /** True if a transaction writes the capture, provided that it commits. */
   isCommitted: boolean
+  /** True if the body is not recorded, because the capture refers to the contents that it is read from. */
+  isReferenced: boolean
 }
 
 // Clients append path segments of their own, for example a file name.
@@ -59,7 +64,7 @@ const receiverPath = /^\/receiver\/([^/]+)\/([^/]+)(?:\/.*)?$/
 export const isReceiverTarget = (target: string): boolean => receiverPath.test(splitTarget(target).path)
 
 export interface ExchangeDeps {
-  captures: Pick<CaptureQueue, 'streamingBody' | 'bodyMaxBytes' | 'commitBodyMaxBytes' | 'complete'>
+  captures: Pick<CaptureQueue, 'streamingBody' | 'bodyMaxBytes' | 'complete'>
   sealedQueries: Pick<SealedQueries, 'seal'>
 }
 
@@ -77,7 +82,7 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
   const startResponse = (answer: Answer): Response => {
     response?.body.release()
     const body = captures.streamingBody(request.sourceIp)
-    response = { answer, body, isCommitted: false }
+    response = { answer, body, isCommitted: false, isReferenced: false }
     if (answer.body instanceof Readable) return response
     if (request.method !== 'HEAD') body.add(Buffer.from(answer.body))
     body.end()
@@ -88,6 +93,7 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     status: answer.status,
     headers: headersOf(answer, request.id),
     body,
+    pieces: answer.pieces,
     at: new Date(),
   })
 
@@ -96,26 +102,29 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     userSlug,
     workspaceSlug,
     query,
-    prepareCapture: (answer) => {
+    prepareCapture: (answer, pieces) => {
       const prepared = startResponse(answer)
-      // Writing a large body a second time would double the duration of the commit. It is captured after the answer instead.
-      prepared.isCommitted = request.recordedBody.heldBytes() <= captures.commitBodyMaxBytes
-      return captureOf(requestFacts, responseFactsOf(prepared), { omitRequestBody: !prepared.isCommitted })
+      prepared.isCommitted = true
+      return captureOf({ ...requestFacts, pieces }, responseFactsOf(prepared))
     },
 
     respond: (answer) => {
       if (isRefusal(answer.status)) request.recordedBody.discard('refused')
-      const { body } = response?.answer === answer ? response : startResponse(answer)
+      const started = response?.answer === answer ? response : startResponse(answer)
       if (!(answer.body instanceof Readable)) return answer
-      if (Number(answer.headers['Content-Length']) <= captures.bodyMaxBytes)
-        return { ...answer, body: recordWhileSending(answer.body, body) }
-      body.discard('too_large')
-      return answer
+      if (!(Number(answer.headers['Content-Length']) <= captures.bodyMaxBytes)) {
+        started.body.discard('too_large')
+        return answer
+      }
+      // A body that may have to be redacted is recorded.
+      started.isReferenced = answer.pieces !== undefined && isOpaque(headOf(answer.body, answer.pieces), contentTypeOf(answer))
+      return started.isReferenced ? answer : { ...answer, body: recordWhileSending(answer.body, started.body) }
     },
 
     end: (write, how) => {
       if (!response) return write(requestFacts, noResponse(captures.streamingBody(request.sourceIp)))
       if (how === 'aborted') response.body.discard('incomplete')
+      else if (response.isReferenced) response.body.end()
       const responseFacts = responseFactsOf(response)
       if (!response.isCommitted) return write(requestFacts, responseFacts)
       captures.complete({ id: request.id, responseAt: responseFacts.at, durationMs: durationMs(requestFacts, responseFacts) })
@@ -155,6 +164,17 @@ const requestFactsOf = (request: ReceiverRequest, address: Address): RequestFact
     requestAt: request.receivedAt,
     replayOf: request.replayOf,
   }
+}
+
+const contentTypeOf = ({ headers }: Answer): string => String(headers['Content-Type'] ?? '')
+
+/** Returns the first bytes of an answer, which stay in its stream. A stream that has none ready has them in its first piece. */
+const headOf = (body: Readable, [first]: Piece[]): Buffer => {
+  if (first && 'data' in first) return Buffer.from(first.data, 'base64')
+  const head: unknown = body.read()
+  if (!Buffer.isBuffer(head)) return Buffer.alloc(0)
+  body.unshift(head)
+  return head
 }
 
 const recordWhileSending = (source: Readable, body: StreamingBody): Readable => {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
-import { redactBody as redactInSteps, redactHeaders, redactQuery, redactQueryForReplay } from '../../src/capture/redact.ts'
+import { isOpaque, redactBody as redactInSteps, redactHeaders, redactQuery, redactQueryForReplay } from '../../src/capture/redact.ts'
 import { runAtOnce, runInSlices } from '../../src/capture/steps.ts'
-import { check } from '../support/properties.ts'
+import { bytesOf, check } from '../support/properties.ts'
 
 const json = 'application/json'
 const redactBody = (data: Buffer, contentType: string | null) => runAtOnce(redactInSteps(data, contentType))
@@ -279,3 +279,15 @@ test('in arbitrary nested JSON every secret is redacted, and nothing else change
     }),
     2_000,
   ))
+
+test('a body that its first bytes show to be opaque is never changed', () => {
+  const types = [null, 'application/pdf', 'text/plain', json, 'text/xml', 'application/x-www-form-urlencoded', 'multipart/form-data']
+  const bodies = bytesOf(['\xef', '\xbb', '\xbf', ' ', '\n', '{"password":"x"}', '<token>x</token>', 'password=x', '%PDF-1.7', '"', '['], 8)
+  expect(isOpaque(Buffer.from('%PDF-1.7'), null)).toBe(true)
+  return check(
+    fc.asyncProperty(bodies, fc.nat(64), fc.constantFrom(...types), async (body, headBytes, contentType) => {
+      if (isOpaque(body.subarray(0, headBytes), contentType)) expect(redactBody(body, contentType)).toBe(body)
+    }),
+    2_000,
+  )
+})

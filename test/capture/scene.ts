@@ -6,16 +6,16 @@ import { startScene } from '../receiver/receiver.ts'
 import type { SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
-/** Starts a receiver and a management API on one database. */
-export const startCaptureScene = async (variables: Record<string, string> = {}) => {
-  const scene = await startScene({ CAPTURE_WRITE_INTERVAL_MS: '20', ...variables })
+/** Starts a receiver and a management API on one database, with one content store. */
+export const startCaptureScene = async (variables: Record<string, string> = {}, openStore?: Parameters<typeof startScene>[1]) => {
+  const scene = await startScene({ CAPTURE_WRITE_INTERVAL_MS: '20', ...variables }, openStore)
   const replay = createReplay({
     db: scene.db,
     find: createCapturedRequests(scene.db).findForReplay,
     openQuery: scene.receiver.openQuery,
     execute: scene.receiver.replay,
   })
-  const api = await startApi(scene.db, { replay })
+  const api = await startApi(scene.db, { replay, contents: scene.receiver.stores })
 
   const workspace = async (...options: Parameters<typeof scene.workspace>) => {
     const created = await scene.workspace(...options)

@@ -82,8 +82,7 @@ const createFullWorkspace = async () => {
   await db('incidents').insert({ id, workspace_id, event: 'delivery.failed', subject: 'x', count: 1, details: '{}', ...seen })
   const notice = { notification_id: id, incident_id: id, transition: 'opened', data: '{}', created_at: new Date() }
   await db('notices').insert({ id, workspace_id, ...notice })
-  // The body of the large document is captured after the answer.
-  await until('the bodies are captured', async () => (await db('captured_bodies').where({ workspace_id })).length === 4)
+  expect(await db('captured_bodies').where({ workspace_id })).toHaveLength(4)
   return { ...workspace, name, failedId: failed.id as string }
 }
 

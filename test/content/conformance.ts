@@ -184,6 +184,18 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       await young.discard()
     })
 
+    test('keeps a content without owner in the orphan sweep while captured bodies refer to it', async () => {
+      const content = await store.write(workspaceId, split(randomBytes(2 * MiB), 64 * KiB))
+      await db.transaction((trx) => content.own(trx, '2026-11-24'))
+      await db('contents').where({ id: content.id }).update({ owned_at: null })
+      const sweep = () => sweepOrphans(db, { [store.kind]: store }, new Date(Date.now() + 60_000))
+      await sweep()
+      expect(await underTest().stored(db)).toContain(content.id)
+      await db('contents').where({ id: content.id }).update({ captured_on: null })
+      await sweep()
+      expect(await underTest().stored(db)).not.toContain(content.id)
+    })
+
     describe('a content with segments', () => {
       /** Writes a content of which all parts but the first are segments. */
       const writeSegments = async (parts: Buffer[]) => {

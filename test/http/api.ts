@@ -9,7 +9,7 @@ import { createWorkspace } from '../../src/commands/workspace.ts'
 import { readConfig } from '../../src/config.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
-import type { ContentStore } from '../../src/content/store.ts'
+import type { Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import { apiEndpoints, createApi, type EndpointDeps } from '../../src/http/app.ts'
 import { createReadVersions } from '../../src/db/changes.ts'
@@ -104,7 +104,7 @@ export const startApi = async (
     keyRing = createKeyRing([`first:${randomBytes(32).toString('base64')}`]),
   }: {
     variables?: Record<string, string>
-    contents?: { postgres?: ContentStore }
+    contents?: Partial<Stores>
     temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
     replay?: Replay
     findConnector?: EndpointDeps['findConnector']
@@ -125,7 +125,7 @@ export const startApi = async (
     findConnector: find,
     pinConfig: createPinConfig(db, { keyRing, findConnector: find }),
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
-    contents: { postgres: contents.postgres, s3: undefined },
+    contents: { postgres: contents.postgres, s3: contents.s3 },
     // Without Temporal: messages stay in the outbox.
     launch: () => {},
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),

@@ -31,7 +31,7 @@ const captureOf = (changes: Partial<Capture> = {}): Capture => {
     requestContentLength: 5,
     requestBodyTruncated: false,
     requestBodyTruncationReason: null,
-    requestBody: { data: Buffer.from('hello'), redacted: false },
+    requestBody: { data: Buffer.from('hello'), redacted: false, pieces: null },
     sourceIp: '192.0.2.7',
     requestAt,
     statusCode: 201,
@@ -162,7 +162,7 @@ describe('the list of captured requests', () => {
 describe('a single captured request', () => {
   const small = (text: string, contentType: string | null): Partial<Capture> => ({
     requestContentType: contentType,
-    requestBody: { data: Buffer.from(text), redacted: false },
+    requestBody: { data: Buffer.from(text), redacted: false, pieces: null },
   })
   const previewOf = async (changes: Partial<Capture>) => {
     const [id] = await insert([changes])
@@ -194,7 +194,7 @@ describe('a single captured request', () => {
 describe('a captured body', () => {
   test('is downloaded unchanged with its own content type, as an attachment, with nosniff', async () => {
     const data = Buffer.from([0, 1, 255, 60])
-    const [id] = await insert([{ requestContentType: 'image/tiff', requestBody: { data, redacted: false } }])
+    const [id] = await insert([{ requestContentType: 'image/tiff', requestBody: { data, redacted: false, pieces: null } }])
     const headers = { authorization: `Bearer ${acme.keys.viewer}` }
     const response = await fetch(`${api.url}${acme.path}/requests/${id}/body/request`, { headers })
     expect(response.status).toBe(200)

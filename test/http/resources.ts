@@ -79,7 +79,7 @@ export const createResources = ({ db, store, certificate }: World) => {
         requestContentLength: 5,
         requestBodyTruncated: false,
         requestBodyTruncationReason: null,
-        requestBody: { data: Buffer.from('hello'), redacted: false },
+        requestBody: { data: Buffer.from('hello'), redacted: false, pieces: null },
         sourceIp: '::1',
         requestAt: at,
         statusCode: 201,

@@ -54,8 +54,15 @@ describe('the stored bytes of a workspace', () => {
       .where({ workspace_id: workspace.workspaceId, doc_id: 'D2' })
       .update({ status: 'delivered', received_at: '2026-01-01' })
     await set(workspace, { content_days: 1 })
-    await createRetention(scene.db, testConfig()).removeExpired(new Date(), new AbortController().signal)
-    await sweepOrphans(scene.db, stores(), new Date(Date.now() + 60_000))
+    const removeExpired = async () => {
+      await createRetention(scene.db, testConfig()).removeExpired(new Date(), new AbortController().signal)
+      await sweepOrphans(scene.db, stores(), new Date(Date.now() + 60_000))
+    }
+    // Captured bodies refer to the content.
+    await removeExpired()
+    expect(await countedBytes(workspace)).toBe(expected)
+    await scene.db('contents').where({ workspace_id: workspace.workspaceId }).update({ captured_on: '2026-01-01' })
+    await removeExpired()
     expect(await countedBytes(workspace)).toBe(expected - 600_004)
     expect(await sumOf('contents', 'size_bytes', workspace)).toBe(expected - 600_004)
   })

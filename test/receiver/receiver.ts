@@ -10,6 +10,7 @@ import { createSealedQueries } from '../../src/capture/sealed-query.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
+import type { ContentStore, Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { StartDocument } from '../../src/db/outbox.ts'
 import { createUseCases } from '../../src/use-cases.ts'
@@ -19,10 +20,17 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 
-/** Starts a receiver on its own port, without Temporal: `launched` records the documents whose workflow it would start. */
-export const startReceiver = async (db: Database, variables: Record<string, string> = {}) => {
+type OpenStore = (db: Database) => ContentStore
+
+/**
+ * Starts a receiver on its own port, without Temporal: `launched` records the documents whose workflow it would start.
+ * @param openStore opens the content store; by default PostgreSQL
+ */
+export const startReceiver = async (db: Database, variables: Record<string, string> = {}, openStore: OpenStore = createPostgresStore) => {
   const config = testConfig(variables)
-  const store = createPostgresStore(db)
+  const writeTo = openStore(db)
+  const none: Stores = { postgres: undefined, s3: undefined }
+  const stores = createSegmentedStores(db, { ...none, [writeTo.kind]: writeTo })
   const launched: StartDocument[] = []
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
@@ -34,7 +42,7 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
     sealedQueries,
     runOnThread: threads.run,
     ...createUseCases(db, config),
-    contents: { stores: createSegmentedStores(db, { postgres: store, s3: undefined }), writeTo: store },
+    contents: { stores, writeTo },
     launch: (messages) => {
       for (const message of messages) if (message.kind === 'startDocument') launched.push(message)
     },
@@ -61,6 +69,7 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
     port,
     baseUrl: `http://127.0.0.1:${port}`,
     launched,
+    stores,
     log: lines,
     replay: receiver.replay,
     openQuery: sealedQueries.open,
@@ -85,9 +94,9 @@ export const longAgo = '2026-03-02T10:15:30Z'
  * Starts a database and a receiver. `workspace` creates a workspace with the repository Z1, its destinations, and a source system that
  * calls it.
  */
-export const startScene = async (variables: Record<string, string> = {}) => {
+export const startScene = async (variables: Record<string, string> = {}, openStore?: OpenStore) => {
   const database: TestDatabase = await createTestDatabase()
-  const receiver: Receiver = await startReceiver(database.db, variables)
+  const receiver: Receiver = await startReceiver(database.db, variables, openStore)
   const closers: (() => Promise<void>)[] = []
 
   const workspace = async (destinations = [{ name: 'archive' }], options: Parameters<typeof createRoutes>[2] = {}) => {

@@ -29,7 +29,10 @@ const appendLocked = async (context: CommandContext, answer: Answer, deps: Comma
   const plan = await deps.planAppend(basedOn)
   const source = plan.merged.length > 0 ? concatenate(stored.store.read(basedOn, { start: plan.startByte }), added) : added
   const content = await deps.contents.writeTo.write(repository.workspace.id, source)
-  const isEmpty = plan.startByte + content.sizeBytes === basedOn.sizeBytes
+  const addedBytes = plan.startByte + content.sizeBytes - basedOn.sizeBytes
+  const isEmpty = addedBytes === 0
+  // The content of the component, and not the segment, which a later append may merge.
+  const pieces = isEmpty ? [] : [{ contentId: basedOn.id, start: basedOn.sizeBytes, sizeBytes: addedBytes }]
   try {
     const outcome = await deps.append({
       repository,
@@ -38,7 +41,7 @@ const appendLocked = async (context: CommandContext, answer: Answer, deps: Comma
       basedOn,
       segment: isEmpty ? null : { ...plan, content },
       receivedAt: exchange.request.receivedAt,
-      capture: await exchange.prepareCapture(answer),
+      capture: await exchange.prepareCapture(answer, pieces),
     })
     if (outcome === 'changed') throw documentLocked()
     if (isEmpty) await content.discard()

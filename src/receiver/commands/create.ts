@@ -1,6 +1,6 @@
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
-import { readMetadata, storeComponents } from '../components.ts'
+import { piecesOf, readMetadata, storeComponents } from '../components.ts'
 import { mayBeLong } from '../exchange.ts'
 import { Refusal } from '../refusal.ts'
 
@@ -18,7 +18,7 @@ export const create: CommandHandler = async (context, deps): Promise<Answer> => 
   const store = repository.routes.length > 0 ? deps.contents.writeTo : undefined
   const created: Answer = { status: 201, reason: 'created', headers: {}, body: '' }
   await storeComponents(context, deps, store, async (components) => {
-    const capture = await exchange.prepareCapture(created)
+    const capture = await exchange.prepareCapture(created, piecesOf(request, components))
     const { id: requestId, receivedAt } = request
     const received = await deps.receive({ repository, docId, docProt, metadata, components, receivedAt, requestId, capture })
     if (!received.created) throw documentExists()

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { bytesPiece, type Piece } from '../../capture/pieces.ts'
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
 import { createDocumentParts, documentHeaders } from '../document-headers.ts'
@@ -29,6 +30,11 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
     }
     yield end
   }
+  const pieces = contents.flatMap(({ head, sizeBytes, stored }): Piece[] => [
+    bytesPiece(head),
+    ...(sizeBytes > 0 ? [{ contentId: stored.content.id, start: 0, sizeBytes }] : []),
+    bytesPiece(parts.foot),
+  ])
   const body = Readable.from(write(), { objectMode: false })
   // The client may close the connection before the first chunk is read.
   body.once('close', () => opened?.destroy())
@@ -40,5 +46,6 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
       'Content-Length': length,
     },
     body,
+    pieces: [...pieces, bytesPiece(end)],
   }
 }

@@ -21,5 +21,6 @@ export const get: CommandHandler = async (context, deps): Promise<Answer> => {
     'Content-Length': range ? range.end - range.start + 1 : 0,
   }
   if (!range || exchange.request.method === 'HEAD') return { status: 200, headers, body: '' }
-  return { status: 200, headers, body: await openContent(stored, range) }
+  const pieces = [{ contentId: stored.content.id, start: range.start, sizeBytes: range.end - range.start + 1 }]
+  return { status: 200, headers, body: await openContent(stored, range), pieces }
 }

@@ -1,6 +1,6 @@
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
-import { readMetadata, storeComponents } from '../components.ts'
+import { piecesOf, readMetadata, storeComponents } from '../components.ts'
 import { mayBeLong } from '../exchange.ts'
 import { documentNotFound } from '../read-document.ts'
 
@@ -26,7 +26,7 @@ export const update: CommandHandler = async (context, deps): Promise<Answer> => 
       components,
       receivedAt: request.receivedAt,
       requestId: request.id,
-      capture: await exchange.prepareCapture(updated),
+      capture: await exchange.prepareCapture(updated, piecesOf(request, components)),
       whole: request.method === 'POST',
     })
     if (!found) throw documentNotFound()

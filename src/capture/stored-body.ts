@@ -1,0 +1,103 @@
+import { Readable } from 'node:stream'
+import type { ByteRange, Content, ContentStore, Stores } from '../content/store.ts'
+import type { Database } from '../db/database.ts'
+import { AppError } from '../errors.ts'
+import type { Piece } from './pieces.ts'
+
+export type BodyKind = 'request' | 'response'
+
+/** A captured body in the database: its bytes, and the contents that it refers to. */
+export interface StoredBody {
+  sizeBytes: number
+  /** True if redaction has replaced values. */
+  redacted: boolean
+  parts: (Buffer | ContentPart)[]
+}
+
+interface ContentPart {
+  content: Content
+  store: ContentStore['kind']
+  range: ByteRange
+}
+
+interface BodyRow {
+  data: Buffer | null
+  redacted: boolean
+  pieces: Piece[] | null
+  /** The contents of the pieces that still exist. */
+  contents: Record<string, { store: ContentStore['kind']; appends: number }> | null
+}
+
+export const emptyBody: StoredBody = { sizeBytes: 0, redacted: false, parts: [] }
+
+/**
+ * Finds a captured body.
+ * @param options.belowBytes finds shorter bodies only
+ * @returns null if the body is not stored, or a content that it refers to was erased
+ */
+export const findStoredBody = async (
+  db: Database,
+  requestId: string,
+  kind: BodyKind,
+  { belowBytes = Number.MAX_SAFE_INTEGER } = {},
+): Promise<StoredBody | null> => {
+  const { rows } = await db.raw<{ rows: BodyRow[] }>(
+    `
+    select
+      case when octet_length(data) < :belowBytes::bigint then data end as data,
+      redacted,
+      pieces,
+      (
+        -- A content that nothing keeps is about to be removed.
+        select jsonb_object_agg(contents.id, jsonb_build_object('store', store, 'appends', appends))
+        from jsonb_array_elements(pieces) as piece (value)
+        join contents on contents.id = piece.value ->> 'contentId'
+        where owned_at is not null
+          or captured_on is not null
+      ) as contents
+    from captured_bodies
+    where request_id = :requestId
+      and kind = :kind
+    `,
+    { requestId, kind, belowBytes },
+  )
+  const body = rows[0] && bodyOf(rows[0])
+  return body && body.sizeBytes < belowBytes ? body : null
+}
+
+const bodyOf = ({ data, redacted, pieces, contents }: BodyRow): StoredBody | null => {
+  if (data) return { sizeBytes: data.length, redacted, parts: [data] }
+  if (!pieces) return null
+  const parts: StoredBody['parts'] = []
+  let total = 0
+  for (const piece of pieces) {
+    if ('data' in piece) {
+      const bytes = Buffer.from(piece.data, 'base64')
+      total += bytes.length
+      parts.push(bytes)
+      continue
+    }
+    const { contentId: id, start, sizeBytes } = piece
+    const found = contents?.[id]
+    if (!found) return null
+    const end = start + sizeBytes - 1
+    total += sizeBytes
+    // The content may have grown by appends since. Its first bytes are the same.
+    parts.push({ content: { id, sizeBytes: end + 1, appends: found.appends }, store: found.store, range: { start, end } })
+  }
+  return { sizeBytes: total, redacted, parts }
+}
+
+/** Streams a captured body. @throws AppError 503 if this process has no access to a content store that holds a part of it */
+export const openStoredBody = (stores: Stores, { parts }: StoredBody): Readable => {
+  const sources = parts.map((part) => {
+    if (Buffer.isBuffer(part)) return () => [part]
+    const store = stores[part.store]
+    if (!store) throw new AppError('unavailable', `The body is in the ${part.store} store, which this process is not configured to use.`)
+    return () => store.read(part.content, part.range)
+  })
+  async function* read(): AsyncGenerator<Buffer, void, undefined> {
+    for (const open of sources) yield* open()
+  }
+  return Readable.from(read(), { objectMode: false })
+}
