@@ -74,6 +74,8 @@ interface Call {
 // The texts of errors are loaded with the first refusal.
 const loadErrorTexts = () => import('./texts/api-errors.ts').catch(() => undefined)
 
+const gatewayErrors = new Set([502, 503, 504])
+
 const send = async (method: string, url: URL, { body, signal: abort, headers = {}, changesNothing = false }: Call): Promise<Response> => {
   const sent = body === undefined ? {} : { body: JSON.stringify(body) }
   const isReading = method === 'GET' || changesNothing
@@ -94,6 +96,8 @@ const send = async (method: string, url: URL, { body, signal: abort, headers = {
   const answer = (await response.json().catch(() => undefined)) as Schemas['Error'] | undefined
   const { code = 'unknown', message = response.statusText, request_id: requestId, details, nothing_changed: nothing } = answer?.error ?? {}
   const nothingChanged = isReading || response.status < 500 ? undefined : (nothing ?? false)
+  // A proxy answers for a relay that does not.
+  if (!answer?.error && gatewayErrors.has(response.status)) throw new ApiError(0, 'unreachable', message, { nothingChanged })
   throw new ApiError(response.status, code, message, { requestId, details, texts: await loadErrorTexts(), nothingChanged })
 }
 

@@ -104,15 +104,11 @@ export const Copyable = ({ text }: { text: string }) => {
 export const Notice = ({ tone, children }: { tone: 'bad' | 'warn' | 'good' | 'info'; children?: Children }) =>
   html`<div class=${`notice ${tone}`} role=${tone === 'bad' ? 'alert' : 'status'}>${children}</div>`
 
-const gatewayErrors = new Set([502, 503, 504])
-
 /** Says what an error means, and what the relay says beside that. Its messages are English. */
 export const ErrorText = ({ error }: { error: ApiError }) => {
   const { status, code, message } = error
   const { common } = texts()
-  // A proxy answers for a relay that does not.
-  if (status === 0 || (code === 'unknown' && gatewayErrors.has(status))) return common.offline
-  if (status < 0) return common.unknownError
+  if (status <= 0) return status === 0 ? common.offline : common.unknownError
   const { text, lang, more } = error.texts?.[language.value].explain(code, message) ?? { text: message, lang: 'en' }
   return html`<span lang=${lang}>${text}</span>${more !== undefined && html` <span class="detail" lang="en">${more}</span>`}`
 }
