@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
   },
 })
 const acceptedDocuments = Number(options.accepted ?? 10_000)
-const deliveredDocuments = Number(options.delivered ?? (options.quick ? 10 : 1_000))
+const deliveredDocuments = Number(options.delivered ?? (options.quick ? 20 : 1_000))
 const starts = Number(options.starts ?? (options.quick ? 1 : 5))
 const idleMs = options.quick ? 0 : 10_000
 const clients = 16
@@ -72,10 +72,15 @@ const measureGrowth = async (installation: Installation, { title, documents, pro
   for (let block = 0; block <= blocks; block += 1) {
     const before = installation.cpuTimes()
     const startedAt = performance.now()
-    await forEach(Array.from({ length: size }), clients, send)
+    let sent = 0
+    const numbers = Array.from({ length: size }, (_, index) => index)
+    await forEach(numbers, clients, async () => {
+      await send()
+      sent += 1
+    })
     await settle()
     measured.push({
-      documents: size,
+      documents: sent,
       documents_per_second: (size * 1_000) / (performance.now() - startedAt),
       cpu_ms_per_document: cpuMsPerUnit(before, installation.cpuTimes(), size),
       memory_mib: Object.fromEntries(Object.entries(processes).map(([name, { pid }]) => [name, memoryOf(pid).nowMiB])),

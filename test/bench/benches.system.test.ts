@@ -64,9 +64,10 @@ test(
     expect(rows).toMatchObject([
       { case: 'relay server', started_in_ms: positive, idle_mib: positive },
       {
-        case: expect.stringContaining('delivered by one process, 15 documents'),
+        case: expect.stringContaining('delivered by one process, 30 documents'),
+        last_to_first_cpu: expect.any(Number),
         blocks: [0, 1, 2].map(() => ({
-          documents: 5,
+          documents: 10,
           documents_per_second: expect.any(Number),
           memory_mib: { server: expect.any(Number) },
         })),
