@@ -1,7 +1,9 @@
 import type { Database } from '../db/database.ts'
+import { createStatement } from '../db/statement.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
+import { createTtlCache } from '../ttl-cache.ts'
 
 export interface RepositorySummary {
   id: string
@@ -20,57 +22,82 @@ export interface ReceivingRepository extends RepositorySummary {
 }
 
 type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
-  workspace: { id: string; userSlug: string; workspaceSlug: string; settings: unknown; storedBytes: number }
-  routes: (Omit<Route, 'settings'> & { settings: unknown })[]
+  workspace: { id: string; userSlug: string; workspaceSlug: string; settings: unknown; storedBytes: number | null }
+  routes: (Omit<Route, 'settings'> & { settings: unknown })[] | null
 }
 
+const rememberedMaxEntries = 1_000
+
+/** Parses each distinct value once: all requests of a workspace have the same settings. The results must not be changed. */
+const remember = <Parsed extends object>(parse: (stored: unknown) => Parsed) => {
+  const remembered = createTtlCache<Parsed>({ maxEntries: rememberedMaxEntries })
+  return (stored: unknown): Parsed => {
+    const key = JSON.stringify(stored)
+    const known = remembered.get(key)
+    if (known) return known
+    const parsed = parse(stored)
+    remembered.set(key, parsed)
+    return parsed
+  }
+}
+const settingsOfWorkspace = remember(workspaceSettings)
+const settingsOfConnection = remember(connectionSettings)
+
+const findRepository = createStatement<Row>(
+  'find-receiving-repository',
+  `
+  select
+    repositories.id, repo_id as "repoId", repositories.name, repositories.status,
+    signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
+    jsonb_build_object(
+      'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
+      'storedBytes', case when :forStoring::boolean then (
+        select coalesce(sum(bytes), 0)
+        from workspace_storage
+        where workspace_id = workspaces.id
+      ) end) as workspace,
+    case when :forStoring::boolean then array(
+      select jsonb_build_object(
+        'connectionId', connections.id,
+        'isActive', connections.is_active,
+        'settings', connections.settings,
+        'destination', jsonb_build_object(
+          'id', destinations.id, 'name', destinations.name, 'connector', destinations.connector_type))
+      from connection_repositories
+      join connections on connections.id = connection_repositories.connection_id
+      join connection_destinations on connection_destinations.connection_id = connections.id
+      join destinations on destinations.id = connection_destinations.destination_id
+      where connection_repositories.repository_id = repositories.id
+        and destinations.deleted_at is null
+      order by connections.id, connection_destinations.position
+    ) end as routes
+  from workspaces
+  join repositories on repositories.workspace_id = workspaces.id
+  where user_slug = :userSlug
+    and workspace_slug = :workspaceSlug
+    and repo_id = :repoId
+    and deleted_at is null
+  `,
+)
+
 export const createReceivingRepositories = (db: Database) => ({
-  /** Finds the repository that a contRep names, with its routes. */
-  find: async (userSlug: string, workspaceSlug: string, repoId: string): Promise<ReceivingRepository | undefined> => {
-    const { rows } = await db
-      .raw<{ rows: Row[] }>(
-        `
-        select
-          repositories.id, repo_id as "repoId", repositories.name, repositories.status,
-          signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
-          jsonb_build_object(
-            'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
-            'storedBytes', (
-              select coalesce(sum(bytes), 0)
-              from workspace_storage
-              where workspace_id = workspaces.id
-            )) as workspace,
-          array(
-            select jsonb_build_object(
-              'connectionId', connections.id,
-              'isActive', connections.is_active,
-              'settings', connections.settings,
-              'destination', jsonb_build_object(
-                'id', destinations.id, 'name', destinations.name, 'connector', destinations.connector_type))
-            from connection_repositories
-            join connections on connections.id = connection_repositories.connection_id
-            join connection_destinations on connection_destinations.connection_id = connections.id
-            join destinations on destinations.id = connection_destinations.destination_id
-            where connection_repositories.repository_id = repositories.id
-              and destinations.deleted_at is null
-            order by connections.id, connection_destinations.position
-          ) as routes
-        from workspaces
-        join repositories on repositories.workspace_id = workspaces.id
-        where user_slug = ?
-          and workspace_slug = ?
-          and repo_id = ?
-          and deleted_at is null
-        `,
-        [userSlug, workspaceSlug, repoId],
-      )
-      .options({ name: 'find-receiving-repository' })
-    const row = rows[0]
+  /**
+   * Finds the repository that a contRep names, with its routes.
+   * @param options.forStoring false for a command that stores nothing: routes and stored bytes, half of the cost, are then left out
+   */
+  find: async (
+    userSlug: string,
+    workspaceSlug: string,
+    repoId: string,
+    { forStoring = true } = {},
+  ): Promise<ReceivingRepository | undefined> => {
+    const [row] = await findRepository(db, { userSlug, workspaceSlug, repoId, forStoring })
     if (!row) return undefined
+    const { workspace, routes } = row
     return {
       ...row,
-      workspace: { ...row.workspace, settings: workspaceSettings(row.workspace.settings) },
-      routes: row.routes.map((route) => ({ ...route, settings: connectionSettings(route.settings) })),
+      workspace: { ...workspace, settings: settingsOfWorkspace(workspace.settings), storedBytes: workspace.storedBytes ?? 0 },
+      routes: (routes ?? []).map((route) => ({ ...route, settings: settingsOfConnection(route.settings) })),
     }
   },
 
