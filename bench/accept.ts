@@ -1,0 +1,173 @@
+// Measures how many documents per second are accepted, with nothing to deliver and while more arrive than can be delivered. The ratio of
+// the two shows whether acceptance depends on delivery. The floor is a plain program that commits the same bytes to the same PostgreSQL.
+// All cases take turns, because the speed of a machine drifts: compare the ratios.
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { startWebhookSink } from '../src/demo/webhook-sink.ts'
+import { newId } from '../src/ids.ts'
+import { startOutpost } from './peer/outpost.ts'
+import { withInstallation, type Installation } from './support/installation.ts'
+import { runClients, type Load } from './support/load.ts'
+import { measure, summarize, type Measured, type Summary } from './support/measure.ts'
+import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
+import { createByPut, createRequests, type BenchRequest, type Requests } from './support/requests.ts'
+import { rangeOf, type Range } from './support/statistics.ts'
+import { createConnectedWorkspace } from './support/workspace.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    ...commonOptions,
+    clients: { type: 'string', default: '16' },
+    seconds: { type: 'string' },
+    rounds: { type: 'string' },
+    // `one`: API and worker are one process. `two`: they are two, as in production.
+    processes: { type: 'string', default: 'two' },
+    // Path of an Outpost program. Redis and NATS are started from PATH.
+    peer: { type: 'string' },
+    // Options of Node for the process with the API, for example --cpu-prof.
+    'node-option': { type: 'string', multiple: true, default: [] },
+  },
+})
+const KiB = 1024
+const sizes: Record<string, number> = options.quick ? { '1 KiB': KiB } : { '1 KiB': KiB, '100 KiB': 100 * KiB, '1 MiB': KiB * KiB }
+const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
+const seconds = Number(options.seconds ?? (options.quick ? 0.5 : 5))
+const busy: Load = { clients: Number(options.clients), seconds }
+// One source system that sends a document now and then.
+const paced: Load = { clients: 1, seconds, pauseMs: () => 50 }
+
+/** The rounds of one size. */
+interface Rounds {
+  idle: Measured[]
+  held: Measured[]
+  floor: Measured[]
+  peer: Measured[]
+  delivering: Measured[]
+  pacedWhileDelivering: Measured[]
+  deliveredPerSecond: number[]
+}
+
+interface Targets {
+  /** Returns the request that creates a new document. */
+  held(body: Buffer): BenchRequest
+  delivering(body: Buffer): BenchRequest
+  floor(body: Buffer): BenchRequest
+  peer: { publish(body: Buffer): BenchRequest; arrived(): number } | undefined
+  /** The number of documents that have arrived at the webhook. */
+  arrived(): number
+}
+
+const untilArrived = async (arrived: () => number, count: number) => {
+  while (arrived() < count) await delay(50)
+}
+
+const runRound = async (installation: Installation, { send }: Requests, targets: Targets, body: Buffer, rows: Rounds) => {
+  const run = (load: Load, request: (body: Buffer) => BenchRequest, status = 201) =>
+    runClients(load, () => send(request(body), status))
+
+  rows.idle.push(await measure(installation, () => run(paced, targets.held)))
+  rows.held.push(await measure(installation, () => run(busy, targets.held)))
+  rows.floor.push(await measure(installation, () => run(busy, targets.floor)))
+  const { peer } = targets
+  if (peer) {
+    const before = peer.arrived()
+    const published = await measure(installation, () => run(busy, peer.publish, 202))
+    rows.peer.push(published)
+    await untilArrived(peer.arrived, before + published.requests)
+  }
+
+  const before = targets.arrived()
+  const startedAt = performance.now()
+  // More arrive than can be delivered, so that all parts of delivery have work when the measurement begins.
+  const first = await run({ ...busy, seconds: seconds / 2 }, targets.delivering)
+  const delivering = await measure(installation, () => run(busy, targets.delivering))
+  const pacedWhileDelivering = await measure(installation, () => run(paced, targets.delivering))
+  const sent = first.requests + delivering.requests + pacedWhileDelivering.requests
+  await untilArrived(targets.arrived, before + sent)
+  rows.delivering.push(delivering)
+  rows.pacedWhileDelivering.push(pacedWhileDelivering)
+  rows.deliveredPerSecond.push((sent * 1_000) / (performance.now() - startedAt))
+}
+
+const ratiosOf = (ours: Measured[], others: Measured[]): Range =>
+  rangeOf(ours.map(({ requests, seconds: took }, round) => requests / took / (others[round]!.requests / others[round]!.seconds)))
+
+const summarizeRounds = (name: string, rows: Rounds) => {
+  const idle = summarize(rows.idle)
+  const pacedWhileDelivering = summarize(rows.pacedWhileDelivering)
+  return {
+    case: name,
+    idle,
+    held: summarize(rows.held),
+    floor: summarize(rows.floor),
+    delivering: summarize(rows.delivering),
+    paced_while_delivering: pacedWhileDelivering,
+    delivered_per_second: rangeOf(rows.deliveredPerSecond),
+    delivering_to_held: ratiosOf(rows.delivering, rows.held),
+    held_to_floor: ratiosOf(rows.held, rows.floor),
+    p99_while_delivering_to_idle: pacedWhileDelivering.p99_ms / idle.p99_ms,
+    ...(rows.peer.length > 0 && { peer: summarize(rows.peer), delivering_to_peer: ratiosOf(rows.delivering, rows.peer) }),
+  }
+}
+
+const formatRange = ({ min, median, max }: Range) => `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
+const formatCase = (name: string, { per_second, median_ms, p99_ms, cpu_ms }: Summary) =>
+  `  ${name}: ${per_second.median.toFixed(1)}/s, median ${median_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms, ${formatCpu(cpu_ms)}`
+
+const formatRow = (row: ReturnType<typeof summarizeRounds>) => [
+  `${row.case}, ${busy.clients} clients:`,
+  formatCase('nothing to deliver', row.held),
+  formatCase('floor', row.floor),
+  formatCase('while delivering', row.delivering),
+  ...(row.peer ? [formatCase('peer', row.peer)] : []),
+  formatCase('one client, idle', row.idle),
+  formatCase('one client, while delivering', row.paced_while_delivering),
+  `  delivered ${row.delivered_per_second.median.toFixed(1)}/s`,
+  `  ratios: while delivering to nothing to deliver ${formatRange(row.delivering_to_held)}, nothing to deliver to floor ` +
+    `${formatRange(row.held_to_floor)}, p99 of one client while delivering to idle ${row.p99_while_delivering_to_idle.toFixed(1)}` +
+    (row.delivering_to_peer ? `, while delivering to peer ${formatRange(row.delivering_to_peer)}` : ''),
+]
+
+await withInstallation(async (installation) => {
+  const api = await installation.startRelay(options.processes === 'one' ? 'server' : 'api', options['node-option'])
+  if (options.processes !== 'one') await installation.startRelay('worker')
+  const { url: floorUrl } = await installation.startModule<{ url: string }>('floor', new URL('./floor/receiver.ts', import.meta.url))
+  const sink = await startWebhookSink()
+  const targetUrls = [sink.url]
+  const heldUrl = await createConnectedWorkspace(installation, api.baseUrl, { name: 'bench/held', targetUrls, isActive: false })
+  const deliveringUrl = await createConnectedWorkspace(installation, api.baseUrl, { name: 'bench/delivering', targetUrls })
+  const peer = options.peer === undefined ? undefined : await startOutpost(installation, options.peer)
+  const requests = createRequests(busy.clients)
+  const targets: Targets = {
+    held: (body) => createByPut(heldUrl, newId(), body),
+    delivering: (body) => createByPut(deliveringUrl, newId(), body),
+    floor: (body) => createByPut(floorUrl, newId(), body),
+    peer,
+    arrived: () => sink.calls.length,
+  }
+
+  const rows: ReturnType<typeof summarizeRounds>[] = []
+  for (const [name, bytes] of Object.entries(sizes)) {
+    const body = Buffer.alloc(bytes, 'x')
+    const newRounds = (): Rounds => ({
+      idle: [],
+      held: [],
+      floor: [],
+      peer: [],
+      delivering: [],
+      pacedWhileDelivering: [],
+      deliveredPerSecond: [],
+    })
+    // The first round warms up and is not counted.
+    if (!options.quick) await runRound(installation, requests, targets, body, newRounds())
+    const measured = newRounds()
+    for (let round = 1; round <= rounds; round += 1) {
+      await runRound(installation, requests, targets, body, measured)
+      say(`${name}, round ${round}: ${formatRow(summarizeRounds(name, measured)).at(-1)!.trim()}`)
+    }
+    rows.push(summarizeRounds(name, measured))
+  }
+  const settings = { rounds, seconds, clients: busy.clients, processes: options.processes }
+  printResult(options.json, { name: 'accept', settings, rows }, rows.flatMap(formatRow))
+  await Promise.all([requests.close(), sink.stop(), peer?.stop()])
+})

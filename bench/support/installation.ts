@@ -1,0 +1,158 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, mkdir, open, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { migrateAll } from '../../src/commands/migrate.ts'
+import { readConfig, type Config } from '../../src/config.ts'
+import { readReady } from '../../src/embedded/data-dir.ts'
+import { startStack } from '../../src/embedded/stack.ts'
+import { createLog } from '../../src/log.ts'
+import { freePort } from '../../test/support/free-port.ts'
+import { cpuTimes, type CpuTimes } from './processes.ts'
+import { say } from './report.ts'
+
+/** A process of the relay: `server` is the API and a worker in one. */
+type Verb = 'server' | 'api' | 'worker'
+
+export interface RelayProcess {
+  pid: number
+  /** Address of the API, or of the probes of a worker. */
+  baseUrl: string
+  /** Time from the start of the process until it was ready. */
+  startedInMs: number
+  stop(): Promise<void>
+}
+
+/** PostgreSQL and Temporal as `script/server` starts them, and the processes of the relay that a benchmark starts. */
+export interface Installation {
+  config: Config & { DATABASE_URL: string }
+  /** Folder for files of this run. It is removed in the end. */
+  folder: string
+  temporalAddress: string
+  /** @param nodeOptions options of Node, for example `--cpu-prof` */
+  startRelay(verb: Verb, nodeOptions?: string[]): Promise<RelayProcess>
+  /** Starts a module of the benchmark as a Node process of its own, and waits until it has sent a message. @returns the message */
+  startModule<Message>(name: string, module: URL, variables?: Record<string, string>): Promise<Message>
+  /** Starts another program, which counts under its own name. */
+  startProgram(program: string, args: string[], variables?: Record<string, string>): Promise<ChildProcess>
+  /** Returns the CPU time so far of the relay's processes, PostgreSQL, Temporal and everything started here. */
+  cpuTimes(): CpuTimes
+  stop(): Promise<void>
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const startTimeoutMs = 120_000
+
+/** Starts PostgreSQL, with fsync, and Temporal in a new folder, and migrates the database. */
+export const startInstallation = async (): Promise<Installation> => {
+  const folder = await mkdtemp(join(tmpdir(), 'relay-bench-'))
+  const names = new Map<number, string>()
+  const children: ChildProcess[] = []
+  const variables = {
+    ...process.env,
+    RELAY_SECRET_KEYS: `bench:${randomBytes(32).toString('base64')}`,
+    RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
+    RELAY_HOST: '127.0.0.1',
+  }
+  const stackConfig = readConfig(variables)
+  const stack = await startStack({ dataDir: folder, config: stackConfig, log: createLog('warn'), say })
+  const stop = async () => {
+    for (const child of children.splice(0).toReversed()) await stopChild(child)
+    await stack.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop().then(() => process.exit(130)))
+
+  const addresses = { DATABASE_URL: stack.databaseUrl, TEMPORAL_ADDRESS: stack.temporalAddress }
+  const config = { ...readConfig({ ...variables, ...addresses }), DATABASE_URL: stack.databaseUrl }
+
+  /** Starts a child whose output goes to a file: reading it here would use time of the benchmark. */
+  const start = async (name: string, program: string, args: string[], more: Record<string, string>, ipc: 'ipc' | 'ignore' = 'ignore') => {
+    const logFile = join(folder, `${name}-${children.length}.log`)
+    const log = await open(logFile, 'w')
+    const child = spawn(program, args, { cwd: root, env: { ...variables, ...addresses, ...more }, stdio: ['ignore', log.fd, log.fd, ipc] })
+    await log.close()
+    child.on('error', (error) => say(`${program}: ${error.message}`))
+    children.push(child)
+    return { child, logFile }
+  }
+
+  try {
+    await migrateAll(config)
+    return {
+      config,
+      folder,
+      temporalAddress: stack.temporalAddress,
+
+      startRelay: async (verb, nodeOptions = []) => {
+        const port = await freePort()
+        const dataDir = join(folder, `server-${port}`)
+        await mkdir(dataDir)
+        const startedAt = performance.now()
+        const ports = { RELAY_PORT: String(port), RELAY_WORKER_PORT: String(port), RELAY_DATA_DIR: dataDir, RELAY_LOG_FORMAT: 'json' }
+        const { child, logFile } = await start(`relay-${verb}`, process.execPath, [...nodeOptions, 'src/main.ts', verb], ports)
+        names.set(child.pid!, `relay ${verb}`)
+        const baseUrl = `http://127.0.0.1:${port}`
+        const isReady = verb === 'server' ? async () => readReady(dataDir) !== undefined : () => answersReady(baseUrl)
+        await untilReady(child, logFile, isReady)
+        return { pid: child.pid!, baseUrl, startedInMs: performance.now() - startedAt, stop: () => stopChild(child) }
+      },
+
+      startModule: async <Message>(name: string, module: URL, more: Record<string, string> = {}) => {
+        const { child, logFile } = await start(name, process.execPath, [fileURLToPath(module)], more, 'ipc')
+        names.set(child.pid!, name)
+        let message: Message | undefined
+        child.once('message', (received) => {
+          message = received as Message
+        })
+        await untilReady(child, logFile, async () => message !== undefined)
+        return message!
+      },
+
+      startProgram: async (program, args, more = {}) => (await start('program', program, args, more)).child,
+      cpuTimes: () => cpuTimes(names),
+      stop,
+    }
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+}
+
+/** Runs a benchmark with an installation, and stops it in the end. */
+export const withInstallation = async (work: (installation: Installation) => Promise<void>): Promise<void> => {
+  const installation = await startInstallation()
+  try {
+    await work(installation)
+  } finally {
+    await installation.stop()
+  }
+}
+
+const answersReady = (baseUrl: string): Promise<boolean> =>
+  fetch(`${baseUrl}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+const untilReady = async (child: ChildProcess, logFile: string, isReady: () => Promise<boolean>): Promise<void> => {
+  const deadline = performance.now() + startTimeoutMs
+  while (!(await isReady())) {
+    if (hasExited(child) || performance.now() > deadline) {
+      throw new Error(`${child.spawnargs.join(' ')} is not ready:\n${(await readFile(logFile, 'utf8')).slice(-2_000)}`)
+    }
+    await delay(20)
+  }
+}
+
+const hasExited = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null
+
+const stopChild = async (child: ChildProcess): Promise<void> => {
+  if (child.pid === undefined || hasExited(child)) return
+  child.kill('SIGTERM')
+  await once(child, 'exit')
+}

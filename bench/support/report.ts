@@ -1,0 +1,38 @@
+import { execFileSync } from 'node:child_process'
+import { cpus, totalmem } from 'node:os'
+
+/** Options that every benchmark has. */
+export const commonOptions = {
+  json: { type: 'boolean', default: false },
+  quick: { type: 'boolean', default: false },
+} as const
+
+/** Prints progress. Standard output belongs to the result. */
+export const say = (line: string) => process.stderr.write(`${line}\n`)
+
+interface Result {
+  name: string
+  /** Settings of the run. */
+  settings: Record<string, unknown>
+  rows: object[]
+}
+
+/** Prints the result: as JSON, or as lines for people. */
+export const printResult = (isJson: boolean, { name, settings, rows }: Result, lines: string[]): void => {
+  const conditions = {
+    name,
+    date: new Date().toISOString().slice(0, 10),
+    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8', cwd: import.meta.dirname }).trim(),
+    hardware: `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`,
+    settings,
+  }
+  if (isJson) console.log(JSON.stringify({ ...conditions, rows }, null, 2))
+  else console.log([`${conditions.hardware}, commit ${conditions.commit}, ${conditions.date}, ${JSON.stringify(settings)}`, ...lines].join('\n'))
+}
+
+/** Formats the CPU time of one request or document: the sum, and the processes that used it. */
+export const formatCpu = (cpuMs: Record<string, number>): string => {
+  const used = Object.entries(cpuMs).filter(([, ms]) => ms >= 0.05)
+  const sum = used.reduce((total, [, ms]) => total + ms, 0)
+  return `${sum.toFixed(1)} CPU-ms (${used.map(([name, ms]) => `${name} ${ms.toFixed(1)}`).join(', ')})`
+}

@@ -1,0 +1,45 @@
+import { request } from 'undici'
+import { createKey } from '../../src/commands/api-key.ts'
+import { createWorkspace } from '../../src/commands/workspace.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import type { Installation } from './installation.ts'
+
+export interface WorkspaceOptions {
+  /** `user/workspace`. */
+  name: string
+  /** Addresses of the webhooks that the repository Z1 is connected to. */
+  targetUrls: string[]
+  /** False holds all deliveries: documents are accepted and delivered nowhere. */
+  isActive?: boolean
+}
+
+/** Creates a workspace whose repository Z1 is connected to webhooks. @returns the address for the source system */
+export const createConnectedWorkspace = async (
+  { config }: Pick<Installation, 'config'>,
+  baseUrl: string,
+  { name, targetUrls, isActive = true }: WorkspaceOptions,
+): Promise<string> => {
+  const db = openDatabase(config, 'bench')
+  try {
+    await createWorkspace(db, name)
+    const { key } = await createKey(db, { workspace: name, level: 'admin' })
+    const post = async (path: string, body: object): Promise<string> => {
+      const response = await request(`${baseUrl}/api/${name}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      if (response.statusCode !== 201) throw new Error(await response.body.text())
+      return ((await response.body.json()) as { data: { id: string } }).data.id
+    }
+    const repository = await post('/repositories', { repo_id: 'Z1', name: 'Bench' })
+    const destinations: string[] = []
+    for (const [index, url] of targetUrls.entries()) {
+      destinations.push(await post('/destinations', { name: `target ${index}`, connector_type: 'webhook', config: { url }, credentials: {} }))
+    }
+    await post('/connections', { name: 'all', repository_ids: [repository], destination_ids: destinations, is_active: isActive })
+    return `${baseUrl}/receiver/${name}`
+  } finally {
+    await db.destroy()
+  }
+}
