@@ -1,9 +1,10 @@
 // Outpost (https://github.com/hookdeck/outpost), another relay that accepts over HTTP and delivers to webhooks, as a peer of `accept`. It
-// runs as one process with Redis and NATS JetStream, which syncs each message to disk before Outpost answers, and keeps its log in the
-// PostgreSQL server of the installation. An event of Outpost is JSON, so a document is sent in base64.
+// runs as one process with Redis and RabbitMQ, and keeps its log in the PostgreSQL server of the installation. An event of Outpost is JSON,
+// so a document is sent in base64.
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
@@ -17,11 +18,28 @@ const tenant = 'bench'
 const topic = 'document'
 const attemptsAtATime = 100
 
-const natsConfig = (port: number, folder: string) => `
-listen: 127.0.0.1:${port}
-max_payload: 8MB
-jetstream { store_dir: "${folder}", sync_interval: always }
-`
+/** Starts RabbitMQ, which writes a message to disk before it confirms it. @returns its address */
+const startRabbitMq = async ({ startProgram }: Installation, folder: string): Promise<{ url: string; stop(): void }> => {
+  const [port, distributionPort, epmdPort] = [await freePort(), await freePort(), await freePort()]
+  const variables = {
+    HOME: folder,
+    ERL_EPMD_PORT: String(epmdPort),
+    RABBITMQ_NODENAME: 'bench@localhost',
+    RABBITMQ_NODE_PORT: String(port),
+    RABBITMQ_DIST_PORT: String(distributionPort),
+    RABBITMQ_MNESIA_BASE: folder,
+    RABBITMQ_LOG_BASE: folder,
+    RABBITMQ_PID_FILE: join(folder, 'rabbitmq.pid'),
+    RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'plugins'),
+  }
+  await startProgram('rabbitmq-server', [], variables)
+  await listening(port)
+  return {
+    url: `amqp://guest:guest@127.0.0.1:${port}`,
+    // The port mapper of Erlang is a daemon.
+    stop: () => void spawn('epmd', ['-kill'], { env: { ...process.env, ...variables }, stdio: 'ignore' }),
+  }
+}
 
 /** Creates a database on the server of the installation. @returns its address, with the superuser */
 const createDatabase = async ({ config, folder }: Installation, name: string): Promise<string> => {
@@ -38,17 +56,16 @@ const createDatabase = async ({ config, folder }: Installation, name: string): P
   return url.href
 }
 
-/** Starts Outpost with a webhook of its own. @param binary path of the program; `redis-server` and `nats-server` are found on PATH */
+/**
+ * Starts Outpost with a webhook of its own.
+ * @param binary path of the program `outpost`, with `outpost-server` beside it. `redis-server`, `rabbitmq-server` and `epmd` are found on PATH
+ */
 export const startOutpost = async (installation: Installation, binary: string) => {
-  const [redisPort, natsPort, apiPort] = [await freePort(), await freePort(), await freePort()]
+  const [redisPort, apiPort] = [await freePort(), await freePort()]
   const folder = join(installation.folder, 'outpost')
   await mkdir(folder)
-  const natsConfigFile = join(folder, 'nats.conf')
-  await writeFile(natsConfigFile, natsConfig(natsPort, join(folder, 'jetstream')))
-  const redisOptions = ['--port', String(redisPort), '--dir', folder, '--appendonly', 'yes', '--save', '']
-  await installation.startProgram('redis-server', redisOptions)
-  await installation.startProgram('nats-server', ['-c', natsConfigFile])
-  await Promise.all([listening(redisPort), listening(natsPort)])
+  await installation.startProgram('redis-server', ['--port', String(redisPort), '--dir', folder, '--appendonly', 'yes', '--save', ''])
+  const [rabbitMq] = await Promise.all([startRabbitMq(installation, folder), listening(redisPort)])
 
   const apiKey = randomBytes(16).toString('hex')
   const variables = {
@@ -59,7 +76,7 @@ export const startOutpost = async (installation: Installation, binary: string) =
     REDIS_HOST: '127.0.0.1',
     REDIS_PORT: String(redisPort),
     POSTGRES_URL: await createDatabase(installation, 'outpost'),
-    NATS_SERVER_URL: `nats://127.0.0.1:${natsPort}`,
+    RABBITMQ_SERVER_URL: rabbitMq.url,
     TOPICS: topic,
     DELIVERY_MAX_CONCURRENCY: String(attemptsAtATime),
     LOG_MAX_CONCURRENCY: String(attemptsAtATime),
@@ -92,6 +109,9 @@ export const startOutpost = async (installation: Installation, binary: string) =
       body: Buffer.from(JSON.stringify({ tenant_id: tenant, topic, data: { content: body.toString('base64') } })),
     }),
     arrived: () => sink.calls.length,
-    stop: sink.stop,
+    stop: async () => {
+      await sink.stop()
+      rabbitMq.stop()
+    },
   }
 }

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTemporalDevServer } from '../support/temporal.ts'
+
+// The quick form of each benchmark: it proves that the benchmark runs. Its numbers mean nothing.
+
+const testTimeoutMs = 300_000
+
+let database: TestDatabase
+let temporal: TestWorkflowEnvironment
+
+beforeAll(async () => {
+  ;[database, temporal] = await Promise.all([createTestDatabase(), startTemporalDevServer()])
+}, testTimeoutMs)
+afterAll(async () => {
+  await temporal?.teardown()
+  await database?.drop()
+})
+
+const runQuick = async (name: string, options: string[] = []): Promise<{ case: string }[]> => {
+  const module = fileURLToPath(new URL(`../../bench/${name}.ts`, import.meta.url))
+  const env = { ...process.env, DATABASE_URL: database.url, TEMPORAL_ADDRESS: temporal.address }
+  const { stdout } = await promisify(execFile)(process.execPath, [module, '--quick', '--json', ...options], { env })
+  const result = JSON.parse(stdout) as { name: string; rows: { case: string }[] }
+  expect(result).toMatchObject({ name, hardware: expect.any(String), commit: expect.any(String) })
+  return result.rows
+}
+
+const positive = { median: expect.any(Number) }
+
+test(
+  'accept measures creates with nothing to deliver, while delivering, and those of the floor',
+  async () => {
+    expect(await runQuick('accept', ['--processes', 'one'])).toEqual([
+      expect.objectContaining({
+        case: '1 KiB',
+        held: expect.objectContaining({ per_second: expect.objectContaining(positive) }),
+        delivering: expect.objectContaining({ per_second: expect.objectContaining(positive) }),
+        floor: expect.objectContaining({ per_second: expect.objectContaining(positive) }),
+        delivering_to_held: expect.objectContaining(positive),
+      }),
+    ])
+  },
+  testTimeoutMs,
+)
+
+test(
+  'content-server measures reading and the mix of commands without errors',
+  async () => {
+    const rows = await runQuick('content-server')
+    expect(rows.map((row) => row.case)).toEqual(['get of 200 KiB, 16 clients', 'info, 16 clients', 'mix, 4 clients'])
+    expect(rows[2]).toMatchObject({ errors: 0, requests_per_second: expect.any(Number), api_peak_mib: expect.any(Number) })
+  },
+  testTimeoutMs,
+)
+
+test(
+  'footprint measures starts, memory and growth of each process',
+  async () => {
+    const rows = await runQuick('footprint')
+    expect(rows.slice(0, 3)).toEqual(
+      ['relay api', 'relay worker', 'relay server'].map((name) => ({
+        case: name,
+        started_in_ms: expect.objectContaining(positive),
+        idle_mib: expect.objectContaining(positive),
+      })),
+    )
+    expect(rows.slice(3)).toHaveLength(3)
+    expect(rows[4]).toMatchObject({ last_to_first_cpu: expect.any(Number) })
+  },
+  testTimeoutMs,
+)
