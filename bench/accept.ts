@@ -22,6 +22,10 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     // `one`: API and worker are one process. `two`: they are two, as in production.
     processes: { type: 'string', default: 'two' },
+    // Comma-separated, of those below.
+    sizes: { type: 'string' },
+    // `held`: measures what needs no delivery only, in a fraction of the time.
+    only: { type: 'string' },
     // Path of an Outpost program. Redis and NATS are started from PATH.
     peer: { type: 'string' },
     // Options of Node for the process with the API, for example --cpu-prof.
@@ -29,7 +33,9 @@ const { values: options } = parseArgs({
   },
 })
 const KiB = 1024
-const sizes: Record<string, number> = options.quick ? { '1 KiB': KiB } : { '1 KiB': KiB, '100 KiB': 100 * KiB, '1 MiB': KiB * KiB }
+const bytesOf: Record<string, number> = { '1 KiB': KiB, '100 KiB': 100 * KiB, '1 MiB': KiB * KiB }
+const sizes = options.sizes?.split(',') ?? (options.quick ? ['1 KiB'] : Object.keys(bytesOf))
+const delivers = options.only !== 'held'
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
 const seconds = Number(options.seconds ?? (options.quick ? 0.5 : 5))
 const busy: Load = { clients: Number(options.clients), seconds }
@@ -75,6 +81,7 @@ const runRound = async (installation: Installation, { send }: Requests, targets:
     rows.peer.push(published)
     await untilArrived(peer.arrived, before + published.requests)
   }
+  if (!delivers) return
 
   const before = targets.arrived()
   const startedAt = performance.now()
@@ -92,23 +99,32 @@ const runRound = async (installation: Installation, { send }: Requests, targets:
 const ratiosOf = (ours: Measured[], others: Measured[]): Range =>
   rangeOf(ours.map(({ requests, seconds: took }, round) => requests / took / (others[round]!.requests / others[round]!.seconds)))
 
-const summarizeRounds = (name: string, rows: Rounds) => {
-  const idle = summarize(rows.idle)
-  const pacedWhileDelivering = summarize(rows.pacedWhileDelivering)
+const summarizeDelivering = (rows: Rounds) => {
+  const paced = summarize(rows.pacedWhileDelivering)
   return {
-    case: name,
-    idle,
-    held: summarize(rows.held),
-    floor: summarize(rows.floor),
     delivering: summarize(rows.delivering),
-    paced_while_delivering: pacedWhileDelivering,
+    paced_while_delivering: paced,
     delivered_per_second: rangeOf(rows.deliveredPerSecond),
     delivering_to_held: ratiosOf(rows.delivering, rows.held),
-    held_to_floor: ratiosOf(rows.held, rows.floor),
-    p99_while_delivering_to_idle: pacedWhileDelivering.p99_ms / idle.p99_ms,
-    ...(rows.peer.length > 0 && { peer: summarize(rows.peer), delivering_to_peer: ratiosOf(rows.delivering, rows.peer) }),
+    p99_while_delivering_to_idle: paced.p99_ms / summarize(rows.idle).p99_ms,
   }
 }
+
+const summarizePeer = (rows: Rounds) => ({
+  peer: summarize(rows.peer),
+  held_to_peer: ratiosOf(rows.held, rows.peer),
+  ...(delivers && { delivering_to_peer: ratiosOf(rows.delivering, rows.peer) }),
+})
+
+const summarizeRounds = (name: string, rows: Rounds) => ({
+  case: name,
+  idle: summarize(rows.idle),
+  held: summarize(rows.held),
+  floor: summarize(rows.floor),
+  held_to_floor: ratiosOf(rows.held, rows.floor),
+  ...(delivers && summarizeDelivering(rows)),
+  ...(rows.peer.length > 0 && summarizePeer(rows)),
+})
 
 const formatRange = ({ min, median, max }: Range) => `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
 const formatCase = (name: string, { per_second, median_ms, p99_ms, cpu_ms }: Summary) =>
@@ -116,21 +132,25 @@ const formatCase = (name: string, { per_second, median_ms, p99_ms, cpu_ms }: Sum
 
 const formatRow = (row: ReturnType<typeof summarizeRounds>) => [
   `${row.case}, ${busy.clients} clients:`,
+  formatCase('one client, idle', row.idle),
   formatCase('nothing to deliver', row.held),
   formatCase('floor', row.floor),
-  formatCase('while delivering', row.delivering),
   ...(row.peer ? [formatCase('peer', row.peer)] : []),
-  formatCase('one client, idle', row.idle),
-  formatCase('one client, while delivering', row.paced_while_delivering),
-  `  delivered ${row.delivered_per_second.median.toFixed(1)}/s`,
-  `  ratios: while delivering to nothing to deliver ${formatRange(row.delivering_to_held)}, nothing to deliver to floor ` +
-    `${formatRange(row.held_to_floor)}, p99 of one client while delivering to idle ${row.p99_while_delivering_to_idle.toFixed(1)}` +
-    (row.delivering_to_peer ? `, while delivering to peer ${formatRange(row.delivering_to_peer)}` : ''),
+  ...(row.delivering ? [formatCase('while delivering', row.delivering)] : []),
+  ...(row.paced_while_delivering ? [formatCase('one client, while delivering', row.paced_while_delivering)] : []),
+  ...Object.entries({
+    'delivered per second': row.delivered_per_second,
+    'nothing to deliver to floor': row.held_to_floor,
+    'while delivering to nothing to deliver': row.delivering_to_held,
+    'nothing to deliver to peer': row.held_to_peer,
+    'while delivering to peer': row.delivering_to_peer,
+  }).flatMap(([name, range]) => (range ? [`  ${name}: ${formatRange(range)}`] : [])),
+  ...(row.p99_while_delivering_to_idle ? [`  p99 of one client, while delivering to idle: ${row.p99_while_delivering_to_idle.toFixed(1)}`] : []),
 ]
 
 await withInstallation(async (installation) => {
   const api = await installation.startRelay(options.processes === 'one' ? 'server' : 'api', options['node-option'])
-  if (options.processes !== 'one') await installation.startRelay('worker')
+  if (options.processes !== 'one' && delivers) await installation.startRelay('worker')
   const { url: floorUrl } = await installation.startModule<{ url: string }>('floor', new URL('./floor/receiver.ts', import.meta.url))
   const sink = await startWebhookSink()
   const targetUrls = [sink.url]
@@ -147,8 +167,8 @@ await withInstallation(async (installation) => {
   }
 
   const rows: ReturnType<typeof summarizeRounds>[] = []
-  for (const [name, bytes] of Object.entries(sizes)) {
-    const body = Buffer.alloc(bytes, 'x')
+  for (const name of sizes) {
+    const body = Buffer.alloc(bytesOf[name]!, 'x')
     const newRounds = (): Rounds => ({
       idle: [],
       held: [],
@@ -163,7 +183,7 @@ await withInstallation(async (installation) => {
     const measured = newRounds()
     for (let round = 1; round <= rounds; round += 1) {
       await runRound(installation, requests, targets, body, measured)
-      say(`${name}, round ${round}: ${formatRow(summarizeRounds(name, measured)).at(-1)!.trim()}`)
+      say(`${name}, round ${round} of ${rounds}`)
     }
     rows.push(summarizeRounds(name, measured))
   }

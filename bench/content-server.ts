@@ -20,13 +20,13 @@ const { values: options } = parseArgs({
     clients: { type: 'string' },
     seconds: { type: 'string' },
     rounds: { type: 'string' },
-    // Runs one part only.
+    // Runs one part only: mix, get or info.
     only: { type: 'string' },
     // Options of Node for the API, for example --cpu-prof.
     'node-option': { type: 'string', multiple: true, default: [] },
   },
 })
-const parts = options.only === undefined ? ['mix', 'reads'] : [options.only]
+const runs = (part: string) => options.only === undefined || options.only === part
 const clientCounts = (options.clients ?? (options.quick ? '4' : '25,100')).split(',').map(Number)
 const mixSeconds = Number(options.seconds ?? (options.quick ? 1 : 60))
 const readSeconds = Number(options.seconds ?? (options.quick ? 0.5 : 5))
@@ -142,14 +142,14 @@ await withInstallation(async (installation) => {
     say(formatted[0]!)
   }
   const reads = [
-    { name: 'get of 200 KiB', bytes: seedBytes, ours: () => commandUrl(receiverUrl, 'get', anySeed(), '&compId=data') },
-    { name: 'info', bytes: infoBytes, ours: () => commandUrl(receiverUrl, 'info', anySeed()) },
+    { part: 'get', name: 'get of 200 KiB', bytes: seedBytes, ours: () => commandUrl(receiverUrl, 'get', anySeed(), '&compId=data') },
+    { part: 'info', name: 'info', bytes: infoBytes, ours: () => commandUrl(receiverUrl, 'info', anySeed()) },
   ]
-  for (const { name, bytes, ours } of parts.includes('reads') ? reads : []) {
+  for (const { name, bytes, ours } of reads.filter(({ part }) => runs(part))) {
     const row = await runReads(installation, { name, ours, floor: `${floorUrl}?bytes=${bytes}` })
     add(row, [formatReads(row)])
   }
-  for (const clients of parts.includes('mix') ? clientCounts : []) {
+  for (const clients of runs('mix') ? clientCounts : []) {
     const row = await runMix(installation, api, receiverUrl, docIds, clients)
     add(row, formatMix(row))
   }
