@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts'
+import { createStatement } from '../db/statement.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
 
 /** A component as the source system reads it. */
@@ -27,6 +28,27 @@ type Row = Pick<ArchiveDocument, 'createdAt' | 'modifiedAt'> & {
   componentModifiedAt: Date
 }
 
+const findDocument = createStatement<Row>(
+  'find-archive-document',
+  `
+  select
+    archive_documents.created_at as "createdAt", archive_documents.modified_at as "modifiedAt",
+    case when documents.id is not null then jsonb_build_object(
+      'compId', comp_id, 'contentType', content_type, 'sizeBytes', documents.size_bytes,
+      'content', case when content_id is not null then jsonb_build_object(
+        'id', content_id, 'store', contents.store, 'sizeBytes', documents.size_bytes, 'appends', appends) end
+    ) end as component,
+    coalesce(component_created_at, received_at) as "componentCreatedAt", documents.modified_at as "componentModifiedAt"
+  from archive_documents
+  left join documents on documents.archive_document_id = archive_documents.id and superseded_at is null
+  left join contents on contents.id = documents.content_id
+  where archive_documents.repository_id = :repositoryId
+    and archive_documents.doc_id = :docId
+    and deleted_at is null
+  order by position, documents.id
+  `,
+)
+
 export const createArchiveDocuments = (db: Database, config: LockConfig) => ({
   exists: async (repositoryId: string, docId: string): Promise<boolean> => {
     const row = await db('archive_documents')
@@ -51,26 +73,7 @@ export const createArchiveDocuments = (db: Database, config: LockConfig) => ({
   },
 
   find: async (repositoryId: string, docId: string): Promise<ArchiveDocument | undefined> => {
-    const { rows } = await db.raw<{ rows: Row[] }>(
-      `
-      select
-        archive_documents.created_at as "createdAt", archive_documents.modified_at as "modifiedAt",
-        case when documents.id is not null then jsonb_build_object(
-          'compId', comp_id, 'contentType', content_type, 'sizeBytes', documents.size_bytes,
-          'content', case when content_id is not null then jsonb_build_object(
-            'id', content_id, 'store', contents.store, 'sizeBytes', documents.size_bytes, 'appends', appends) end
-        ) end as component,
-        coalesce(component_created_at, received_at) as "componentCreatedAt", documents.modified_at as "componentModifiedAt"
-      from archive_documents
-      left join documents on documents.archive_document_id = archive_documents.id and superseded_at is null
-      left join contents on contents.id = documents.content_id
-      where archive_documents.repository_id = ?
-        and archive_documents.doc_id = ?
-        and deleted_at is null
-      order by position, documents.id
-      `,
-      [repositoryId, docId],
-    )
+    const rows = await findDocument(db, { repositoryId, docId })
     const [first] = rows
     if (!first) return undefined
     // An archive document without components is a single row without a component.

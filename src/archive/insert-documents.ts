@@ -4,6 +4,7 @@ import type { UnownedContent } from '../content/store.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { deliveryTerms, traceOf, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
 import { outboxKey, type StartDocument } from '../db/outbox.ts'
+import { createStatement } from '../db/statement.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { documentStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
@@ -148,34 +149,31 @@ export const insertDocuments = async (
   const messages = plans.map(({ message }) => message).filter(({ input }) => input.destinations.length > 0)
   const buffered = bufferedContent(received.components)
 
-  const { rows } = await db
-    .raw<{ rows: { inserted: boolean }[] }>(statement, {
-      mode: target.mode,
-      archiveDocumentId: target.mode === 'update' ? target.archiveDocumentId : newId(),
-      lockTimeout: lockTimeout(config),
-      workspaceId: repository.workspace.id,
-      repositoryId: repository.id,
-      repoId: repository.repoId,
-      docId,
-      docProt,
-      ...metadata,
-      receivedAt,
-      requestId,
-      traceparent,
-      contentId: buffered?.id ?? null,
-      contentSizeBytes: buffered?.sizeBytes ?? null,
-      contentSha256: buffered?.sha256 ?? null,
-      contentData: buffered?.buffer.data ?? null,
-      documents: JSON.stringify(documents),
-      deliveries: JSON.stringify(deliveries),
-      messages: JSON.stringify(messages.map((message) => ({ key: outboxKey(message), message }))),
-      shard: randomInt(countShards),
-      keptDocuments: documents.filter((document) => document.content_id !== null).length,
-      ...bindCapture(capture),
-    })
-    // A named statement is parsed and planned once per connection, which is half of its cost.
-    .options({ name: 'insert-documents' })
-  const { inserted } = rows[0]!
+  const [row] = await insert(db, {
+    mode: target.mode,
+    archiveDocumentId: target.mode === 'update' ? target.archiveDocumentId : newId(),
+    lockTimeout: lockTimeout(config),
+    workspaceId: repository.workspace.id,
+    repositoryId: repository.id,
+    repoId: repository.repoId,
+    docId,
+    docProt,
+    ...metadata,
+    receivedAt,
+    requestId,
+    traceparent,
+    contentId: buffered?.id ?? null,
+    contentSizeBytes: buffered?.sizeBytes ?? null,
+    contentSha256: buffered?.sha256 ?? null,
+    contentData: buffered?.buffer.data ?? null,
+    documents: JSON.stringify(documents),
+    deliveries: JSON.stringify(deliveries),
+    messages: JSON.stringify(messages.map((message) => ({ key: outboxKey(message), message }))),
+    shard: randomInt(countShards),
+    keptDocuments: documents.filter((document) => document.content_id !== null).length,
+    ...bindCapture(capture),
+  })
+  const { inserted } = row!
   if (!inserted) return { inserted, documents: [], messages: [] }
   buffered?.buffer.release()
   return { inserted, documents: plans.map(describe), messages }
@@ -193,7 +191,9 @@ const describe = ({ documentId, component, contentType, deliveries, message }: R
 })
 
 // Every part inserts nothing unless archive_document has a row.
-const statement = `
+const insert = createStatement<{ inserted: boolean }>(
+  'insert-documents',
+  `
   with created as (
     -- Concurrent creates of one docId wait for each other at the unique index, up to lock_timeout. The first commit wins.
     insert into archive_documents (id, workspace_id, repository_id, doc_id, doc_prot, created_at, modified_at)
@@ -288,7 +288,8 @@ const statement = `
   )
   select count(*) > 0 as inserted
   from archive_document
-`
+  `,
+)
 
 const bindCapture = (capture: Capture | undefined) => ({
   captures: JSON.stringify(capture ? [captureRow(capture)] : []),

@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts'
+import { createStatement } from '../db/statement.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
@@ -24,48 +25,47 @@ type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
   routes: (Omit<Route, 'settings'> & { settings: unknown })[]
 }
 
+const findRepository = createStatement<Row>(
+  'find-receiving-repository',
+  `
+  select
+    repositories.id, repo_id as "repoId", repositories.name, repositories.status,
+    signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
+    jsonb_build_object(
+      'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
+      'storedBytes', (
+        select coalesce(sum(bytes), 0)
+        from workspace_storage
+        where workspace_id = workspaces.id
+      )) as workspace,
+    array(
+      select jsonb_build_object(
+        'connectionId', connections.id,
+        'isActive', connections.is_active,
+        'settings', connections.settings,
+        'destination', jsonb_build_object(
+          'id', destinations.id, 'name', destinations.name, 'connector', destinations.connector_type))
+      from connection_repositories
+      join connections on connections.id = connection_repositories.connection_id
+      join connection_destinations on connection_destinations.connection_id = connections.id
+      join destinations on destinations.id = connection_destinations.destination_id
+      where connection_repositories.repository_id = repositories.id
+        and destinations.deleted_at is null
+      order by connections.id, connection_destinations.position
+    ) as routes
+  from workspaces
+  join repositories on repositories.workspace_id = workspaces.id
+  where user_slug = :userSlug
+    and workspace_slug = :workspaceSlug
+    and repo_id = :repoId
+    and deleted_at is null
+  `,
+)
+
 export const createReceivingRepositories = (db: Database) => ({
   /** Finds the repository that a contRep names, with its routes. */
   find: async (userSlug: string, workspaceSlug: string, repoId: string): Promise<ReceivingRepository | undefined> => {
-    const { rows } = await db
-      .raw<{ rows: Row[] }>(
-        `
-        select
-          repositories.id, repo_id as "repoId", repositories.name, repositories.status,
-          signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
-          jsonb_build_object(
-            'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
-            'storedBytes', (
-              select coalesce(sum(bytes), 0)
-              from workspace_storage
-              where workspace_id = workspaces.id
-            )) as workspace,
-          array(
-            select jsonb_build_object(
-              'connectionId', connections.id,
-              'isActive', connections.is_active,
-              'settings', connections.settings,
-              'destination', jsonb_build_object(
-                'id', destinations.id, 'name', destinations.name, 'connector', destinations.connector_type))
-            from connection_repositories
-            join connections on connections.id = connection_repositories.connection_id
-            join connection_destinations on connection_destinations.connection_id = connections.id
-            join destinations on destinations.id = connection_destinations.destination_id
-            where connection_repositories.repository_id = repositories.id
-              and destinations.deleted_at is null
-            order by connections.id, connection_destinations.position
-          ) as routes
-        from workspaces
-        join repositories on repositories.workspace_id = workspaces.id
-        where user_slug = ?
-          and workspace_slug = ?
-          and repo_id = ?
-          and deleted_at is null
-        `,
-        [userSlug, workspaceSlug, repoId],
-      )
-      .options({ name: 'find-receiving-repository' })
-    const row = rows[0]
+    const [row] = await findRepository(db, { userSlug, workspaceSlug, repoId })
     if (!row) return undefined
     return {
       ...row,
