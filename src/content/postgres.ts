@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
 import type { Client } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import type { Database, Transaction } from '../db/database.ts'
@@ -153,7 +152,8 @@ const copyWindow = async (db: Database, contentId: string, from: number, until: 
     const copy = copyTo(
       `copy (select data from content_chunks where content_id = '${contentId}' and seq between ${from} and ${until} order by seq) to stdout (format binary)`,
     )
-    return parseCopiedColumn(await buffer(connection.query(copy)))
+    // Not `buffer()` of node:stream/consumers, which copies the bytes through a Blob.
+    return parseCopiedColumn(Buffer.concat((await connection.query(copy).toArray()) as Buffer[]))
   } finally {
     await db.client.releaseConnection(connection)
   }
