@@ -3,6 +3,7 @@ import { createStatement } from '../db/statement.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
+import { createTtlCache } from '../ttl-cache.ts'
 
 export interface RepositorySummary {
   id: string
@@ -24,6 +25,23 @@ type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
   workspace: { id: string; userSlug: string; workspaceSlug: string; settings: unknown; storedBytes: number }
   routes: (Omit<Route, 'settings'> & { settings: unknown })[]
 }
+
+const rememberedMaxEntries = 1_000
+
+/** Parses each distinct value once: all requests of a workspace have the same settings. The results must not be changed. */
+const remember = <Parsed extends object>(parse: (stored: unknown) => Parsed) => {
+  const remembered = createTtlCache<Parsed>({ maxEntries: rememberedMaxEntries })
+  return (stored: unknown): Parsed => {
+    const key = JSON.stringify(stored)
+    const known = remembered.get(key)
+    if (known) return known
+    const parsed = parse(stored)
+    remembered.set(key, parsed)
+    return parsed
+  }
+}
+const settingsOfWorkspace = remember(workspaceSettings)
+const settingsOfConnection = remember(connectionSettings)
 
 const findRepository = createStatement<Row>(
   'find-receiving-repository',
@@ -69,8 +87,8 @@ export const createReceivingRepositories = (db: Database) => ({
     if (!row) return undefined
     return {
       ...row,
-      workspace: { ...row.workspace, settings: workspaceSettings(row.workspace.settings) },
-      routes: row.routes.map((route) => ({ ...route, settings: connectionSettings(route.settings) })),
+      workspace: { ...row.workspace, settings: settingsOfWorkspace(row.workspace.settings) },
+      routes: row.routes.map((route) => ({ ...route, settings: settingsOfConnection(route.settings) })),
     }
   },
 
