@@ -22,8 +22,8 @@ export interface ReceivingRepository extends RepositorySummary {
 }
 
 type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
-  workspace: { id: string; userSlug: string; workspaceSlug: string; settings: unknown; storedBytes: number }
-  routes: (Omit<Route, 'settings'> & { settings: unknown })[]
+  workspace: { id: string; userSlug: string; workspaceSlug: string; settings: unknown; storedBytes: number | null }
+  routes: (Omit<Route, 'settings'> & { settings: unknown })[] | null
 }
 
 const rememberedMaxEntries = 1_000
@@ -51,12 +51,12 @@ const findRepository = createStatement<Row>(
     signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
     jsonb_build_object(
       'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
-      'storedBytes', (
+      'storedBytes', case when :forStoring::boolean then (
         select coalesce(sum(bytes), 0)
         from workspace_storage
         where workspace_id = workspaces.id
-      )) as workspace,
-    array(
+      ) end) as workspace,
+    case when :forStoring::boolean then array(
       select jsonb_build_object(
         'connectionId', connections.id,
         'isActive', connections.is_active,
@@ -70,7 +70,7 @@ const findRepository = createStatement<Row>(
       where connection_repositories.repository_id = repositories.id
         and destinations.deleted_at is null
       order by connections.id, connection_destinations.position
-    ) as routes
+    ) end as routes
   from workspaces
   join repositories on repositories.workspace_id = workspaces.id
   where user_slug = :userSlug
@@ -81,14 +81,23 @@ const findRepository = createStatement<Row>(
 )
 
 export const createReceivingRepositories = (db: Database) => ({
-  /** Finds the repository that a contRep names, with its routes. */
-  find: async (userSlug: string, workspaceSlug: string, repoId: string): Promise<ReceivingRepository | undefined> => {
-    const [row] = await findRepository(db, { userSlug, workspaceSlug, repoId })
+  /**
+   * Finds the repository that a contRep names, with its routes.
+   * @param options.forStoring false for a command that stores nothing: routes and stored bytes, half of the cost, are then left out
+   */
+  find: async (
+    userSlug: string,
+    workspaceSlug: string,
+    repoId: string,
+    { forStoring = true } = {},
+  ): Promise<ReceivingRepository | undefined> => {
+    const [row] = await findRepository(db, { userSlug, workspaceSlug, repoId, forStoring })
     if (!row) return undefined
+    const { workspace, routes } = row
     return {
       ...row,
-      workspace: { ...row.workspace, settings: settingsOfWorkspace(row.workspace.settings) },
-      routes: row.routes.map((route) => ({ ...route, settings: settingsOfConnection(route.settings) })),
+      workspace: { ...workspace, settings: settingsOfWorkspace(workspace.settings), storedBytes: workspace.storedBytes ?? 0 },
+      routes: (routes ?? []).map((route) => ({ ...route, settings: settingsOfConnection(route.settings) })),
     }
   },
 

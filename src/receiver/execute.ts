@@ -98,7 +98,8 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
     const name = command.rule.command
     if (name === 'serverInfo') return describeServer(exchange, command)
 
-    const repository = await receivingRepositories.find(userSlug, workspaceSlug, command.get('contRep'))
+    const forStoring = command.rule.access !== 'r' && command.rule.access !== 'd'
+    const repository = await receivingRepositories.find(userSlug, workspaceSlug, command.get('contRep'), { forStoring })
     if (!repository) throw repositoryNotFound()
     await checkAccess(repository, command, request, access)
     // After the check of access, so that nobody else can use up the requests of the source system.
