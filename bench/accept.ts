@@ -68,8 +68,7 @@ const untilArrived = async (arrived: () => number, count: number) => {
 }
 
 const runRound = async (installation: Installation, { send }: Requests, targets: Targets, body: Buffer, rows: Rounds) => {
-  const run = (load: Load, request: (body: Buffer) => BenchRequest, status = 201) =>
-    runClients(load, () => send(request(body), status))
+  const run = (load: Load, request: (body: Buffer) => BenchRequest, status = 201) => runClients(load, () => send(request(body), status))
 
   rows.idle.push(await measure(installation, () => run(paced, targets.held)))
   rows.held.push(await measure(installation, () => run(busy, targets.held)))
@@ -145,7 +144,9 @@ const formatRow = (row: ReturnType<typeof summarizeRounds>) => [
     'nothing to deliver to peer': row.held_to_peer,
     'while delivering to peer': row.delivering_to_peer,
   }).flatMap(([name, range]) => (range ? [`  ${name}: ${formatRange(range)}`] : [])),
-  ...(row.p99_while_delivering_to_idle ? [`  p99 of one client, while delivering to idle: ${row.p99_while_delivering_to_idle.toFixed(1)}`] : []),
+  ...(row.p99_while_delivering_to_idle
+    ? [`  p99 of one client, while delivering to idle: ${row.p99_while_delivering_to_idle.toFixed(1)}`]
+    : []),
 ]
 
 await withInstallation(async (installation) => {

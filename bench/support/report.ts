@@ -27,7 +27,10 @@ export const printResult = (isJson: boolean, { name, settings, rows }: Result, l
     settings,
   }
   if (isJson) console.log(JSON.stringify({ ...conditions, rows }, null, 2))
-  else console.log([`${conditions.hardware}, commit ${conditions.commit}, ${conditions.date}, ${JSON.stringify(settings)}`, ...lines].join('\n'))
+  else
+    console.log(
+      [`${conditions.hardware}, commit ${conditions.commit}, ${conditions.date}, ${JSON.stringify(settings)}`, ...lines].join('\n'),
+    )
 }
 
 /** Formats the CPU time of one request or document: the sum, and the processes that used it. */

@@ -35,7 +35,9 @@ export const createConnectedWorkspace = async (
     const repository = await post('/repositories', { repo_id: 'Z1', name: 'Bench' })
     const destinations: string[] = []
     for (const [index, url] of targetUrls.entries()) {
-      destinations.push(await post('/destinations', { name: `target ${index}`, connector_type: 'webhook', config: { url }, credentials: {} }))
+      destinations.push(
+        await post('/destinations', { name: `target ${index}`, connector_type: 'webhook', config: { url }, credentials: {} }),
+      )
     }
     await post('/connections', { name: 'all', repository_ids: [repository], destination_ids: destinations, is_active: isActive })
     return `${baseUrl}/receiver/${name}`
