@@ -99,13 +99,13 @@ const ratiosOf = (ours: Measured[], others: Measured[]): Range =>
   rangeOf(ours.map(({ requests, seconds: took }, round) => requests / took / (others[round]!.requests / others[round]!.seconds)))
 
 const summarizeDelivering = (rows: Rounds) => {
-  const paced = summarize(rows.pacedWhileDelivering)
+  const pacedWhileDelivering = summarize(rows.pacedWhileDelivering)
   return {
     delivering: summarize(rows.delivering),
-    paced_while_delivering: paced,
+    paced_while_delivering: pacedWhileDelivering,
     delivered_per_second: rangeOf(rows.deliveredPerSecond),
     delivering_to_held: ratiosOf(rows.delivering, rows.held),
-    p99_while_delivering_to_idle: paced.p99_ms / summarize(rows.idle).p99_ms,
+    p99_while_delivering_to_idle: pacedWhileDelivering.p99_ms / summarize(rows.idle).p99_ms,
   }
 }
 

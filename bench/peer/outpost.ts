@@ -1,7 +1,6 @@
 // Outpost (https://github.com/hookdeck/outpost), another relay that accepts over HTTP and delivers to webhooks, as a peer of `accept`. It
 // runs as one process with Redis and RabbitMQ, and keeps its log in the PostgreSQL server of the installation. An event of Outpost is JSON,
 // so a document is sent in base64.
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readFile } from 'node:fs/promises'
@@ -19,11 +18,13 @@ const topic = 'document'
 const attemptsAtATime = 100
 
 /** Starts RabbitMQ, which writes a message to disk before it confirms it. @returns its address */
-const startRabbitMq = async ({ startProgram }: Installation, folder: string): Promise<{ url: string; stop(): void }> => {
+const startRabbitMq = async ({ startProgram }: Installation, folder: string): Promise<{ url: string; stop(): Promise<unknown> }> => {
   const [port, distributionPort, epmdPort] = [await freePort(), await freePort(), await freePort()]
   const variables = {
     HOME: folder,
     ERL_EPMD_PORT: String(epmdPort),
+    // `epmd -kill` otherwise fails as long as RabbitMQ runs.
+    ERL_EPMD_RELAXED_COMMAND_CHECK: 'yes',
     RABBITMQ_NODENAME: 'bench@localhost',
     RABBITMQ_NODE_PORT: String(port),
     RABBITMQ_DIST_PORT: String(distributionPort),
@@ -37,7 +38,7 @@ const startRabbitMq = async ({ startProgram }: Installation, folder: string): Pr
   return {
     url: `amqp://guest:guest@127.0.0.1:${port}`,
     // The port mapper of Erlang is a daemon.
-    stop: () => void spawn('epmd', ['-kill'], { env: { ...process.env, ...variables }, stdio: 'ignore' }),
+    stop: () => startProgram('epmd', ['-kill'], variables),
   }
 }
 
@@ -111,7 +112,7 @@ export const startOutpost = async (installation: Installation, binary: string) =
     arrived: () => sink.calls.length,
     stop: async () => {
       await sink.stop()
-      rabbitMq.stop()
+      await rabbitMq.stop()
     },
   }
 }

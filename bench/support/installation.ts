@@ -48,7 +48,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 120_000
 
 /** Starts PostgreSQL, with fsync, and Temporal in a new folder, and migrates the database. */
-export const startInstallation = async (): Promise<Installation> => {
+const startInstallation = async (): Promise<Installation> => {
   const folder = await mkdtemp(join(tmpdir(), 'relay-bench-'))
   const names = new Map<number, string>()
   const children: ChildProcess[] = []
