@@ -13,7 +13,7 @@ import { startS3Server } from '../test/support/s3-server.ts'
 import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
 import type { Rig } from '../test/connectors/rig.ts'
 import type { SendJob, Sent } from './large/send.ts'
-import { startInstallation } from './support/installation.ts'
+import { withInstallation } from './support/installation.ts'
 import { memoryOf, resetPeakMemory } from './support/processes.ts'
 import { commonOptions, printResult, say } from './support/report.ts'
 import { commandUrl } from './support/requests.ts'
@@ -86,8 +86,8 @@ const transfer = async (pid: number, method: 'PUT' | 'GET', url: string, expecte
 /** Measures the way in and out, with the content in a store. `variables` choose the store of the relay and of the floor. */
 const measureStore = async (store: 'postgres' | 's3', variables: Record<string, string>): Promise<Row[]> => {
   Object.assign(process.env, variables)
-  const installation = await startInstallation()
-  try {
+  const pairs = { in: [] as Pair[], out: [] as Pair[] }
+  await withInstallation(async (installation) => {
     const api = await installation.startRelay('api')
     const floor = await installation.startModule<{ url: string; pid: number }>(
       'floor',
@@ -98,11 +98,10 @@ const measureStore = async (store: 'postgres' | 's3', variables: Record<string, 
     )
     // Without a worker, nothing is delivered meanwhile. The documents are held, so they are stored.
     const receiver = await createConnectedWorkspace(installation, api.baseUrl, {
-      name: 'bench/large',
+      name: `bench/large-${store}`,
       targetUrls: ['http://127.0.0.1:9/'],
       isActive: false,
     })
-    const pairs = { in: [] as Pair[], out: [] as Pair[] }
     // Round 0 is a warm-up and not counted.
     for (let round = 0; round <= rounds; round += 1) {
       const docId = newId()
@@ -121,11 +120,9 @@ const measureStore = async (store: 'postgres' | 's3', variables: Record<string, 
       pairs.in.push(put)
       pairs.out.push(get)
     }
-    return [rowOf(`in by PUT, content in ${store}`, pairs.in), rowOf(`out by get, content in ${store}`, pairs.out)]
-  } finally {
-    await installation.stop()
-    for (const name of Object.keys(variables)) delete process.env[name]
-  }
+  })
+  for (const name of Object.keys(variables)) delete process.env[name]
+  return [rowOf(`in by PUT, content in ${store}`, pairs.in), rowOf(`out by get, content in ${store}`, pairs.out)]
 }
 
 const send = async (job: SendJob): Promise<Sent> => {
