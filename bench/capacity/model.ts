@@ -26,7 +26,7 @@ export interface Demand {
   documentBytes: number
 }
 
-// TODO numbers of the final run
+// On 2 processors; Temporal with its database in SQLite, and the database on PostgreSQL from a run of Temporal alone.
 export const measuredCosts: Costs = {
   acceptCpuMs: 5,
   deliverCpuMs: 46,
@@ -38,7 +38,7 @@ export const measuredCosts: Costs = {
   connectionMs: 15,
 }
 
-/** What Temporal has to do for one document. test/workflows/cost.system.test.ts counts the events. */
+/** Returns what Temporal has to do for one document. test/workflows/cost.system.test.ts counts the events. */
 export const temporalWork = (destinations: number) => {
   const documentTasks = 2 + destinations
   const deliveryTasks = 2 * destinations
@@ -57,9 +57,9 @@ export const temporalWork = (destinations: number) => {
 }
 
 // Defaults of a Temporal server, per host (1.29).
-export const temporalLimits = { frontendRequests: 2_400, historyRequests: 3_000, matchingRequests: 1_200, historyWrites: 9_000 }
+const temporalLimits = { frontendRequests: 2_400, historyRequests: 3_000, matchingRequests: 1_200, historyWrites: 9_000 }
 
-export const historyShards = 512
+const historyShards = 512
 // A shard writes one change after the other. Measured on local disks: 2 to 4 ms with a synchronous commit.
 const shardWriteMs = 4
 // A partition of a task queue hands out several hundred tasks per second, one host's worth of requests at most.

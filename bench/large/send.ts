@@ -1,10 +1,12 @@
 // Sends one large document in a process of its own: through a connector, or through the SDK of the connector alone. The parent passes
 // the job, and gets the time and the growth of the memory.
+import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
 import { S3Client } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { BlockBlobClient, StorageSharedKeyCredential } from '@azure/storage-blob'
-import ssh2 from 'ssh2'
+import ssh2, { type SFTPWrapper } from 'ssh2'
 import { request } from 'undici'
 import type { Payload } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
@@ -26,7 +28,7 @@ export interface Sent {
 
 type SdkTarget = Record<string, string> & { port: number }
 
-/** What a program does with nothing but the SDK, with the SDK's own defaults. */
+/** Send a document with nothing but the SDK, with the SDK's own defaults. */
 const bySdk: Record<SendJob['kind'], (payload: Payload, target: SdkTarget) => Promise<unknown>> = {
   objstore: async (payload, { endpoint, region, bucket, access_key_id: accessKeyId, secret_access_key: secretAccessKey }) => {
     const client = new S3Client({
@@ -43,21 +45,15 @@ const bySdk: Record<SendJob['kind'], (payload: Payload, target: SdkTarget) => Pr
     const client = new BlockBlobClient(`${accountUrl}/${container}/sdk`, new StorageSharedKeyCredential(account, accountKey!))
     await client.uploadStream(payload.open())
   },
-  sftp: (payload, { host, port, username, private_key: privateKey }) =>
-    new Promise((resolve, reject) => {
-      const client = new ssh2.Client()
-      client.on('error', reject)
-      client.on('ready', () => {
-        client.sftp((error, channel) => {
-          if (error) return reject(error)
-          pipeline(payload.open(), channel.createWriteStream('sdk')).then(() => {
-            client.end()
-            resolve(undefined)
-          }, reject)
-        })
-      })
-      client.connect({ host: host!, port, username: username!, privateKey: privateKey! })
-    }),
+  sftp: async (payload, { host, port, username, private_key: privateKey }) => {
+    const client = new ssh2.Client()
+    const ready = once(client, 'ready')
+    client.connect({ host: host!, port, username: username!, privateKey: privateKey! })
+    await ready
+    const channel = await promisify<SFTPWrapper>((done) => client.sftp((error, opened) => done(error ?? null, opened)))()
+    await pipeline(payload.open(), channel.createWriteStream('sdk'))
+    client.end()
+  },
   webhook: async (payload, { url }) => {
     const { body } = await request(url!, { method: 'POST', body: payload.open(), headers: { 'content-length': String(payload.sizeBytes) } })
     await body.dump()
@@ -78,7 +74,7 @@ const byConnector = async (payload: Payload, { kind, config, credentials }: Send
 const sampleMs = 20
 const mebibyte = 2 ** 20
 
-process.once('message', async (job: SendJob) => {
+const run = async (job: SendJob) => {
   // The digest is known before a delivery. A small one first: it loads what every delivery needs.
   const small = largePayload(10 * mebibyte)
   const payload = largePayload(job.bytes)
@@ -93,4 +89,6 @@ process.once('message', async (job: SendJob) => {
   const sent: Sent = { seconds: (performance.now() - startedAt) / 1_000, growthMiB: (peak - before) / mebibyte }
   clearInterval(timer)
   process.send!(sent, () => process.exit())
-})
+}
+
+process.once('message', (job: SendJob) => void run(job))

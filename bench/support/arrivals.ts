@@ -31,5 +31,3 @@ export const startArrivals = async () => {
     },
   }
 }
-
-export type Arrivals = Awaited<ReturnType<typeof startArrivals>>

@@ -1,6 +1,6 @@
 import { markdownTable } from '../../docs/generated-table.ts'
 
-/** What a benchmark prints with `--json`. */
+/** The output of a benchmark with `--json`. */
 export interface BenchResult {
   name: string
   date: string

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Config } from '../config.ts'
 import type { Database } from './database.ts'
 
-/** Kinds of rows that counters count. Attempts are counted by hour and day only. Failures are deliveries that need attention or are retried. */
+/** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */
 type CounterKind = 'documents' | 'deliveries' | 'attempts' | 'failures'
 
 /** Conditions on the columns of a counter. */
@@ -124,8 +124,8 @@ export const presentCounts = (kind: CounterKind, conditions: string) => `
 export const startsOf = (time: Date) => ({ hour: floor(time, hourMs), day: floor(time, dayMs) })
 
 /**
- * SQL of the counters of one kind before an hour, folded or not, as destination_id, detail and count. Its parameters are `:workspaceId`, and
- * `:hour` and `:day`, the starts of that hour and of its day.
+ * SQL of the counters of one kind before an hour, folded or not, as destination_id, detail and count. Its parameters are `:workspaceId`,
+ * and `:hour` and `:day`, the starts of that hour and of its day.
  * @param conditions SQL that further conditions are added with, from `and` on
  */
 export const countsBefore = (kind: CounterKind, conditions: string) => `

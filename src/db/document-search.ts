@@ -45,8 +45,8 @@ export const searchOnly = [
   'errorCode',
 ] as const satisfies (keyof DocumentSearch)[]
 
-// A request reads at most 5,000 candidates, in windows of growing size, until its page is full. If an index serves all conditions, the first one suffices:
-// among a million documents, a first window of 500 made a search take twice as long as among a thousand.
+// A request reads at most 5,000 candidates, in windows of growing size, until its page is full. If an index serves all conditions, the
+// first one suffices: with a first window of 500, a search among a million documents took twice as long as among a thousand.
 const windowsOf = (perPage: number) => [2 * perPage, 500, 4_500 - 2 * perPage]
 const commonMin = 5_000
 // A delivery that has arrived has no error.

@@ -32,8 +32,8 @@ export interface FailureGroup {
   newestAt: Date
 }
 
-// Deliveries are not read to be counted: the counters of failures have the numbers. Only those that got their status in the same hour as the
-// youngest that counts, but before it, are read.
+// Deliveries are not read to be counted: the counters of failures have the numbers. Only those that got their status in the same hour as
+// the youngest that counts, but before it, are read.
 const statementOf = ({ status, minAgeSeconds }: FailureFilter) => {
   // Counters have another collation than the index.
   const ofGroup = `
