@@ -126,17 +126,18 @@ const summarizeRounds = (name: string, rows: Rounds) => ({
 })
 
 const formatRange = ({ min, median, max }: Range) => `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
-const formatCase = (name: string, { per_second, median_ms, p99_ms, cpu_ms }: Summary) =>
-  `  ${name}: ${per_second.median.toFixed(1)}/s, median ${median_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms, ${formatCpu(cpu_ms)}`
+const formatLatency = ({ median_ms, p99_ms }: Summary) => `median ${median_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms`
+const formatCase = (name: string, summary: Summary) =>
+  `  ${name}: ${summary.per_second.median.toFixed(1)}/s, ${formatLatency(summary)}, ${formatCpu(summary.cpu_ms)}`
 
 const formatRow = (row: ReturnType<typeof summarizeRounds>) => [
   `${row.case}, ${busy.clients} clients:`,
-  formatCase('one client, idle', row.idle),
+  `  one client, idle: ${formatLatency(row.idle)}`,
   formatCase('nothing to deliver', row.held),
   formatCase('floor', row.floor),
   ...(row.peer ? [formatCase('peer', row.peer)] : []),
   ...(row.delivering ? [formatCase('while delivering', row.delivering)] : []),
-  ...(row.paced_while_delivering ? [formatCase('one client, while delivering', row.paced_while_delivering)] : []),
+  ...(row.paced_while_delivering ? [`  one client, while delivering: ${formatLatency(row.paced_while_delivering)}`] : []),
   ...Object.entries({
     'delivered per second': row.delivered_per_second,
     'nothing to deliver to floor': row.held_to_floor,

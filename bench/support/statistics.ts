@@ -4,7 +4,12 @@ export const quantile = (numbers: number[], share: number): number => {
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN
 }
 
-export const median = (numbers: number[]): number => quantile(numbers, 0.5)
+/** Returns the middle number, or the mean of the two in the middle. */
+export const median = (numbers: number[]): number => {
+  const sorted = numbers.toSorted((one, other) => one - other)
+  const middle = (sorted.length - 1) / 2
+  return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2
+}
 
 /** Values of several rounds: the middle one, and how far they lie apart. */
 export interface Range {
