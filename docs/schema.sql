@@ -281,6 +281,9 @@ create table deliveries (
   next_attempt_at timestamptz default now(),
   -- When the reconciler last asked Temporal about the delivery, because its next attempt was overdue.
   checked_at timestamptz,
+  -- The delivery has failed or was cancelled, its document has failed, and nobody has acknowledged that. Kept by
+  -- triggers.
+  needs_attention boolean not null default false,
   primary key (document_id, destination_id)
 );
 -- Serves the search for documents by connection.
@@ -289,12 +292,16 @@ create index deliveries_by_connection on deliveries (connection_id, document_id)
 create index deliveries_by_destination on deliveries (destination_id, status, document_id);
 -- Serves the reconciler, which asks Temporal about the deliveries that have shown no sign of life for the longest time.
 create index deliveries_by_due_time on deliveries (greatest(next_attempt_at, checked_at), document_id, destination_id) where status in ('pending', 'retrying');
+-- Serves the search for documents by the code of an error.
+create index deliveries_by_error on deliveries (destination_id, status, coalesce(last_error_code, 'none'), document_id) where last_error is not null;
 -- Serves the check for incidents, which groups failed deliveries by destination and error code.
 create index deliveries_failed_by_error on deliveries (destination_id, coalesce(last_error_code, ''), status_since) where status = 'failed';
 -- Serves the release and the cancellation of held deliveries, and the search for documents that a connection holds.
 create index deliveries_held_by_connection on deliveries (connection_id, document_id) where status = 'held';
 -- Serves the cancellation of open deliveries when a destination is deleted.
 create index deliveries_open_of_destination on deliveries (destination_id, document_id) where status in ('pending', 'held', 'retrying', 'failed');
+-- Serves the oldest and the newest failure of a group, and failures of a minimum age.
+create index failures_by_time on deliveries (destination_id, status, coalesce(last_error_code, 'none'), status_since) where needs_attention or status = 'retrying';
 
 -- Messages for Temporal that have not been sent yet. Each is inserted with the change that causes it and deleted once
 -- it is sent.
@@ -572,25 +579,26 @@ create table counter_deltas (
 -- Serves every reader of counters.
 create index counter_deltas_of_workspace on counter_deltas (workspace_id, kind);
 
--- The number of documents, deliveries and attempts by hour, by day and altogether: a total adds up few rows. Without
--- foreign keys, because only triggers and the job fold-counters write it; the deletion of a workspace removes its
--- counters.
+-- The number of documents, deliveries and attempts by hour, by day and altogether: a total adds up few rows. Failures
+-- are the deliveries that are retried or need attention, once more by error code. Without foreign keys, because only
+-- triggers and the job fold-counters write it; the deletion of a workspace removes its counters.
 create table counters (
   workspace_id text collate "C" not null,
-  kind text collate "C" not null check (kind in ('documents', 'deliveries', 'attempts')),
+  kind text collate "C" not null check (kind in ('documents', 'deliveries', 'attempts', 'failures')),
   -- Attempts are counted by hour and by day only: retention removes them.
   period text collate "C" not null check (period in ('hour', 'day', 'all')),
   -- The start of the hour or day in UTC in which a document was received, a delivery got its status or an attempt
   -- started; -infinity for the period all.
   since timestamptz not null,
-  -- The repository of the document. Empty for an attempt whose document was deleted.
+  -- The repository of the document. Empty for an attempt whose document was deleted, and for failures.
   repo_id text collate "C" not null,
   -- Empty for documents.
   destination_id text collate "C" not null,
   -- The status of a document or delivery, or the outcome of an attempt.
   status text collate "C" not null,
   -- Of documents: acknowledged if an operator has acknowledged them. Of attempts: their error code or, if they have
-  -- delivered a document, the time since it was received or appended to, as latency_bucket returns it. Otherwise empty.
+  -- delivered a document, the time since it was received or appended to, as latency_bucket returns it. Of failures: the
+  -- code of the last error, or none. Otherwise empty.
   detail text collate "C" not null,
   count bigint not null,
   -- Serves the totals and the statistics of a workspace.
@@ -777,34 +785,76 @@ $$;
 create function count_deliveries() returns trigger language plpgsql as $$
 begin
   if tg_op = 'INSERT' then
+    
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'deliveries' as kind, date_trunc('hour', status_since, 'UTC') as hour,
-    (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
+  (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
       count(*)
     from new_rows
-    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+    
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    ;
+
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'failures' as kind, date_trunc('hour', status_since, 'UTC') as hour, '' as repo_id, destination_id, status,
+  coalesce(last_error_code, 'none') as detail,
+      count(*)
+    from new_rows
+    where (needs_attention and status in ('failed', 'cancelled') or status = 'retrying')
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    ;
   elsif tg_op = 'UPDATE' then
+    
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'deliveries' as kind, date_trunc('hour', status_since, 'UTC') as hour,
-    (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
+  (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
       sum(change)
     from (
       select *, -1 as change from old_rows
       union all
       select *, 1 as change from new_rows
     ) as changed
+    
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    having sum(change) <> 0;
+
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'failures' as kind, date_trunc('hour', status_since, 'UTC') as hour, '' as repo_id, destination_id, status,
+  coalesce(last_error_code, 'none') as detail,
+      sum(change)
+    from (
+      select *, -1 as change from old_rows
+      union all
+      select *, 1 as change from new_rows
+    ) as changed
+    where (needs_attention and status in ('failed', 'cancelled') or status = 'retrying')
     group by workspace_id, kind, hour, repo_id, destination_id, status, detail
     having sum(change) <> 0;
   else
+    
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'deliveries' as kind, date_trunc('hour', status_since, 'UTC') as hour,
-    (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
+  (select repo_id from documents where documents.id = document_id) as repo_id, destination_id, status, '' as detail,
       -count(*)
     from old_rows
-    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+    
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    ;
+
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'failures' as kind, date_trunc('hour', status_since, 'UTC') as hour, '' as repo_id, destination_id, status,
+  coalesce(last_error_code, 'none') as detail,
+      -count(*)
+    from old_rows
+    where (needs_attention and status in ('failed', 'cancelled') or status = 'retrying')
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    ;
   end if;
   return null;
 end
@@ -897,6 +947,32 @@ create function latency_bucket(latency interval) returns text language sql immut
 select (2 ^ least(32, greatest(5, ceil(ln(greatest(1, extract(epoch from latency)::float8 * 1000)) / ln(2)))))::bigint::text
 $$;
 
+-- Sets needs_attention of the deliveries of a document.
+create function mark_failures(of_document text) returns void language sql as $$
+update deliveries
+set needs_attention = not needs_attention
+from documents
+where documents.id = of_document
+  and document_id = of_document
+  and needs_attention <> (deliveries.status in ('failed', 'cancelled') and documents.status = 'failed' and acknowledged_at is null)
+$$;
+
+-- Sets needs_attention of a delivery that was inserted with its final status.
+create function mark_failures_of_delivery() returns trigger language plpgsql as $$
+begin
+  perform mark_failures(new.document_id);
+  return null;
+end
+$$;
+
+-- Sets needs_attention of the deliveries of a document that fails or is acknowledged.
+create function mark_failures_of_document() returns trigger language plpgsql as $$
+begin
+  perform mark_failures(new.id);
+  return null;
+end
+$$;
+
 -- Sets the time of the last change of a delivery's status. A delivery that is not failed any more has not been ended.
 -- The next attempt of an open delivery is due at once, unless the statement says when; any other delivery has none.
 create function note_delivery_status() returns trigger language plpgsql as $$
@@ -942,6 +1018,9 @@ begin
   set status = derive_document_status(new.document_id), acknowledged_at = null
   where id = new.document_id
     and status <> derive_document_status(new.document_id);
+  if old.status in ('failed', 'cancelled') or new.status in ('failed', 'cancelled') then
+    perform mark_failures(new.document_id);
+  end if;
   return null;
 end
 $$;
@@ -1016,6 +1095,16 @@ create trigger documents_changed
 create trigger documents_removed
   after delete on documents referencing old table as old_rows for each statement
   execute function count_documents();
+
+create trigger failures_added
+  after insert on deliveries
+  for each row when (new.status in ('failed', 'cancelled'))
+  execute function mark_failures_of_delivery();
+
+create trigger failures_changed
+  after update of status, acknowledged_at on documents
+  for each row when ((old.status = 'failed' and old.acknowledged_at is null) is distinct from (new.status = 'failed' and new.acknowledged_at is null))
+  execute function mark_failures_of_document();
 
 create trigger replace_document_keys
   after update of erp_object_id on documents

@@ -1,15 +1,23 @@
 // Worker process for the baseline workflows, with the same options as the relay's worker. Exits with its parent
-// process.
+// process. If ARRIVAL_URL is set, the activity sends a request to it, as the relay would.
 import { fileURLToPath } from 'node:url'
+import { request } from 'undici'
 import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { installRuntime } from '../../src/temporal/runtime.ts'
 import { createWorker } from '../../src/temporal/worker.ts'
 
+const url = process.env['ARRIVAL_URL']
+const send = async () => {
+  const { statusCode, body } = await request(url!, { method: 'POST', headers: { 'x-relay-doc-id': 'baseline' } })
+  await body.dump()
+  if (statusCode !== 200) throw new Error(`the target answered ${statusCode}`)
+}
+
 await installRuntime(createLog('error'))
 const { worker, close } = await createWorker(
   { ...readConfig(), TEMPORAL_TASK_QUEUE: 'baseline' },
-  { deliverNothing: async () => {} },
+  { deliverNothing: url === undefined ? async () => {} : send },
   { workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)) },
 )
 process.on('disconnect', () => worker.shutdown())

@@ -30,14 +30,14 @@ const readToEnd = async ({ body }: Dispatcher.ResponseData): Promise<number> => 
   return sizeBytes
 }
 
-/** Returns the address of a command on a document in the repository Z1. */
-export const commandUrl = (receiverUrl: string, command: string, docId: string, more = ''): string =>
-  `${receiverUrl}?${command}&pVersion=0047&contRep=Z1&docId=${docId}${more}`
+/** Returns the address of a command on a document. */
+export const commandUrl = (receiverUrl: string, command: string, docId: string, more = '', repoId = 'Z1'): string =>
+  `${receiverUrl}?${command}&pVersion=0047&contRep=${repoId}&docId=${docId}${more}`
 
 /** Returns the request that creates a document of one component. */
-export const createByPut = (receiverUrl: string, docId: string, body: Buffer): BenchRequest => ({
+export const createByPut = (receiverUrl: string, docId: string, body: Buffer, repoId = 'Z1'): BenchRequest => ({
   method: 'PUT',
-  url: commandUrl(receiverUrl, 'create', docId, '&compId=data'),
+  url: commandUrl(receiverUrl, 'create', docId, '&compId=data', repoId),
   headers: { 'content-type': 'application/pdf' },
   body,
 })

@@ -9,6 +9,8 @@ export interface WorkspaceOptions {
   name: string
   /** Addresses of the webhooks that the repository Z1 is connected to. */
   targetUrls: string[]
+  /** Further repositories, each with the addresses of the webhooks that it is connected to. */
+  others?: Record<string, string[]>
   /** False holds all deliveries: documents are accepted and delivered nowhere. */
   isActive?: boolean
 }
@@ -17,7 +19,7 @@ export interface WorkspaceOptions {
 export const createConnectedWorkspace = async (
   { config }: Pick<Installation, 'config'>,
   baseUrl: string,
-  { name, targetUrls, isActive = true }: WorkspaceOptions,
+  { name, targetUrls, others = {}, isActive = true }: WorkspaceOptions,
 ): Promise<string> => {
   const db = openDatabase(config, 'bench')
   try {
@@ -32,14 +34,15 @@ export const createConnectedWorkspace = async (
       if (response.statusCode !== 201) throw new Error(await response.body.text())
       return ((await response.body.json()) as { data: { id: string } }).data.id
     }
-    const repository = await post('/repositories', { repo_id: 'Z1', name: 'Bench' })
-    const destinations: string[] = []
-    for (const [index, url] of targetUrls.entries()) {
-      destinations.push(
-        await post('/destinations', { name: `target ${index}`, connector_type: 'webhook', config: { url }, credentials: {} }),
-      )
+    for (const [repoId, urls] of Object.entries({ Z1: targetUrls, ...others })) {
+      const repository = await post('/repositories', { repo_id: repoId, name: repoId })
+      const destinations: string[] = []
+      for (const [index, url] of urls.entries()) {
+        const destination = { name: `${repoId} target ${index}`, connector_type: 'webhook', config: { url }, credentials: {} }
+        destinations.push(await post('/destinations', destination))
+      }
+      await post('/connections', { name: repoId, repository_ids: [repository], destination_ids: destinations, is_active: isActive })
     }
-    await post('/connections', { name: 'all', repository_ids: [repository], destination_ids: destinations, is_active: isActive })
     return `${baseUrl}/receiver/${name}`
   } finally {
     await db.destroy()

@@ -2,8 +2,8 @@ import type { Knex } from 'knex'
 import type { Config } from '../config.ts'
 import type { Database } from './database.ts'
 
-/** Kinds of rows that counters count. Attempts are counted by hour and day only. */
-type CounterKind = 'documents' | 'deliveries' | 'attempts'
+/** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */
+type CounterKind = 'documents' | 'deliveries' | 'attempts' | 'failures'
 
 /** Conditions on the columns of a counter. */
 export interface CounterFilter {
@@ -99,11 +99,12 @@ export const countsOfRange = (kind: CounterKind, conditions: string) => `
 `
 
 /**
- * SQL of the counters of one kind over all time, folded or not, as kind, destination_id, status and count. Its parameter is `:workspaceId`.
+ * SQL of the counters of one kind over all time, folded or not, as kind, destination_id, status, detail and count. Its parameter is
+ * `:workspaceId`.
  * @param conditions SQL that further conditions are added with, from `and` on
  */
 export const presentCounts = (kind: CounterKind, conditions: string) => `
-  select '${kind}' as kind, destination_id, status, count
+  select '${kind}' as kind, destination_id, status, detail, count
   from counters
   where workspace_id = :workspaceId
     and kind = '${kind}'
@@ -112,10 +113,44 @@ export const presentCounts = (kind: CounterKind, conditions: string) => `
     and since = '-infinity'
     ${conditions}
   union all
-  select '${kind}', destination_id, status, change
+  select '${kind}', destination_id, status, detail, change
   from counter_deltas
   where workspace_id = :workspaceId
     and kind = '${kind}'
+    ${conditions}
+`
+
+/** Returns the starts of the hour and the day of a time, in UTC: parameters of `countsBefore`. */
+export const startsOf = (time: Date) => ({ hour: floor(time, hourMs), day: floor(time, dayMs) })
+
+/**
+ * SQL of the counters of one kind before an hour, folded or not, as destination_id, detail and count. Its parameters are `:workspaceId`,
+ * and `:hour` and `:day`, the starts of that hour and of its day.
+ * @param conditions SQL that further conditions are added with, from `and` on
+ */
+export const countsBefore = (kind: CounterKind, conditions: string) => `
+  select destination_id, detail, count
+  from counters
+  where workspace_id = :workspaceId
+    and kind = '${kind}'
+    and period = 'day'
+    and since < :day::timestamptz
+    ${conditions}
+  union all
+  select destination_id, detail, count
+  from counters
+  where workspace_id = :workspaceId
+    and kind = '${kind}'
+    and period = 'hour'
+    and since >= :day::timestamptz
+    and since < :hour::timestamptz
+    ${conditions}
+  union all
+  select destination_id, detail, change
+  from counter_deltas
+  where workspace_id = :workspaceId
+    and kind = '${kind}'
+    and hour < :hour::timestamptz
     ${conditions}
 `
 

@@ -47,8 +47,9 @@ export const searchOnly = [
   'errorCode',
 ] as const satisfies (keyof DocumentSearch)[]
 
-// One request reads at most this number of candidates. Most searches fill their page from the first window.
-const windows = [500, 4_500]
+// A request reads at most 5,000 candidates, in windows of growing size, until its page is full. If an index serves all conditions, the
+// first one suffices: with a first window of 500, a search among a million documents took twice as long as among a thousand.
+const windowsOf = (perPage: number) => [2 * perPage, 500, 4_500 - 2 * perPage]
 const commonMin = 5_000
 // A delivery that has arrived has no error.
 const unsuccessful = deliveryStatuses.filter((status) => status !== 'delivered')
@@ -247,7 +248,7 @@ export const createDocumentSearch = (db: Database) => {
     const common = await isCommon(lookup)
     const ids: string[] = []
     let cursor = before
-    for (const window of windows) {
+    for (const window of windowsOf(perPage)) {
       const candidates = await readWindow(lookup, common, cursor, window)
       ids.push(...candidates.filter(({ isMatch }) => isMatch).map(({ id }) => id))
       if (ids.length > perPage) return { ids: ids.slice(0, perPage), nextCursor: ids[perPage - 1]! }

@@ -1,3 +1,4 @@
+import { countsBefore, presentCounts, startsOf } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
@@ -23,7 +24,7 @@ export interface FailureGroup {
   status: FailureStatus
   /** Null if the error is not one of an attempt. */
   errorCode: string | null
-  /** The message of the newest document. Null if there is none. */
+  /** The message of the delivery that got the status last. Null if it has none. */
   lastMessage: string | null
   documents: number
   /** The first and the last time at which a delivery got the status. */
@@ -31,33 +32,47 @@ export interface FailureGroup {
   newestAt: Date
 }
 
-// The newest document tells the message, because ids of documents are in the order of receipt: all messages would have to be sorted.
-const statementOf = ({ status }: FailureFilter) => `
-  with ${
-    status === 'retrying'
-      ? ''
-      : `open as materialized (
-    select id
-    from documents
-    where workspace_id = :workspaceId
-      and status = 'failed'
-      and acknowledged_at is null
-  ), `
-  }failure as (
-    select
-      destination_id, last_error_code as code, count(*) as documents, max(document_id) as newest_document,
-      min(status_since) as oldest_at, max(status_since) as newest_at
-    from deliveries
-    ${status === 'retrying' ? '' : 'join open on open.id = document_id'}
-    where destination_id = any (array(
-        select id
-        from destinations
-        where workspace_id = :workspaceId
-          and (:destinationId::text is null or id = :destinationId)
-      ))
-      and deliveries.status = '${status}'
-      and status_since <= now() - :minAgeSeconds::float8 * interval '1 second'
-    group by destination_id, last_error_code
+// Deliveries are not read to be counted: the counters of failures have the numbers. Only those that got their status in the same hour as
+// the youngest that counts, but before it, are read.
+const statementOf = ({ status, minAgeSeconds }: FailureFilter) => {
+  // Counters have another collation than the index.
+  const ofGroup = `
+      deliveries.destination_id = present.destination_id
+      and ${status === 'retrying' ? '' : 'needs_attention and '}deliveries.status = '${status}'
+      and coalesce(last_error_code, '${noErrorCode}') = present.code collate "default"`
+  const ofDestination = `and status = '${status}' and (:destinationId::text is null or destination_id = :destinationId)`
+  const isAged = minAgeSeconds !== undefined
+  const old = isAged ? 'and status_since <= :newest::timestamptz' : ''
+  return `
+  with present as (
+    select destination_id, detail as code, sum(count)::bigint as documents
+    from (
+      ${presentCounts('failures', ofDestination)}
+    ) as counted
+    group by destination_id, detail
+    having sum(count) <> 0
+  ), failure as (
+    ${
+      isAged
+        ? `select present.destination_id, present.code, coalesce(older.documents, 0) + last_hour.documents as documents
+    from present
+    left join (
+      select destination_id, detail as code, sum(count)::bigint as documents
+      from (
+        ${countsBefore('failures', ofDestination)}
+      ) as counted
+      group by destination_id, detail
+    ) as older on older.destination_id = present.destination_id and older.code = present.code
+    cross join lateral (
+      select count(*) as documents
+      from deliveries
+      where ${ofGroup}
+        and status_since >= :hour::timestamptz
+        ${old}
+    ) as last_hour
+    where coalesce(older.documents, 0) + last_hour.documents > 0`
+        : 'select * from present'
+    }
   ), page as (
     select *
     from failure
@@ -66,15 +81,30 @@ const statementOf = ({ status }: FailureFilter) => `
     limit :limit
   )
   select
-    page.destination_id as "destinationId", destinations.name as "destinationName", destinations.deleted_at is not null as "destinationDeleted",
-    connector_type as "connectorType", code as "errorCode", deliveries.last_error as "lastMessage", documents,
-    oldest_at as "oldestAt", newest_at as "newestAt", total
+    present.destination_id as "destinationId", destinations.name as "destinationName", destinations.deleted_at is not null as "destinationDeleted",
+    connector_type as "connectorType", nullif(present.code, '${noErrorCode}') as "errorCode", newest.last_error as "lastMessage", documents,
+    oldest.status_since as "oldestAt", newest.status_since as "newestAt", total
   from (select count(*) as total from failure) as counted
-  left join page on true
-  left join destinations on destinations.id = page.destination_id
-  left join deliveries on deliveries.document_id = newest_document and deliveries.destination_id = page.destination_id
-  order by documents desc, page.destination_id, code
+  left join page as present on true
+  left join destinations on destinations.id = present.destination_id
+  left join lateral (
+    select status_since
+    from deliveries
+    where ${ofGroup}
+    order by status_since
+    limit 1
+  ) as oldest on true
+  left join lateral (
+    select status_since, last_error
+    from deliveries
+    where ${ofGroup}
+      ${old}
+    order by status_since desc
+    limit 1
+  ) as newest on true
+  order by documents desc, present.destination_id, present.code
 `
+}
 
 export const createFailures = (db: Database) => ({
   /**
@@ -82,10 +112,12 @@ export const createFailures = (db: Database) => ({
    * cancelled deliveries count only if their documents have failed.
    */
   list: async (workspaceId: string, { page, perPage, ...filter }: FailureFilter & PageRequest): Promise<Page<FailureGroup>> => {
+    const newest = new Date(Date.now() - (filter.minAgeSeconds ?? 0) * 1_000)
     const { rows } = await db.raw<{ rows: (Omit<FailureGroup, 'id' | 'status'> & { total: number })[] }>(statementOf(filter), {
       workspaceId,
       destinationId: filter.destinationId ?? null,
-      minAgeSeconds: filter.minAgeSeconds ?? 0,
+      newest,
+      ...startsOf(newest),
       offset: (page - 1) * perPage,
       limit: perPage,
     })

@@ -31,7 +31,7 @@ const failureGroup = resource(
     connector_type: connectorTypeName,
     status,
     error_code: z.string().nullable().describe('The code of the last error. Null if the error is not one of an attempt.'),
-    last_message: z.string().nullable().describe('The message of the newest document, or null if there is none.'),
+    last_message: z.string().nullable().describe('The message of the delivery that got its status last, or null if it has none.'),
     documents: z.int().describe('Documents with such a delivery. A document with several failed deliveries is in several groups.'),
     oldest_at: timestamp.describe('When the first of these deliveries got its status.'),
     newest_at: timestamp.describe('When the last of these deliveries got its status.'),

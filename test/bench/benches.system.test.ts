@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { fullOr } from '../support/full-run.ts'
 import { startTemporalDevServer } from '../support/temporal.ts'
 
 // The quick form of each benchmark: it proves that the benchmark runs. Its numbers mean nothing.
@@ -76,3 +77,22 @@ test(
   },
   testTimeoutMs,
 )
+
+const slow = [
+  { name: 'lists', rows: 50, contains: '/documents status=failed' },
+  { name: 'latency', rows: 3, contains: 'p50' },
+  { name: 'isolation', rows: 2, contains: 'beside a workspace that floods' },
+  { name: 'large', rows: 8, contains: 'through sftp, beside its SDK' },
+]
+// Each takes 20 seconds or more.
+for (const { name, rows, contains } of slow.slice(0, fullOr(slow.length, 1))) {
+  test(
+    `${name} measures each of its cases`,
+    async () => {
+      const measured = (await runQuick(name)).map((row) => row.case)
+      expect(measured.length).toBeGreaterThanOrEqual(rows)
+      expect(measured).toContain(contains)
+    },
+    testTimeoutMs,
+  )
+}

@@ -298,9 +298,11 @@ test.each([
 
 test.each(failureStatuses)('deliveries that are %s are grouped through indexes', async (status) => {
   const failures = createFailures(database.db)
-  const slow = await slowNodesOfList(() => failures.list(workspaceId, { status, minAgeSeconds: 900, ...page }))
-  // A workspace has few destinations. All failures have to be counted.
-  expect(slow.filter((node) => node !== 'Seq Scan destinations' && !isSort(node))).toEqual([])
+  for (const minAgeSeconds of [undefined, 900]) {
+    const slow = await slowNodesOfList(() => failures.list(workspaceId, { status, minAgeSeconds, ...page }))
+    // A workspace has few destinations, and so few groups.
+    expect(slow.filter((node) => !isSort(node))).toEqual([])
+  }
 })
 
 test('the audit log is read through an index for every combination of conditions', async () => {

@@ -28,6 +28,14 @@ export const findWrongCounters = async (db: Database, attemptsSince = new Date(0
       join documents on documents.id = document_id
       group by 1, 2, 3, 4, 5, 6, 7
       union all
+      select deliveries.workspace_id, 'failures', date_trunc('hour', status_since, 'UTC'), '', destination_id, deliveries.status,
+        coalesce(last_error_code, 'none'), count(*)
+      from deliveries
+      join documents on documents.id = document_id
+      where deliveries.status = 'retrying'
+        or (deliveries.status in ('failed', 'cancelled') and documents.status = 'failed' and acknowledged_at is null)
+      group by 1, 2, 3, 4, 5, 6, 7
+      union all
       select delivery_attempts.workspace_id, 'attempts', date_trunc('hour', started_at, 'UTC'), coalesce(repo_id, ''), destination_id, outcome,
         coalesce(error_code, ''), count(*)
       from delivery_attempts

@@ -2157,7 +2157,7 @@ export interface components {
                 documents: number;
                 /** @description The code of the last error. Null if the error is not one of an attempt. */
                 error_code: string | null;
-                /** @description The message of the newest document, or null if there is none. */
+                /** @description The message of the delivery that got its status last, or null if it has none. */
                 last_message: string | null;
                 /**
                  * Format: date-time

@@ -1,0 +1,31 @@
+// Runs the benchmarks one after the other, and writes their results to docs/performance.md. `--only` names some of them, separated by
+// commas; the results of the others stay as they are.
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseArgs, promisify } from 'node:util'
+import { withGenerated } from '../docs/generated-table.ts'
+import { say } from './support/report.ts'
+import { resultText, type BenchResult } from './support/tables.ts'
+
+const names = ['relay', 'accept', 'content-server', 'footprint', 'lists', 'large', 'latency', 'isolation']
+const { values: options } = parseArgs({
+  options: { only: { type: 'string', default: names.join() }, quick: { type: 'boolean', default: false } },
+})
+const page = new URL('../docs/performance.md', import.meta.url)
+const outputMaxBytes = 64 * 2 ** 20
+
+for (const name of options.only.split(',')) {
+  if (!names.includes(name)) throw new Error(`There is no benchmark ${name}. Benchmarks: ${names.join(', ')}`)
+  say(`${name} ...`)
+  const module = fileURLToPath(new URL(`./${name}.ts`, import.meta.url))
+  const running = promisify(execFile)(process.execPath, [module, '--json', ...(options.quick ? ['--quick'] : [])], {
+    maxBuffer: outputMaxBytes,
+  })
+  running.child.stderr?.pipe(process.stderr)
+  const { stdout } = await running
+  // Written after each benchmark, so that a failure loses one result only. The numbers of a quick run mean nothing.
+  const text = resultText(JSON.parse(stdout) as BenchResult)
+  if (options.quick) console.log(text)
+  else writeFileSync(page, withGenerated(readFileSync(page, 'utf8'), name, text, 'script/bench all'))
+}

@@ -1,0 +1,169 @@
+import { createKey } from '../../src/commands/api-key.ts'
+import { createWorkspace } from '../../src/commands/workspace.ts'
+import { foldCounters } from '../../src/db/counters.ts'
+import type { Database } from '../../src/db/database.ts'
+import { ensurePartitions } from '../../src/db/partitions.ts'
+import { auditEventNames } from '../../src/domain/audit-events.ts'
+import { idPrefixAt } from '../../src/ids.ts'
+
+const days = 30
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+export const workspaceName = 'bench/lists'
+
+/** Facts that requests name. The same conditions select the same part of the rows in each database. */
+export interface Filled {
+  key: string
+  /** Ids of rows that nine tenths of the rows follow. */
+  deep: { document: string; request: string; auditLog: string; notice: string }
+  documentId: string
+  destinationId: string
+  notificationId: string
+  dateFrom: string
+  dateTo: string
+}
+
+/**
+ * Fills an empty database with one workspace: a number of documents, each with a delivery, an attempt, a captured request and an audit
+ * entry, over the last 30 days in the order of their ids. Of a thousand documents, at least 25 meet each condition, so that pages are
+ * equally long.
+ */
+export const fill = async (db: Database, rowCount: number): Promise<Filled> => {
+  const since = new Date(Math.floor(Date.now() / hourMs) * hourMs - days * dayMs)
+  // Partitions exist from the day before a date to two weeks after it.
+  for (let time = since.getTime(); time < Date.now() + dayMs; time += 14 * dayMs) await ensurePartitions(db, new Date(time))
+  await ensurePartitions(db, new Date())
+
+  const { id: workspaceId } = await createWorkspace(db, workspaceName)
+  const { key } = await createKey(db, { workspace: workspaceName, level: 'viewer' })
+  const prefixes = Array.from({ length: days * 24 }, (_, hour) => idPrefixAt(new Date(since.getTime() + hour * hourMs)))
+  const values = { workspaceId, since, prefixes, rowCount, events: auditEventNames, eventCount: auditEventNames.length }
+  // Numbers the rows: id and time grow with n.
+  const rows = `
+    select
+      n,
+      (:prefixes::text[])[1 + hour] || lpad(n::text, 16, '0') as id,
+      :since::timestamptz + hour * interval '1 hour' + n % 3600 * interval '1 second' as moment
+    from (
+      select n, ((n - 1)::bigint * ${days * 24} / :rowCount::int)::int as hour
+      from generate_series(1, :rowCount::int) as n
+    ) as numbered`
+  const run = (sql: string) => db.raw(sql, values)
+
+  await run(`
+    insert into repositories (id, workspace_id, repo_id, name, status)
+    select (:prefixes::text[])[1] || lpad(n::text, 16, '0'), :workspaceId, 'R' || n, 'Repository', case when n = 9 then 'inactive' else 'active' end
+    from generate_series(0, 9) as n`)
+  await run(`
+    insert into destinations (id, workspace_id, name, connector_type, config, credentials_sealed)
+    select
+      (:prefixes::text[])[1] || lpad(n::text, 16, '0'), :workspaceId, 'Destination ' || n,
+      (array['webhook', 'sftp'])[1 + n % 2],
+      (array['{"url": "https://example.com/"}', '{"host": "example.com"}'])[1 + n % 2]::jsonb, ''
+    from generate_series(0, 7) as n`)
+  await run(`
+    insert into connections (id, workspace_id, name)
+    select (:prefixes::text[])[1] || lpad(n::text, 16, '0'), :workspaceId, 'Connection ' || n from generate_series(0, 7) as n`)
+  await run(`
+    insert into connection_repositories (connection_id, repository_id, position)
+    select (:prefixes::text[])[1] || lpad(n::text, 16, '0'), (:prefixes::text[])[1] || lpad(n::text, 16, '0'), 0 from generate_series(0, 7) as n`)
+  await run(`
+    insert into connection_destinations (connection_id, destination_id, position)
+    select (:prefixes::text[])[1] || lpad(n::text, 16, '0'), (:prefixes::text[])[1] || lpad(n::text, 16, '0'), 0 from generate_series(0, 7) as n`)
+  await run(`
+    insert into documents (
+      id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id,
+      erp_object_type, erp_object_id, ar_object, acknowledged_at
+    )
+    select
+      id, :workspaceId, (:prefixes::text[])[1] || lpad((n % 10)::text, 16, '0'), 'R' || n % 10, 'D' || lpad(n::text, 31, '0'), 'data',
+      (array['application/pdf', 'image/tiff'])[1 + n / 3 % 2], n % 1000,
+      case when n % 100 < 10 then 'failed' when n % 100 < 13 then 'retrying' when n % 100 < 19 then 'pending' when n % 100 < 22 then 'discarded' else 'delivered' end,
+      moment, moment, id, (array['BKPF', 'VBRK'])[1 + n / 7 % 2], '1000' || lpad(n::text, 10, '0') || '2026', (array['FIIINVOICE', 'SDOINVOICE'])[1 + n / 11 % 2],
+      case when n % 100 < 3 then moment end
+    from (${rows}) as rows`)
+  await run(`
+    insert into deliveries (
+      document_id, destination_id, workspace_id, connection_id, status, path, attempts, delivered_at, last_error, last_error_code, ended_by,
+      status_since, next_attempt_at
+    )
+    select
+      id, (:prefixes::text[])[1] || lpad((n % 8)::text, 16, '0'), :workspaceId, (:prefixes::text[])[1] || lpad((n % 8)::text, 16, '0'),
+      case
+        when n % 100 < 7 then 'failed' when n % 100 < 10 then 'cancelled' when n % 100 < 13 then 'retrying' when n % 100 < 16 then 'held'
+        when n % 100 < 19 then 'pending' else 'delivered'
+      end,
+      'R' || n % 10 || '/D' || n || '/data', 1, case when n % 100 >= 22 then moment end,
+      case when n % 100 < 7 or n % 100 between 10 and 12 then 'the target answered' end,
+      case when n % 100 < 7 or n % 100 between 10 and 12 then (array['http_404', 'http_503', 'timeout'])[1 + n / 100 % 3] end,
+      case when n % 100 < 7 then 'permanent_error' end, moment + interval '1 second', case when n % 100 between 10 and 18 then now() + interval '1 hour' end
+    from (${rows}) as rows
+    where n % 100 not between 19 and 21`)
+  await run(`
+    insert into delivery_attempts (
+      id, workspace_id, document_id, destination_id, number, started_at, duration_ms, outcome, error_code, error_message, bytes_sent
+    )
+    select
+      id, :workspaceId, id, (:prefixes::text[])[1] || lpad((n % 8)::text, 16, '0'), 1, moment, n % 1000,
+      case when n % 100 < 10 then 'permanent' when n % 100 < 13 then 'retryable' else 'delivered' end,
+      case when n % 100 < 13 then (array['http_404', 'http_503', 'timeout'])[1 + n / 100 % 3] end,
+      case when n % 100 < 13 then 'the target answered' end, 0
+    from (${rows}) as rows
+    where n % 100 not between 13 and 21`)
+  await run(`
+    insert into captured_requests (
+      id, workspace_id, channel, http_method, uri, query_string, repo_id, doc_id, request_headers, source_ip, request_at, status_code,
+      response_headers, duration_ms, response_at
+    )
+    select
+      id, :workspaceId, case when n % 20 = 0 then 'bridge' else 'receiver' end, (array['PUT', 'GET', 'POST'])[1 + n % 3], '/receiver/bench/lists', 'create',
+      'R' || n % 10, 'D' || lpad(n::text, 31, '0'), '{}', '127.0.0.1', moment, case when n % 100 < 10 then 404 when n % 100 < 15 then 503 else 201 end, '{}', 5, moment
+    from (${rows}) as rows`)
+  await run(`
+    insert into audit_logs (id, workspace_id, event, subject_type, subject_id, description, user_id, actor_type, created_at)
+    select
+      id, :workspaceId, (:events::text[])[1 + n % :eventCount::int], 'Repository', 'S' || n % 20, 'Something was changed.', 'U' || n % 10, 'api_key', moment
+    from (${rows}) as rows`)
+  await run(`
+    insert into bulk_retries (id, workspace_id, status, filter, matched_documents, matched_deliveries, actor_type)
+    select id, :workspaceId, 'completed', '{}', 1, 1, 'api_key' from (${rows}) as rows where n <= greatest(30, :rowCount::int / 1000)`)
+  await run(`
+    insert into notifications (id, workspace_id, name, events, destination_id, quiet_seconds, is_active)
+    select (:prefixes::text[])[1] || lpad('0', 16, '0'), :workspaceId, 'Notification', '{destination.failing}', (:prefixes::text[])[1] || lpad('0', 16, '0'), 60, false`)
+  await run(`
+    insert into incidents (id, workspace_id, event, subject, count, details, opened_at, last_seen_at, closed_at)
+    select id, :workspaceId, 'destination.failing', 'S' || n, 1, '{}', moment, moment, moment from (${rows}) as rows where n <= greatest(30, :rowCount::int / 100)`)
+  await run(`
+    insert into notices (id, workspace_id, notification_id, incident_id, transition, data, status, attempts, created_at)
+    select
+      id, :workspaceId, (:prefixes::text[])[1] || lpad('0', 16, '0'), id, 'opened',
+      jsonb_build_object('workspace', '${workspaceName}', 'incident_id', id, 'summary', 'A destination fails.', 'opened_at', moment, 'count', 1),
+      'delivered', 1, moment
+    from (${rows}) as rows
+    where n <= greatest(30, :rowCount::int / 100)`)
+  await foldCounters(db, { COUNTERS_FOLD_BATCH_SIZE: 100_000 }, new AbortController().signal)
+  await db.raw('vacuum analyze')
+
+  const idAt = async (table: string, part: number): Promise<string> => {
+    const { rows: found } = await db.raw<{ rows: { id: string }[] }>(
+      'select id from ?? order by id offset (select count(*) * ?::float8 from ??)::bigint limit 1',
+      [table, part, table],
+    )
+    return found[0]!.id
+  }
+  return {
+    key,
+    deep: {
+      document: await idAt('documents', 0.1),
+      request: await idAt('captured_requests', 0.1),
+      auditLog: await idAt('audit_logs', 0.1),
+      notice: await idAt('notices', 0.9),
+    },
+    documentId: await idAt('documents', 0.5),
+    destinationId: `${prefixes[0]}${'2'.padStart(16, '0')}`,
+    notificationId: `${prefixes[0]}${'0'.padStart(16, '0')}`,
+    // Neither end is at a full hour.
+    dateFrom: new Date(since.getTime() + 10 * dayMs + 20 * 60_000).toISOString(),
+    dateTo: new Date(since.getTime() + 20 * dayMs + 40 * 60_000).toISOString(),
+  }
+}

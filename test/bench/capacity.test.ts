@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { demandOf, measuredCosts, temporalWork } from '../../bench/capacity/model.ts'
+import { tableOf } from '../../bench/support/tables.ts'
+
+const demand = (perSecond: number, destinations = 1) => demandOf(measuredCosts, { perSecond, destinations, documentBytes: 100 * 1_024 })
+
+test('docs/scaling.md has the demand that is calculated', () => {
+  const rows = [10, 100, 300, 1_000].map((perSecond) => ({ case: `${perSecond} documents per second`, ...demand(perSecond) }))
+  expect(readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')).toContain(tableOf(rows))
+})
+
+test('the demand grows with the rate, and what a delivery takes with the number of destinations', () => {
+  const [small, large] = [demand(100), demand(1_000)]
+  expect(large.worker_cores / small.worker_cores).toBeCloseTo(10)
+  expect(demand(100, 3).worker_cores / small.worker_cores).toBeCloseTo(3)
+  expect(demand(100, 3).api_cores).toBe(small.api_cores)
+})
+
+test('Temporal has the work for a document that test/workflows/cost.system.test.ts counts', () => {
+  expect(temporalWork(1)).toMatchObject({ events: 25, actions: 3, requests: 13 })
+  expect(temporalWork(3)).toMatchObject({ events: 59, actions: 7 })
+})

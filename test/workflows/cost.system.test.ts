@@ -1,0 +1,81 @@
+// What a document costs in Temporal: the events of its histories, which the server stores, and the actions, by which Temporal Cloud bills.
+// docs/operations.md tells operators these numbers.
+import { readFileSync } from 'node:fs'
+import type { WorkflowHandle } from '@temporalio/client'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { postponed } from '../../activities/delivery.ts'
+import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
+import { deliveryWorkflowId, documentWorkflowId } from '../../workflows/ids.ts'
+import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
+import { documentOptions } from '../../workflows/options.ts'
+import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
+import { documentTo } from './scripted-activities.ts'
+
+type Event = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>[number]
+
+// Attributes of the events that are an action. A signal counts where it arrives, a child workflow where it starts.
+const actionAttributes = [
+  'workflowExecutionStartedEventAttributes',
+  'timerStartedEventAttributes',
+  'workflowExecutionSignaledEventAttributes',
+  'activityTaskScheduledEventAttributes',
+] as const satisfies (keyof Event)[]
+
+// The server keeps the versions of a workflow in a search attribute. Its update is no action.
+const isUpdate = ({ upsertWorkflowSearchAttributesEventAttributes: upsert }: Event) =>
+  upsert != null && !('TemporalChangeVersion' in (upsert.searchAttributes?.indexedFields ?? {}))
+
+/** Returns the number of actions. Each attempt of the server to run an activity after the first is one more. */
+const actionsOf = (events: Event[]): number =>
+  events.filter((event) => isUpdate(event) || actionAttributes.some((name) => event[name])).length +
+  events.reduce((sum, { activityTaskStartedEventAttributes: started }) => sum + ((started?.attempt ?? 1) - 1), 0)
+
+let env: TestWorkflowEnvironment
+beforeAll(async () => {
+  env = await startTemporalDevServer()
+}, 120_000)
+afterAll(() => env.teardown())
+
+/** Delivers a document, and returns what it cost. The first destination fails so many times before it accepts the document. */
+const costOf = async (destinations: number, failures: number) => {
+  const attempts = new Map<string, number>()
+  const activities: DeliveryActivities = {
+    attemptDelivery: async ({ destinationId }: AttemptInput): Promise<AttemptOutcome> => {
+      const attempt = (attempts.get(destinationId) ?? 0) + 1
+      attempts.set(destinationId, attempt)
+      if (destinationId !== 'D0' || attempt > failures) return { status: 'delivered' }
+      return { status: 'retrying', delayMs: 50, failures: attempt, error: 'the target answered 503', errorCode: 'http_503' }
+    },
+    recordCancellation: async () => {},
+    recordTermination: async () => {},
+  }
+  const input: DocumentInput = documentTo(...Array.from({ length: destinations }, (_, index) => `D${index}`))
+  const histories: Event[][] = []
+  await withWorker(env, postponed(activities), async (taskQueue) => {
+    await env.client.workflow.execute('document', { ...documentOptions(input, { registered: true }), taskQueue })
+    const workflowIds = [documentWorkflowId(input), ...input.destinations.map(({ id }) => deliveryWorkflowId(input, id))]
+    for (const workflowId of workflowIds) histories.push((await env.client.workflow.getHandle(workflowId).fetchHistory()).events ?? [])
+  })
+  expect(attempts.get('D0')).toBe(failures + 1)
+  return { events: histories.flat().length, actions: histories.reduce((sum, events) => sum + actionsOf(events), 0) }
+}
+
+const documented = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+
+test.each([
+  { destinations: 1, failures: 0, events: 25, actions: 3 },
+  { destinations: 3, failures: 0, events: 59, actions: 7 },
+  { destinations: 1, failures: 3, events: 58, actions: 14 },
+  { destinations: 3, failures: 3, events: 92, actions: 18 },
+])(
+  'a document to $destinations destinations, one of which fails $failures times, costs $events events and $actions actions',
+  async (cost) => {
+    const { destinations, failures } = cost
+    const counted = await costOf(destinations, failures)
+    expect(counted.actions).toBe(cost.actions)
+    // Events that arrive together share a workflow task, so there may be fewer.
+    expect(counted.events).toBeLessThanOrEqual(cost.events)
+    expect(counted.events).toBeGreaterThan(cost.events - 4 * (destinations + 1))
+    expect(documented).toContain(`| ${destinations} | ${failures} | ${cost.events} | ${cost.actions} |`)
+  },
+)
