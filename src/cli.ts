@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Command } from 'commander'
 import { addKeyVerbs, addSealingKeyVerbs, addWorkspaceVerbs } from './cli-administration.ts'
 import { addDocumentVerbs } from './cli-documents.ts'
 import { jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './cli-output.ts'
@@ -51,28 +51,15 @@ const addServiceVerbs = (program: Command, config: ReadConfig) => {
   program
     .command('worker')
     .description('run workflows and deliver documents')
-    .addOption(new Option('--supervised', 'run as a child of relay server').hideHelp())
-    .action(async ({ supervised = false }: { supervised?: boolean }) => {
-      if (supervised) endWithParent()
+    .action(async () => {
       const settings = config()
       const { log, tracing } = await openTelemetry(settings, 'json')
       const { startWorker } = await import('./compose/worker.ts')
       const stopSignal = createStopSignal()
       const worker = await startWorker(settings, log, { tracing })
       log.info({ probes_url: worker.probesUrl, version }, 'the worker is ready')
-      if (supervised) process.send?.({ probes_url: worker.probesUrl })
       await runUntilStopped(stopSignal, [tracing, worker], log, worker.ended)
     })
-}
-
-/**
- * Ends this process when its parent is gone, even by SIGKILL. PostgreSQL and Temporal end then, too, so a clean shutdown would wait for
- * them in vain. An attempt that is cut off is repeated, as after any loss of a worker.
- */
-const endWithParent = () => {
-  process.once('disconnect', () => process.exit(1))
-  // Listening must not keep the process alive after its shutdown.
-  process.channel?.unref()
 }
 
 /** Opens the log and, if they are configured, the traces, whose ids the log lines have. */
@@ -170,7 +157,7 @@ const addDevelopmentVerbs = (program: Command, variables: Variables) => {
       printProgress(`The console is at ${server.baseUrl}/console`)
       if (server.temporalUiUrl) printProgress(`The Temporal UI is at ${server.temporalUiUrl}`)
       printProgress('Press Ctrl-C to stop.')
-      await runUntilStopped(stopSignal, [tracing, server], log)
+      await runUntilStopped(stopSignal, [tracing, server], log, server.ended)
     })
   program
     .command('demo')

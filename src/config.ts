@@ -90,7 +90,7 @@ export const environment = z.object({
     8081,
     0,
     'Port of the HTTP server of relay worker, which answers probes and /metrics. 0 selects a free port. ' +
-      'Unless it is set, script/server and script/demo select a free port and keep it; ready.json contains it',
+      'script/server and script/demo answer for their worker on RELAY_PORT',
   ),
   RELAY_HOST: z
     .string()
@@ -469,17 +469,6 @@ export const environment = z.object({
   EMBEDDED_DOWNLOAD_TIMEOUT_MS: integer(60_000, 1_000, 'Maximum time for downloading a program of the embedded stack'),
   EMBEDDED_BUILD_TIMEOUT_MS: integer(1_800_000, 1_000, 'Maximum time for building or installing a program of the embedded stack'),
 
-  EMBEDDED_NICENESS: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(19)
-    .default(5)
-    .describe(
-      'How far Temporal and the worker of script/server and script/demo give way to the API and PostgreSQL when the processors are busy, ' +
-        'from 0 (not at all) to 19, as a nice value',
-    ),
-
   TEMPORAL_UI_URL: z
     .string()
     .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http or https URL')
@@ -498,19 +487,7 @@ export const environment = z.object({
   TEMPORAL_MAX_WAITING_STARTS: integer(
     1_000,
     0,
-    'Maximum number of further messages that wait in one process. The rest waits in the outbox. ' +
-      'No workspace takes more of these places than it leaves free for others',
-  ),
-  TEMPORAL_START_MAX_LAG_MS: integer(
-    2_000,
-    100,
-    'Time for which the workers should have documents to take in Temporal. A process starts the workflows of no more documents than they ' +
-      'have lately taken in this time; further ones wait in the outbox',
-  ),
-  TEMPORAL_MIN_UNTAKEN_STARTS: integer(
-    100,
-    1,
-    'Number of workflows of documents that a process starts in any case before the workers take them',
+    'Maximum number of further messages that wait in one process. The outbox sweep sends the rest',
   ),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Maximum number of concurrent delivery attempts in one worker process'),
   TEMPORAL_WORKER_BUILD_ID: z

@@ -15,13 +15,7 @@ const { $schema: _, ...schema } = JSON.parse(
 interface Compose {
   services: Record<
     string,
-    {
-      command?: string[]
-      depends_on?: Record<string, { condition: string }>
-      volumes?: string[]
-      healthcheck?: unknown
-      cpu_shares?: number
-    }
+    { command?: string[]; depends_on?: Record<string, { condition: string }>; volumes?: string[]; healthcheck?: unknown }
   >
   volumes: Record<string, unknown>
 }
@@ -58,13 +52,6 @@ describe('docker-compose.yml', () => {
     const { RELAY_PORT, RELAY_WORKER_PORT } = readConfig({})
     const portOf = (service: string) => /127\.0\.0\.1:(\d+)/.exec(JSON.stringify(compose.services[service]!.healthcheck))?.[1]
     expect([portOf('api'), portOf('worker')]).toEqual([String(RELAY_PORT), String(RELAY_WORKER_PORT)])
-  })
-
-  test('gives Temporal and the worker a smaller share of the processors than the API and the database', () => {
-    const sharesOf = (service: string) => compose.services[service]!.cpu_shares ?? 1_024
-    for (const first of ['api', 'postgres']) {
-      for (const second of ['temporal', 'worker']) expect(sharesOf(second)).toBeLessThan(sharesOf(first))
-    }
   })
 
   test('declares every volume that it mounts', () => {

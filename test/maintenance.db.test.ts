@@ -27,7 +27,7 @@ beforeEach(() => database.db('outbox').delete())
 const createDeps = () => {
   const { db } = database
   const sent: string[] = []
-  const temporal = { send: async ({ kind }: { kind: string }) => void sent.push(kind), isTaken: async () => true }
+  const temporal = { send: async ({ kind }: { kind: string }) => void sent.push(kind) }
   const launcher = createLauncher(temporal, createOutbox(db), config, log)
   const findWorkflow = async () => ({ state: 'working' as const })
   const workflows = {

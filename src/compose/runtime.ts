@@ -8,7 +8,7 @@ import { requireSchema } from '../db/migrations.ts'
 import { createOutbox } from '../db/outbox.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { Dependency } from '../monitoring/probes.ts'
+import type { Dependency, Probes } from '../monitoring/probes.ts'
 import { createDownloadLinks } from '../security/download-link.ts'
 import { createOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
@@ -24,6 +24,12 @@ export interface Running {
   stop(): Promise<void>
 }
 
+/** Parts that the API and the worker of the one-process server share, and the traces of the process if it records any. */
+export interface Shared {
+  probes?: Probes
+  tracing?: Tracing | undefined
+}
+
 /** Opens everything that the API and the worker have in common. `close` closes it in the reverse order, after what `onClose` has added. */
 export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tracing: Tracing | undefined) => {
   const closers: (() => Promise<unknown>)[] = []
@@ -37,7 +43,7 @@ export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tr
   const outbound = tracing ? traceConnections(tracing, guard) : guard
   onClose(outbound.close)
   const outbox = createOutbox(db)
-  const launcher = createLauncher(tracing ? { ...temporal, send: traceSends(tracing, temporal.send) } : temporal, outbox, config, log)
+  const launcher = createLauncher(tracing ? { send: traceSends(tracing, temporal.send) } : temporal, outbox, config, log)
   onClose(launcher.close)
 
   const postgres = createPostgresStore(db)

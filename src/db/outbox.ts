@@ -115,38 +115,16 @@ export const hasDeliveryMessage = async (trx: Transaction, documentId: string): 
     .where('key', 'like', `${deliverPrefix(documentId)}%`)
     .first('key')) !== undefined
 
-interface OutboxPage {
-  /** The starts of documents, of which there may be many, or all other messages. */
-  kind: 'starts' | 'others'
-  /** Time for which the messages have been due, at least. The process that wrote a younger message still sends it. */
-  ageMs: number
-  limit: number
-  /** Keys of messages that are left out. */
-  except: string[]
-}
-
 export const createOutbox = (db: Database) => ({
-  /**
-   * Sends due messages, oldest first, and removes them. They are locked meanwhile: another process that sends due messages takes others,
-   * and if this process dies, its messages are free at once.
-   * @param send returns the messages that were sent
-   * @returns the number of sent messages
-   */
-  sendDue: ({ kind, ageMs, limit, except }: OutboxPage, send: (messages: OutboxMessage[]) => Promise<OutboxMessage[]>): Promise<number> =>
-    db.transaction(async (trx) => {
-      const rows = await trx('outbox')
-        .select<{ message: OutboxMessage }[]>('message')
-        .where('due_at', '<=', trx.raw(`now() - ? * interval '1 millisecond'`, [ageMs]))
-        .whereRaw(`(message ->> 'kind' = 'startDocument') = ?`, [kind === 'starts'])
-        .whereNotIn('key', except)
-        .orderBy('due_at')
-        .limit(limit)
-        .forUpdate()
-        .skipLocked()
-      const sent = rows.length > 0 ? await send(rows.map(({ message }) => message)) : []
-      if (sent.length > 0) await trx('outbox').whereIn('key', sent.map(outboxKey)).delete()
-      return sent.length
-    }),
+  /** Returns messages that have been due for at least `ageMs`, oldest first. The process that wrote a younger message still sends it. */
+  findDue: async (ageMs: number, limit: number): Promise<OutboxMessage[]> => {
+    const rows = await db('outbox')
+      .select<{ message: OutboxMessage }[]>('message')
+      .where('due_at', '<=', db.raw(`now() - ? * interval '1 millisecond'`, [ageMs]))
+      .orderBy('due_at')
+      .limit(limit)
+    return rows.map((row) => row.message)
+  },
 
   /** Counts the messages that are due and have not been sent. */
   count: async (): Promise<number> =>

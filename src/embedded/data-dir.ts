@@ -11,8 +11,6 @@ const readyFile = z.object({
   temporal_address: z.string(),
   temporal_ui_url: z.string().nullable(),
   database_url: z.string(),
-  /** Address of the probes and metrics of the worker. */
-  worker_url: z.string().optional(),
   pid: z.number().int().positive(),
 })
 

@@ -19,7 +19,7 @@ interface Health {
   error?: string
 }
 
-/** Probes and metrics of one process. */
+/** Probes and metrics of one process. The API and the worker of the one-process server share them. */
 export interface Probes {
   /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
   add(dependencies: Dependency[], metrics: Metric[]): void

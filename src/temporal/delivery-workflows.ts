@@ -8,7 +8,6 @@ import {
 import { defaultPayloadConverter } from '@temporalio/common'
 import { bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
 import { manualRetryTimer } from '../../workflows/messages.ts'
-import type { StartDocument } from '../db/outbox.ts'
 import type { DeliveryWorkflows, WorkflowState } from '../delivery/reconcile.ts'
 import type { IsDeliveryRunning } from '../delivery/retry.ts'
 
@@ -19,9 +18,6 @@ const closedStatuses = new Set<WorkflowExecutionStatusName>(['COMPLETED', 'FAILE
 const lastEvents = 20
 
 const isOpen = ({ status }: WorkflowExecutionDescription) => !closedStatuses.has(status.name)
-
-// The start of a workflow and its first task. A worker that takes the task adds the third.
-const untakenEvents = 2
 
 // A workflow task that fails is repeated with a growing delay, and one that has failed this often does not succeed by itself.
 const stuckAttempts = 3
@@ -38,7 +34,7 @@ export const createDeliveryWorkflows = (
   { workflow, options: { namespace } }: Client,
   connection: Pick<Connection, 'workflowService'>,
   withTimeout: <T>(call: () => Promise<T>) => Promise<T>,
-): DeliveryWorkflows & { isDeliveryRunning: IsDeliveryRunning; isTaken: (message: StartDocument) => Promise<boolean> } => {
+): DeliveryWorkflows & { isDeliveryRunning: IsDeliveryRunning } => {
   const describe = async (workflowId: string): Promise<WorkflowExecutionDescription | undefined> => {
     try {
       return await withTimeout(() => workflow.getHandle(workflowId).describe())
@@ -112,11 +108,6 @@ export const createDeliveryWorkflows = (
       if (!found) return { state: 'missing' }
       if (isStuck(found)) return { state: 'stuck' }
       return isOpen(found) ? { state: 'working' } : stateOfClosed(found)
-    },
-    /** Returns true unless the workflow of a document still waits for the first worker. */
-    isTaken: async ({ input }) => {
-      const found = await describe(documentWorkflowId(input, input.revision))
-      return !found || !isOpen(found) || found.historyLength > untakenEvents
     },
     /** Returns true if a workflow works, or will work, on a delivery. */
     isDeliveryRunning: async (document, revision, destinationId) => {

@@ -1,50 +1,29 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { Config } from '../config.ts'
-import { outboxKey, type Outbox, type OutboxMessage, type StartDocument } from '../db/outbox.ts'
+import { outboxKey, type Outbox, type OutboxMessage } from '../db/outbox.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'
-import { createStartPace } from './start-pace.ts'
-import { createStartQueue } from './start-queue.ts'
 
-type LauncherConfig = Pick<
-  Config,
-  | 'TEMPORAL_MAX_CONCURRENT_STARTS'
-  | 'TEMPORAL_MAX_WAITING_STARTS'
-  | 'TEMPORAL_START_MAX_LAG_MS'
-  | 'TEMPORAL_START_TIMEOUT_MS'
-  | 'TEMPORAL_MIN_UNTAKEN_STARTS'
-  | 'OUTBOX_SWEEP_AGE_MS'
-  | 'OUTBOX_SWEEP_INTERVAL_MS'
->
+type LauncherConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS' | 'OUTBOX_SWEEP_AGE_MS'>
 
-// The queue must have time to begin with a start that it has room for.
-const shortestWaitMs = 1_000
+// A sweep reads this many messages at a time, and continues while it finds a full page.
+const sweepPage = 500
 
 /**
  * Sends the messages of the outbox. `launch` sends them right after the commit. `sweep`, a maintenance job of the workers, finds messages
- * that a crash or an outage of Temporal left behind. The two need no coordination, because sending twice has no effect.
- *
- * The starts of documents, which come as fast as source systems send, are paced: what the workers do not take yet waits in the outbox, from
- * which the process that left it there sends it, oldest first. All other messages are sent at once.
+ * that a crash, an outage of Temporal or an overload left behind. The two need no coordination, because sending twice has no effect.
  */
-export const createLauncher = (temporal: Pick<Temporal, 'send' | 'isTaken'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
+export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
   const limit = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
   const open = new Set<Promise<void>>()
-  const pace = createStartPace(temporal.isTaken, config, () => performance.now())
-  const starts = createStartQueue(pace, config)
-  const closed = new AbortController()
 
   const send = async (message: OutboxMessage): Promise<boolean> => {
-    const beganAt = performance.now()
     try {
       await temporal.send(message)
-      if (message.kind === 'startDocument') pace.succeeded(message, beganAt)
       return true
     } catch (thrown) {
       log.warn({ message: outboxKey(message), reason: messageOf(thrown) }, 'failed to send a message to Temporal, the sweep will retry it')
-      if (message.kind === 'startDocument') pace.failed(thrown, beganAt)
       return false
     }
   }
@@ -68,38 +47,15 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'isTaken'>, out
     removing ??= removeSent()
   }
 
-  // Workspaces with a message that this process has left in the outbox. Their later messages follow it, so that the oldest is sent first.
-  const behind = new Set<string>()
-  let leftAt = 0
-  let draining: Promise<void> | undefined
-
-  const leave = (workspace: string) => {
-    // Another process sweeps the message.
-    if (closed.signal.aborted) return
-    behind.add(workspace)
-    leftAt = performance.now()
-    draining ??= drain()
-  }
-
-  const launchStart = (message: StartDocument) => {
-    const { workspace } = message.input
-    // Any process may send a message that has waited for OUTBOX_SWEEP_AGE_MS. Half of it leaves time to send this one.
-    const expiresAt = performance.now() + Math.max(config.OUTBOX_SWEEP_AGE_MS / 2, shortestWaitMs)
-    const start = { run: () => launchOne(message), drop: () => leave(workspace), expiresAt }
-    if (behind.has(workspace) || !starts.offer(workspace, start)) leave(workspace)
-  }
-
-  /** Sends messages that have just been committed, in the background. Never throws. What is over the limits stays in the outbox. */
+  /** Sends messages that have just been committed, in the background. Never throws. Messages over the limit are left to the sweep. */
   const launch = (messages: OutboxMessage[]): void => {
     for (const message of messages) {
-      if (message.kind === 'startDocument') launchStart(message)
-      else if (open.size < config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) {
-        const launched = limit(launchOne, message)
-          // Only close() rejects. Another process will sweep the message.
-          .catch(() => {})
-          .finally(() => open.delete(launched))
-        open.add(launched)
-      }
+      if (open.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) return
+      const launched = limit(launchOne, message)
+        // Only close() rejects. Another process will sweep the message.
+        .catch(() => {})
+        .finally(() => open.delete(launched))
+      open.add(launched)
     }
   }
 
@@ -109,66 +65,24 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'isTaken'>, out
     await outbox.remove(messages.filter((_, index) => outcomes[index]))
   }
 
-  /** Sends a message in the turn of its workspace. */
-  const sendInTurn = (message: StartDocument): Promise<boolean> =>
-    new Promise((resolve) => {
-      const run = async () => resolve(await send(message))
-      starts.add(message.input.workspace, { run, drop: () => resolve(false), expiresAt: Number.POSITIVE_INFINITY })
-    })
-
-  /** Sends the oldest messages that no other process is sending. @returns true if there may be more that can be sent */
-  const sendPage = async (kind: 'starts' | 'others', failed: string[]): Promise<{ sent: number; more: boolean }> => {
-    // A transaction locks the messages until they are sent, so there should be no more than can be sent at once.
-    const room = kind === 'starts' ? pace.room() : Number.POSITIVE_INFINITY
-    const size = Math.max(1, Math.min(config.TEMPORAL_MAX_CONCURRENT_STARTS, room))
-    const page = { kind, ageMs: config.OUTBOX_SWEEP_AGE_MS, limit: size, except: failed }
-    let found = 0
-    const sentNow = await outbox.sendDue(page, async (messages) => {
-      found = messages.length
-      const outcomes = await Promise.all(
-        messages.map((message) => (message.kind === 'startDocument' ? sendInTurn(message) : limit(send, message))),
-      )
-      failed.push(...messages.filter((_, index) => !outcomes[index]).map(outboxKey))
-      return messages.filter((_, index) => outcomes[index])
-    })
-    // If nothing could be sent, Temporal is unavailable, and the rest would fail as well.
-    return { sent: sentNow, more: found === size && sentNow > 0 }
-  }
-
-  /** Sends what this process has left in the outbox, as soon as it is old enough for no other process to be sending it. */
-  const drain = async () => {
-    try {
-      for (let beganAt = 0; beganAt <= leftAt + config.OUTBOX_SWEEP_AGE_MS;) {
-        await sleep(Math.min(config.OUTBOX_SWEEP_AGE_MS, 1_000), undefined, { signal: closed.signal })
-        beganAt = performance.now()
-        const failed: string[] = []
-        while ((await sendPage('starts', failed)).more) closed.signal.throwIfAborted()
-        behind.clear()
-      }
-    } catch (thrown) {
-      if (!closed.signal.aborted) log.warn({ reason: messageOf(thrown) }, 'failed to send messages of the outbox, the sweep will send them')
-      behind.clear()
-    }
-    draining = undefined
-  }
-
   /** Sends every overdue message. @returns the number of sent messages */
   const sweep = async (signal?: AbortSignal): Promise<number> => {
     let total = 0
-    const sendPages = async (kind: 'starts' | 'others', forMs: number) => {
-      const failed: string[] = []
-      for (const endsAt = performance.now() + forMs; performance.now() < endsAt;) {
-        signal?.throwIfAborted()
-        const page = await sendPage(kind, failed)
-        total += page.sent
-        if (!page.more) return false
+    for (;;) {
+      signal?.throwIfAborted()
+      const due = await outbox.findDue(config.OUTBOX_SWEEP_AGE_MS, sweepPage)
+      const swept: OutboxMessage[] = []
+      for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
+        const batch = due.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS)
+        const outcomes = await Promise.all(batch.map(send))
+        swept.push(...batch.filter((_, index) => outcomes[index]))
+        // Temporal is unavailable, so the other messages would fail as well.
+        if (!outcomes.includes(true)) break
       }
-      return true
+      await outbox.remove(swept)
+      total += swept.length
+      if (swept.length < sweepPage) return total
     }
-    // Starts may be many and slow. Other messages, such as cancellations, do not wait for all of them.
-    do await sendPages('others', Number.POSITIVE_INFINITY)
-    while (await sendPages('starts', config.OUTBOX_SWEEP_INTERVAL_MS))
-    return total
   }
 
   return {
@@ -177,12 +91,9 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'isTaken'>, out
     sweep,
     /** Waits for calls in progress. Waiting messages are left to the next process. */
     close: async () => {
-      closed.abort()
       limit.clearQueue()
-      await starts.close()
       await Promise.all(open)
       await removing
-      await draining
     },
   }
 }

@@ -49,7 +49,6 @@ describe('the release of 10,000 held documents', () => {
         sent += 1
         started.add(outboxKey(message))
       },
-      isTaken: async () => true,
     }
     const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
     const { processBatch } = createBatchActivities({ db, release: createRelease(db, config), sendAll: launcher.sendAll, config })
