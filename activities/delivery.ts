@@ -1,38 +1,19 @@
-import { ApplicationFailure, activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
+import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
 import { transition } from '../src/delivery/transition.ts'
-import type { AttemptInput, DeliveryActivities } from '../workflows/messages.ts'
+import type { DeliveryActivities } from '../workflows/messages.ts'
 
 export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities => ({
   attemptDelivery: (input) => {
     const { heartbeatDetails, scheduledTimestampMs } = activityInfo()
     const lastHeartbeat: Partial<Progress> | null | undefined = heartbeatDetails
     // The clock of the server may differ from that of the worker.
-    const waitedMs = Math.max(0, Date.now() - scheduledTimestampMs - (input.delayMs ?? 0))
+    const waitedMs = Math.max(0, Date.now() - scheduledTimestampMs)
     return deliver(deps, input, { signal: cancellationSignal(), lastHeartbeat: lastHeartbeat ?? undefined, waitedMs, heartbeat })
   },
 
   recordCancellation: (delivery) => transition(deps.db, 'cancel', delivery),
 
   recordTermination: ({ error, ...delivery }) => transition(deps.db, 'terminate', delivery, error),
-})
-
-/**
- * Returns the same activities, but an attempt with a delay starts only after it: the first run of the activity tells Temporal to run it
- * again then. The server waits without an event in the history, and shows the time as that of the pending activity.
- */
-export const postponed = <Activities extends Pick<DeliveryActivities, 'attemptDelivery'>>(activities: Activities): Activities => ({
-  ...activities,
-  attemptDelivery: async (input: AttemptInput) => {
-    if (input.delayMs !== undefined && activityInfo().attempt === 1) {
-      throw ApplicationFailure.create({
-        message: 'The attempt is not due yet.',
-        type: 'NotDue',
-        nextRetryDelay: input.delayMs,
-        category: 'BENIGN',
-      })
-    }
-    return activities.attemptDelivery(input)
-  },
 })

@@ -6,7 +6,6 @@ import {
   getExternalWorkflowHandle,
   isCancellation,
   log,
-  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -14,7 +13,6 @@ import {
   upsertSearchAttributes,
   uuid4,
   workflowInfo,
-  type ActivityOptions,
 } from '@temporalio/workflow'
 import {
   applyOutcome,
@@ -42,8 +40,6 @@ import { documentName, searchAttributes } from './options.ts'
 
 const { recordCancellation } = proxyActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
 
-const postponedAttempts = 'postponed-attempts'
-
 // The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded.
 const recordingTimeMs = 60_000
 
@@ -64,14 +60,13 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   setHandler(wakeSignal, (startedAt) => {
     run = wakeUp(run, startedAt)
   })
-  const options: ActivityOptions = {
+  const { attemptDelivery } = proxyActivities<DeliveryActivities>({
     startToCloseTimeout: attemptTimeoutMs + recordingTimeMs,
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     summary: `to ${destination.name}`,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
-  }
-  const { attemptDelivery } = proxyActivities<DeliveryActivities>(options)
+  })
   /** Takes the next state, shows it to operators, and reports it to the workflow of the document. */
   const advance = async (next: DeliveryRun, details: string) => {
     const previous = run
@@ -85,24 +80,18 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
       if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof delivery>({ ...input, run })
       if (!run.round) await advance(startRound(run, policy), run.requested ? 'manual retry requested' : 'released')
 
-      const { wake, delayMs } = run
-      const dueAt = Date.now() + (delayMs ?? 0)
-      run = { ...run, wake: undefined, delayMs: undefined }
-      const attempt = {
+      const startedAt = Date.now()
+      const { wake } = run
+      run = { ...run, wake: undefined }
+      const outcome = await attemptDelivery({
         documentId,
         destinationId: destination.id,
         attemptTimeoutMs,
-        ...attemptBudget(run, dueAt),
+        ...attemptBudget(run, startedAt),
         ...(wake !== undefined && { wake }),
         ...(traceparent !== undefined && { traceparent }),
-      }
-      const outcome =
-        delayMs === undefined
-          ? await attemptDelivery(attempt)
-          : await attemptDelivery.executeWithOptions({ ...options, summary: `${nextAttempt(run)} to ${destination.name}` }, [
-              { ...attempt, delayMs },
-            ])
-      const next = applyOutcome(run, outcome, dueAt)
+      })
+      const next = applyOutcome(run, outcome, startedAt)
 
       if (outcome.status === 'waiting') {
         await advance(next, waitingFor(destination.name, outcome.circuit))
@@ -111,9 +100,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         if (run.wake === undefined) await condition(() => run.wake !== undefined, outcome.delayMs, { summary })
       } else if (outcome.status === 'retrying') {
         await advance(next, `${outcome.error}. Retries automatically: ${nextAttempt(next)}.`)
-        // The server waits, which takes 6 events instead of 11. A delivery that began to wait by a timer of its own goes on so.
-        if (patched(postponedAttempts)) run = { ...run, delayMs: outcome.delayMs }
-        else await sleep(outcome.delayMs, { summary: nextAttempt(next) })
+        await sleep(outcome.delayMs, { summary: nextAttempt(next) })
       } else if (outcome.status === 'failed') {
         await advance(next, failureOf(next))
         await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: manualRetryTimer })

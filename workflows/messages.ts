@@ -83,15 +83,13 @@ export interface AttemptInput extends DeliveryRef {
   policy: RetryPolicy
   /** Failed attempts of this round before this one. */
   failures: number
-  /** Rest of the time to live when the attempt is due, by the workflow's clock. */
+  /** Rest of the time to live, by the workflow's clock. */
   remainingMs: number
   attemptTimeoutMs: number
   /** Consecutive times that this delivery waited for a slot. */
   waits: number
   /** Start of the wake that has reached the delivery since its last attempt, in milliseconds. */
   wake?: number
-  /** Time until the attempt is due, from the moment in which the workflow asks for it. */
-  delayMs?: number
   traceparent?: string
 }
 
@@ -99,7 +97,7 @@ export interface AttemptInput extends DeliveryRef {
 export interface DeliveryActivities {
   /**
    * Makes one attempt and records it. A failure of the target is an outcome and not an exception. The activity throws only if the
-   * relay itself fails (for example, the database is unavailable) or the attempt is not due yet, and Temporal then runs it again.
+   * relay itself fails (for example, the database is unavailable), and Temporal then runs it again.
    */
   attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
   /** Records that an operator cancelled the workflow of a delivery. */

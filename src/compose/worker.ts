@@ -2,7 +2,7 @@ import { activityInfo } from '@temporalio/activity'
 import type { Worker } from '@temporalio/worker'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
-import { createDeliveryActivities, postponed } from '../../activities/delivery.ts'
+import { createDeliveryActivities } from '../../activities/delivery.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { createWakeActivities } from '../../activities/wake.ts'
@@ -95,7 +95,7 @@ export const startWorker = (config: Config, log: Log, { probes: sharedProbes, tr
       config,
     })
     const { worker, close } = await createWorker(config, {
-      ...postponed(attemptSpans ? attemptSpans.around(delivery) : delivery),
+      ...(attemptSpans ? attemptSpans.around(delivery) : delivery),
       ...createBatchActivities({ ...useCases, db, sendAll, config }),
       ...createBulkRetryActivities({ ...useCases, sendAll }),
       ...createMaintenanceActivities(maintenance),

@@ -56,7 +56,7 @@ export interface AttemptRun {
   signal: AbortSignal
   /** Details of the last heartbeat of a previous run of the same activity. */
   lastHeartbeat: Partial<Progress> | undefined
-  /** Time since the attempt was due. */
+  /** Time since the workflow asked for the attempt. */
   waitedMs: number
   heartbeat(details: unknown): void
 }

@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
-import { postponed } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config.ts'
 import { findTemporal } from '../../src/embedded/find-temporal.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
@@ -57,7 +56,7 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  return { activities: postponed(activities), attempted: first.promise }
+  return { activities, attempted: first.promise }
 }
 
 const standaloneActivities = ({
