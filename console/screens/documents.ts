@@ -7,8 +7,7 @@ import { locale, inLanguage, texts } from '../preferences.ts'
 import { addressOf, route } from '../router.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters } from '../ui/filters.ts'
 import { Badge, CursorPager, Heading, Loaded, Pager, Table, Time, toneOf } from '../ui/parts.ts'
-import { ConnectionField } from '../ui/connection-field.ts'
-import { RepositoryField } from '../ui/repository-field.ts'
+import { ConnectionField, DestinationField, RepositoryField } from '../ui/choice-fields.ts'
 
 const documentsWords = inLanguage(documentsCatalogue)
 
@@ -16,7 +15,6 @@ type DocumentList = Schemas['DocumentList']
 type Document = DocumentList['data'][number]
 
 const perPage = 25
-const destinationsMax = 100
 const filterNames = [
   'q',
   'status',
@@ -38,21 +36,12 @@ const pageOf = (query: URLSearchParams) => Math.max(1, Math.trunc(Number(query.g
 const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) => {
   const words = documentsWords()
   const { documentStatus, deliveryStatus, common } = texts()
-  const destinations = useLive(
-    'destinations',
-    (signal) => call<Schemas['DestinationList']>('GET', '/destinations', { query: { per_page: destinationsMax }, signal }),
-    0,
-  )
   const field = (name: (typeof filterNames)[number]) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
   return html`<${FilterBar} path="documents" isFiltered=${Object.keys(values).length > 0}>
     <${SearchField} label=${words.search} placeholder=${words.searchHint} ...${field('q')} />
     <${SelectField} label=${words.status} ...${field('status')} options=${Object.entries(documentStatus)} />
     <${RepositoryField} label=${words.repository} ...${field('repo_id')} />
-    <${SelectField}
-      label=${words.destination}
-      ...${field('destination_id')}
-      options=${(destinations.data?.data ?? []).map(({ id, attributes }) => [id, attributes.name])}
-    />
+    <${DestinationField} label=${words.destination} ...${field('destination_id')} />
     <${ConnectionField} label=${words.connection} ...${field('connection_id')} />
     <${SelectField} label=${words.deliveryStatus} ...${field('delivery_status')} options=${Object.entries(deliveryStatus)} />
     ${

@@ -123,7 +123,7 @@ export interface Connector<Config = unknown, Credentials = unknown> {
    * credentials are sealed together with their values, and a change of one of them needs the credentials again.
    */
   boundKeys: readonly string[]
-  /** Returns true if the target gets the credentials, false if they only sign. If absent: any credentials are sent. */
+  /** Returns true if the target gets the credentials, false if they only sign. If absent: the target gets them. */
   sendsCredentials?(credentials: Credentials): boolean
   /**
    * Delivers the payload whole or not at all. A second run of the same delivery has no second effect.

@@ -111,7 +111,7 @@ export const createApiKeys = (db: Database | Transaction) => ({
     return query
   },
 
-  /** Revokes a key: any key, or one of a workspace. @returns false if it does not exist or is revoked already */
+  /** Revokes a key, which has to be one of the workspace if it is given. @returns false if it does not exist or is revoked already */
   revoke: (id: string, actor: AuditActor, workspaceId?: string): Promise<boolean> =>
     db.transaction(async (trx) => {
       const query = trx('api_keys').where({ id }).whereNull('revoked_at')

@@ -79,7 +79,7 @@ export const inTransaction = async <Result>(
 
 const uniqueViolation = '23505'
 
-/** Returns true if a unique constraint rejected the row: any constraint, or the named one. */
+/** Returns true if a unique constraint rejected the row, which has to be the named one if a name is given. */
 export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
   thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
 
