@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { integer, flag, KiB, MiB, GiB, TiB } from './values.ts'
+
+/** Variables of the receivers: limits of documents and searches, signatures, threads, and the content store. */
+export const archiveVariables = {
+  RELAY_DOCUMENT_MAX_BYTES: integer(4 * GiB, 1, 'Maximum size of the body of one request from the source system'),
+  RELAY_WORKSPACE_MAX_BYTES: integer(
+    1 * TiB,
+    0,
+    'Maximum size of the stored content of one workspace. receiver_max_bytes of a workspace can lower it. 0 means no limit',
+  ),
+  RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE: integer(
+    60_000,
+    0,
+    'Maximum number of receiver requests per minute of one workspace, per process. ' +
+      'receiver_max_requests_per_minute of a workspace can lower it. 0 means no limit',
+  ),
+  RELAY_DOCUMENT_MAX_PARTS: integer(1_000, 1, 'Maximum number of components in one multipart request'),
+  RELAY_APPEND_QUIET_MS: integer(60_000, 0, 'Time without a further append after which an appended component is delivered again'),
+  RELAY_DOCUMENT_LOCK_TIMEOUT_MS: integer(
+    5_000,
+    100,
+    'Maximum time that a command waits for another command on the same document before it is answered 409',
+  ),
+  RELAY_SEARCH_MAX_RESULTS: integer(10_000, 1, 'Maximum number of hits in the answer to one search'),
+  RELAY_SEARCH_MAX_CONDITIONS: integer(16, 1, 'Maximum number of conditions in one attrSearch'),
+  RELAY_SEARCH_TIMEOUT_MS: integer(30_000, 1, 'Maximum duration of one search or attrSearch. After it, the search is answered 503'),
+  RELAY_MAX_CONCURRENT_SEARCHES: integer(
+    16,
+    1,
+    'Maximum number of concurrent searches per process. Further ones are answered 503. Each one holds 2 MiB of memory',
+  ),
+  RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE: integer(8, 1, 'Maximum number of concurrent searches of one workspace per process'),
+  RELAY_SIGNATURE_SKEW_MS: integer(
+    120_000,
+    0,
+    'Time after its expiration for which a signed URL is still accepted, to allow for clock differences',
+  ),
+  RELAY_SIGNATURE_SCOPE: z
+    .enum(['all', 'doc_prot'])
+    .default('all')
+    .describe(
+      'Commands that need a signature in a repository with signature_verification: all of them, or those that the ' +
+        'docProt of the document names',
+    ),
+  RELAY_CERTIFICATE_MAX_BYTES: integer(
+    16 * KiB,
+    1 * KiB,
+    'Maximum size of a certificate. Reading a hostile one of this size takes 10 to 30 ms, and other requests wait meanwhile',
+  ),
+  RELAY_REPOSITORY_MAX_CERTIFICATES: integer(
+    100,
+    1,
+    'Maximum number of certificates per repository that operators have added or activated, active or not',
+  ),
+  RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES: integer(
+    20,
+    1,
+    'Maximum number of certificates per repository that a source system has sent and no operator has activated. ' +
+      'Beyond it, the oldest gives way',
+  ),
+  RELAY_PUT_CERTS_PER_MINUTE: integer(
+    30,
+    1,
+    'Number of certificates that one address may send per minute to one process before it is answered 503',
+  ),
+  RELAY_THREADS: integer(
+    2,
+    1,
+    'Number of threads per API process for searches and for large JSON and XML. A workspace uses at most one at a time',
+  ),
+  RELAY_THREAD_IDLE_TIMEOUT_MS: integer(60_000, 0, 'Time without work after which a thread ends. It starts again with the next work'),
+  RELAY_THREAD_HEAP_MAX_BYTES: integer(512 * MiB, 64 * MiB, 'Maximum heap of one thread. Work that needs more memory fails'),
+  RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'Time that running requests and attempts have to finish after SIGTERM'),
+
+  CONTENT_S3_BUCKET: z
+    .string()
+    .optional()
+    .describe('S3 bucket that stores the content of documents. Without it, content is stored in PostgreSQL'),
+  CONTENT_S3_REGION: z.string().default('us-east-1').describe('Region of the bucket'),
+  CONTENT_S3_ENDPOINT: z.string().optional().describe('URL of an S3-compatible store other than AWS'),
+  CONTENT_S3_PATH_STYLE: flag(false, 'If true, the bucket name is part of the path instead of the host name'),
+  CONTENT_S3_PREFIX: z.string().default('').describe('Prefix of all object keys'),
+  CONTENT_S3_ACCESS_KEY_ID: z.string().optional().describe('Access key id. Without it, the default credential chain of AWS is used'),
+  CONTENT_S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret access key that belongs to CONTENT_S3_ACCESS_KEY_ID'),
+  CONTENT_S3_CONNECT_TIMEOUT_MS: integer(5_000, 100, 'Maximum time for connecting to the store'),
+  CONTENT_S3_IDLE_TIMEOUT_MS: integer(30_000, 100, 'Time without any transferred byte after which a request to the store fails'),
+  CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Age after which content that belongs to no document is deleted'),
+}

@@ -1,0 +1,93 @@
+import { integer, KiB, MiB } from './values.ts'
+
+/** Variables of captured requests, deliveries, download links and the bridge. */
+export const deliveryVariables = {
+  CAPTURE_BODY_MAX_BYTES: integer(1 * MiB, 0, 'Maximum size of a request or answer body that is stored with a captured request'),
+  CAPTURE_MEMORY_MAX_BYTES: integer(
+    64 * MiB,
+    1 * MiB,
+    'Maximum memory per process for bodies being captured and captures not yet written. A quarter is reserved for requests without ' +
+      'their bodies. Source addresses share it: one alone uses at most half. Beyond it, bodies and then whole captures are dropped',
+  ),
+  CAPTURE_REFUSED_MAX_BYTES_PER_HOUR: integer(
+    64 * MiB,
+    0,
+    'Maximum size of the captures of refused requests that one process stores per workspace and hour. Further ones are dropped',
+  ),
+  CAPTURE_WAITING_MAX_REQUESTS: integer(
+    10_000,
+    1,
+    'Maximum number of captures per process that wait to be written, of which one source address uses at most half. Further ones are dropped',
+  ),
+  CAPTURE_WRITE_INTERVAL_MS: integer(500, 10, 'Time that a capture waits so that several are written together'),
+
+  DELIVERY_ATTEMPT_TIMEOUT_MS: integer(3_600_000, 1_000, 'Maximum duration of one delivery attempt'),
+  DELIVERY_CONNECT_TIMEOUT_MS: integer(10_000, 100, 'Maximum time for connecting to a target'),
+  DELIVERY_IDLE_TIMEOUT_MS: integer(60_000, 100, 'Time without any transferred byte after which an attempt fails'),
+  DELIVERY_HEARTBEAT_TIMEOUT_MS: integer(
+    30_000,
+    1_000,
+    'Time without a heartbeat from a worker after which its attempt is considered lost',
+  ),
+  DELIVERY_MAX_CONCURRENT_PER_DESTINATION: integer(
+    16,
+    1,
+    'Maximum number of concurrent attempts per destination, in the whole installation. ' +
+      'No destination takes more slots of a worker than it leaves free for others. ' +
+      'Overridden by max_concurrent_deliveries of a destination',
+  ),
+  DELIVERY_MAX_PER_MINUTE_PER_DESTINATION: integer(
+    0,
+    0,
+    'Maximum number of attempts per minute and destination, in the whole installation. 0 means no limit. ' +
+      'Overridden by max_deliveries_per_minute of a destination',
+  ),
+  DELIVERY_CIRCUIT_FAILURES: integer(
+    10,
+    0,
+    'Number of consecutive failed attempts at a destination that open its circuit: from then on, one delivery at a time tries it, ' +
+      'until an attempt succeeds. 0 switches circuits off',
+  ),
+  DELIVERY_CIRCUIT_PAUSE_MS: integer(
+    10_000,
+    100,
+    'Time between the opening of a circuit and the first trial. It doubles with each trial that fails',
+  ),
+  DELIVERY_CIRCUIT_MAX_PAUSE_MS: integer(60_000, 100, 'Maximum time between two trials of a destination whose circuit is open'),
+  DELIVERY_BUSY_MAX_WAIT_MS: integer(
+    1_800_000,
+    1_000,
+    'Maximum time that a delivery waits before it asks again for a free slot at its destination',
+  ),
+  DELIVERY_RETRY_WINDOW_MS: integer(
+    7 * 86_400_000,
+    1_000,
+    'Time for which the workflow of a failed delivery stays open in Temporal and waits for a manual retry',
+  ),
+  DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "Maximum size of the part of a target's answer that is stored with the attempt"),
+  DELIVERY_BATCH_SIZE: integer(
+    200,
+    1,
+    'Number of deliveries released or cancelled per transaction when a connection or destination changes',
+  ),
+
+  DOWNLOAD_LINK_TTL_MS: integer(
+    7 * 86_400_000,
+    1_000,
+    'Validity of the download link that an e-mail contains instead of a large attachment. Requires RELAY_BASE_URL',
+  ),
+
+  RFC_TIMEOUT_MS: integer(60_000, 100, 'Maximum duration of one remote function call'),
+  RFC_ANSWER_MAX_BYTES: integer(
+    2 * MiB,
+    1 * KiB,
+    'Maximum size of the answer to a remote function call, as XML. Reading it takes a thread 0.3 seconds and 60 MB per MiB',
+  ),
+  RFC_CALL_MAX_VALUES: integer(
+    50_000,
+    1,
+    'Maximum number of keys and values in the body of a remote function call. Reading them takes a thread half a second',
+  ),
+  RFC_MAX_CONCURRENT_CALLS: integer(64, 1, 'Maximum number of concurrent remote function calls per process. Further ones are answered 503'),
+  RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE: integer(16, 1, 'Maximum number of concurrent remote function calls of one workspace per process'),
+}

@@ -1,0 +1,66 @@
+import { isAbsolute } from 'node:path'
+import { z } from 'zod'
+import { integer, flag, list, isOrigin } from './values.ts'
+
+/** Variables of every process: the database, addresses, folders, the log, keys, and what the operator allows. */
+export const installationVariables = {
+  DATABASE_URL: z
+    .string()
+    .optional()
+    .describe('Address of the database (PostgreSQL 14 or newer), as postgres://user:password@host:port/database'),
+  DATABASE_POOL_MAX_CONNECTIONS: integer(10, 2, 'Maximum number of database connections per process'),
+  DATABASE_IDLE_TIMEOUT_MS: integer(
+    600_000,
+    1_000,
+    'Time after which an unused connection is closed. Opening a connection costs as much as 40 queries',
+  ),
+  DATABASE_ACQUIRE_TIMEOUT_MS: integer(5_000, 100, 'Maximum time that a request waits for a database connection before it is answered 503'),
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(30_000, 100, 'Maximum duration of one SQL statement'),
+
+  RELAY_PORT: integer(8080, 0, 'Port of the HTTP server. 0 selects a free port'),
+  RELAY_WORKER_PORT: integer(
+    8081,
+    0,
+    'Port of the HTTP server of relay worker, which answers probes and /metrics. 0 selects a free port. ' +
+      'script/server and script/demo answer for their worker on RELAY_PORT',
+  ),
+  RELAY_HOST: z
+    .string()
+    .default('0.0.0.0')
+    .describe('Address that the HTTP servers listen on. script/server and script/demo listen on 127.0.0.1 unless it is set'),
+  RELAY_BASE_URL: z.string().optional().describe('URL under which clients reach the relay, if it differs from host and port'),
+  RELAY_CORS_ORIGINS: list(
+    'Comma-separated origins of web pages, like https://console.example, that may call the management API in a browser; empty allows none',
+    z.string().refine(isOrigin, 'must be an origin: scheme, host and port, like https://console.example'),
+  ),
+  RELAY_TRUST_PROXY: flag(false, 'If true, the client address is the last entry of X-Forwarded-For. Set it only behind a proxy'),
+  RELAY_DATA_DIR: z
+    .string()
+    .default('.relay')
+    .describe('Directory in which script/server keeps its database, its sealing key and ready.json'),
+  RELAY_CACHE_DIR: z
+    .string()
+    .optional()
+    .describe(
+      'Directory for programs that the embedded stack has downloaded or built. Default: document-relay in $XDG_CACHE_HOME or ~/.cache',
+    ),
+  RELAY_POSTGRES_BIN: z
+    .string()
+    .optional()
+    .describe('Directory with the programs postgres and initdb (version 14 or newer) for the embedded stack'),
+  RELAY_TEMPORAL_BIN: z.string().optional().describe('Path of the Temporal CLI for the embedded stack'),
+  RELAY_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('Lowest level that is logged'),
+  RELAY_LOG_FORMAT: z
+    .enum(['json', 'pretty'])
+    .optional()
+    .describe('Format of the log: json for programs, pretty for people. Default: json; pretty in script/server and script/demo'),
+  RELAY_SECRET_KEYS: list('Keys that seal credentials, as comma-separated entries id:base64(32 bytes). The first key seals, all keys open'),
+  RELAY_ALLOWED_PRIVATE_CIDRS: list('Comma-separated private or loopback address ranges that destinations may use'),
+  RELAY_DIRECTORY_ROOTS: list(
+    'Comma-separated absolute paths of directories below which destinations of the kind directory may write; empty allows none',
+    z.string().refine(isAbsolute, 'must be an absolute path'),
+  ),
+}
