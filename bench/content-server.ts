@@ -3,10 +3,11 @@
 // answers the same bytes from memory; it takes turns with the API.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import pLimit from 'p-limit'
 import { messageOf } from '../src/errors.ts'
 import { createClient, operationNames, seedBytes, seeds, thinkTimeMs, type Operation } from './content-server/mix.ts'
 import { withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
-import { forEach, runClients } from './support/load.ts'
+import { runClients } from './support/load.ts'
 import { cpuMsPerUnit, measure, summarize, type Measured } from './support/measure.ts'
 import { memoryOf, resetPeakMemory, type CpuTimes } from './support/processes.ts'
 import { quantile, rangeOf } from './support/statistics.ts'
@@ -129,7 +130,7 @@ await withInstallation(async (installation) => {
   })
   const { docIds, requests } = seeds(receiverUrl)
   const seeding = createRequests(4)
-  await forEach(requests, 4, (request) => seeding.send(request, 201))
+  await pLimit(4).map(requests, (request) => seeding.send(request, 201))
   const anySeed = () => docIds[Math.floor(Math.random() * docIds.length)]!
   const infoBytes = await seeding.send({ method: 'GET', url: commandUrl(receiverUrl, 'info', anySeed()) }, 200)
   await seeding.close()

@@ -2,10 +2,10 @@
 // after many others than after few.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import pLimit from 'p-limit'
 import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { newId } from '../src/ids.ts'
 import { withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
-import { forEach } from './support/load.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
 import { memoryOf, type CpuTimes } from './support/processes.ts'
 import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
@@ -72,15 +72,10 @@ const measureGrowth = async (installation: Installation, { title, documents, pro
   for (let block = 0; block <= blocks; block += 1) {
     const before = installation.cpuTimes()
     const startedAt = performance.now()
-    let sent = 0
-    const numbers = Array.from({ length: size }, (_, index) => index)
-    await forEach(numbers, clients, async () => {
-      await send()
-      sent += 1
-    })
+    await pLimit(clients).map(Array.from({ length: size }), () => send())
     await settle()
     measured.push({
-      documents: sent,
+      documents: size,
       documents_per_second: (size * 1_000) / (performance.now() - startedAt),
       cpu_ms_per_document: cpuMsPerUnit(before, installation.cpuTimes(), size),
       memory_mib: Object.fromEntries(Object.entries(processes).map(([name, { pid }]) => [name, memoryOf(pid).nowMiB])),

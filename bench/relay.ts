@@ -4,12 +4,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
+import pLimit from 'p-limit'
 import { openDatabase, type Database } from '../src/db/database.ts'
 import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { newId } from '../src/ids.ts'
 import { documentWorkflowId } from '../workflows/ids.ts'
 import { withInstallation, type Installation } from './support/installation.ts'
-import { forEach } from './support/load.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
 import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests, type Requests } from './support/requests.ts'
@@ -40,7 +40,7 @@ const measureDocuments = async ({ cpuTimes }: Installation, work: () => Promise<
 
 const runRelay = async (client: Client, db: Database, receiverUrl: string, { send }: Requests) => {
   const docIds = Array.from({ length: documents }, () => newId())
-  await forEach(docIds, inFlight, (docId) => send(createByPut(receiverUrl, docId, body), 201))
+  await pLimit(inFlight).map(docIds, (docId) => send(createByPut(receiverUrl, docId, body), 201))
   // Wait until the outbox is empty. Only then all workflows are started and their results can be awaited.
   while ((await db('outbox').limit(1).select('key')).length > 0) await delay(20)
   const workspace = receiverUrl.split('/').slice(-2).join('/')
@@ -59,7 +59,7 @@ const runRelay = async (client: Client, db: Database, receiverUrl: string, { sen
 
 const runBaseline = async (client: Client, destinations: number) => {
   const ids = Array.from({ length: documents }, () => `baseline/${newId()}`)
-  await forEach(ids, inFlight, (workflowId) =>
+  await pLimit(inFlight).map(ids, (workflowId) =>
     client.workflow.start('bareDocument', { workflowId, taskQueue: 'baseline', args: [destinations] }),
   )
   await Promise.all(ids.map((workflowId) => client.workflow.getHandle(workflowId).result()))

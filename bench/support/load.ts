@@ -1,15 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Runs the work for every item, at most `concurrency` at a time. */
-export const forEach = async <T>(items: T[], concurrency: number, work: (item: T) => Promise<unknown>): Promise<void> => {
-  const queue = [...items]
-  await Promise.all(
-    Array.from({ length: concurrency }, async () => {
-      for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
-    }),
-  )
-}
-
 export interface Load {
   /** Each client sends its next request when the one before has been answered. */
   clients: number
