@@ -1,20 +1,68 @@
-# One image for all processes: the command is `api`, `worker` or any other verb of the command line.
-FROM node:24-bookworm-slim AS build
-WORKDIR /app
-COPY package.json package-lock.json ./
-# npm ci refuses a lock file generated with a registry that lacks packages for other platforms. npm install --no-save then installs the
-# same versions from it.
-RUN npm ci --no-audit --no-fund || npm install --no-save --no-audit --no-fund
-COPY . .
-RUN npm run build && npm prune --omit=dev --omit=optional
+# One image for all processes: the command is `api`, `worker` or any other verb of the command line. docs/operations.md#container-image says
+# how to build and run it. The base needs glibc, a shell, and Node 24 with npm. The steps use paths in /app only: test/image.system.test.ts
+# executes them without an engine, too.
+ARG BASE_IMAGE=node:24-bookworm-slim
 
-FROM node:24-bookworm-slim
-ENV NODE_ENV=production
+# Compiles the relay.
+FROM ${BASE_IMAGE} AS build
+ARG NPM_CONFIG_REGISTRY
 WORKDIR /app
-COPY --from=build /app/package.json ./
-COPY --from=build /app/node_modules ./node_modules
+COPY package.json package-lock.json .npmrc ./
+COPY script/check-installed.ts script/
+# Not npm ci: it refuses a lock file without the packages for other platforms. npm install --no-save installs the locked versions, and
+# check-installed.ts fails if it did not.
+RUN npm install --no-save --no-audit --no-fund --ignore-scripts --workspaces=false
+RUN node script/check-installed.ts
+COPY . .
+RUN npm run build
+RUN mkdir bin && ln -s ../dist/src/main.js bin/relay && chmod 755 dist/src/main.js
+# The files have the modes of the checkout, which an umask of 077 makes unreadable for the user of the image.
+RUN chmod -R a+rX,go-w dist bin LICENSE
+
+# Installs the packages that the relay needs at run time, and nothing else.
+FROM ${BASE_IMAGE} AS packages
+ARG NPM_CONFIG_REGISTRY
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+COPY script/check-installed.ts script/
+RUN npm install --no-save --no-audit --no-fund --ignore-scripts --workspaces=false --omit=dev --omit=optional
+RUN node script/check-installed.ts
+# npm sbom reports a package that package.json names and the image lacks as an error.
+RUN npm pkg delete devDependencies optionalDependencies workspaces scripts && npm sbom --sbom-format cyclonedx --sbom-type application > sbom.cdx.json
+# Keeps the native module of the Temporal SDK for this platform only, and removes its source, source maps and declarations of types.
+RUN cd node_modules/@temporalio/core-bridge \
+ && native=$(node -p "require('./common.js').getPrebuiltTargetName()") \
+ && test -f "releases/$native/index.node" \
+ && find releases -mindepth 1 -maxdepth 1 ! -name "$native" -exec rm -r {} + \
+ && rm -r sdk-core src ts bridge-macros
+RUN find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+# The native module verifies the certificate of Temporal with the certificates of the system, which slim images lack. Node has a copy of
+# Mozilla's.
+RUN if [ -s /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-certificates.crt .; \
+    else node -p "tls.rootCertificates.join('\n')" > ca-certificates.crt; fi
+RUN chmod -R a+rX,go-w package.json sbom.cdx.json ca-certificates.crt
+
+FROM ${BASE_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=
+LABEL org.opencontainers.image.title="Document Relay" \
+      org.opencontainers.image.description="Receives documents from an enterprise source system and delivers each to every connected destination" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+ENV NODE_ENV=production
+ENV PATH=/app/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+WORKDIR /app
+COPY --from=packages /app/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=packages /app/node_modules ./node_modules
+COPY --from=packages /app/package.json /app/sbom.cdx.json ./
+COPY --from=build /app/LICENSE ./
 COPY --from=build /app/dist ./dist
-USER node
-EXPOSE 8080
-ENTRYPOINT ["node", "dist/src/main.js"]
+COPY --from=build /app/bin ./bin
+# A number: Kubernetes cannot tell whether a named user is root. It is the user "node" of the official base images.
+USER 1000:1000
+EXPOSE 8080 8081
+# Alive, not ready: a process that waits for PostgreSQL or Temporal needs no restart.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["node", "dist/src/health.js"]
+ENTRYPOINT ["relay"]
 CMD ["api"]

@@ -1,19 +1,42 @@
-import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
+import { ApplicationFailure, activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
+import { recordTermination } from '../src/delivery/record-termination.ts'
 import { transition } from '../src/delivery/transition.ts'
-import type { DeliveryActivities } from '../workflows/messages.ts'
+import type { DeliveryActivities, PostponedAttempts } from '../workflows/messages.ts'
 
 export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities => ({
   attemptDelivery: (input) => {
     const { heartbeatDetails, scheduledTimestampMs } = activityInfo()
     const lastHeartbeat: Partial<Progress> | null | undefined = heartbeatDetails
     // The clock of the server may differ from that of the worker.
-    const waitedMs = Math.max(0, Date.now() - scheduledTimestampMs)
+    const waitedMs = Math.max(0, Date.now() - scheduledTimestampMs - (input.delayMs ?? 0))
     return deliver(deps, input, { signal: cancellationSignal(), lastHeartbeat: lastHeartbeat ?? undefined, waitedMs, heartbeat })
   },
 
   recordCancellation: (delivery) => transition(deps.db, 'cancel', delivery),
 
-  recordTermination: ({ error, ...delivery }) => transition(deps.db, 'terminate', delivery, error),
+  recordTermination: ({ error, ...delivery }) => recordTermination(deps.db, delivery, error),
+})
+
+/**
+ * Adds the activity of postponed attempts. Its first run tells Temporal when to run it again: the server waits without an event in the
+ * history, and shows the time as that of the pending activity.
+ */
+export const addPostponedAttempts = <Activities extends Pick<DeliveryActivities, 'attemptDelivery'>>(
+  activities: Activities,
+): Activities & PostponedAttempts => ({
+  ...activities,
+  attemptDeliveryLater: async (input) => {
+    // By the number of the run, and not by times: the clock of the server may differ from that of the worker.
+    if (activityInfo().attempt === 1) {
+      throw ApplicationFailure.create({
+        message: 'The attempt is not due yet.',
+        type: 'NotDue',
+        nextRetryDelay: input.delayMs,
+        category: 'BENIGN',
+      })
+    }
+    return activities.attemptDelivery(input)
+  },
 })

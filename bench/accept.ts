@@ -37,7 +37,7 @@ const bytesOf: Record<string, number> = { '1 KiB': KiB, '100 KiB': 100 * KiB, '1
 const sizes = options.sizes?.split(',') ?? (options.quick ? ['1 KiB'] : Object.keys(bytesOf))
 const delivers = options.only !== 'held'
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
-const seconds = Number(options.seconds ?? (options.quick ? 0.5 : 5))
+const seconds = Number(options.seconds ?? (options.quick ? 0.5 : 2))
 const busy: Load = { clients: Number(options.clients), seconds }
 // One source system that sends a document now and then.
 const paced: Load = { clients: 1, seconds, pauseMs: () => 50 }

@@ -1,5 +1,5 @@
 // Runs the benchmarks one after the other, and writes their results to docs/performance.md. `--only` names some of them, separated by
-// commas; the results of the others stay as they are.
+// commas; the results of the others stay as they are. What follows `--` is passed to each of them.
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,8 @@ import { say } from './support/report.ts'
 import { resultText, type BenchResult } from './support/tables.ts'
 
 const names = ['relay', 'accept', 'content-server', 'footprint', 'lists', 'large', 'latency', 'isolation']
-const { values: options } = parseArgs({
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
   options: { only: { type: 'string', default: names.join() }, quick: { type: 'boolean', default: false } },
 })
 const page = new URL('../docs/performance.md', import.meta.url)
@@ -19,7 +20,7 @@ for (const name of options.only.split(',')) {
   if (!names.includes(name)) throw new Error(`There is no benchmark ${name}. Benchmarks: ${names.join(', ')}`)
   say(`${name} ...`)
   const module = fileURLToPath(new URL(`./${name}.ts`, import.meta.url))
-  const running = promisify(execFile)(process.execPath, [module, '--json', ...(options.quick ? ['--quick'] : [])], {
+  const running = promisify(execFile)(process.execPath, [module, '--json', ...(options.quick ? ['--quick'] : []), ...positionals], {
     maxBuffer: outputMaxBytes,
   })
   running.child.stderr?.pipe(process.stderr)

@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { withGenerated } from '../docs/generated-table.ts'
-import { demandOf, measuredCosts } from './capacity/model.ts'
+import { demandOf, measuredCosts, sizeOf } from './capacity/model.ts'
 import { measuresOf, tableOf } from './support/tables.ts'
 
 const { values: options } = parseArgs({
@@ -11,26 +11,30 @@ const { values: options } = parseArgs({
     json: { type: 'boolean', default: false },
     'write-docs': { type: 'boolean', default: false },
     'per-second': { type: 'string', default: '10,100,300,1000' },
+    'per-day': { type: 'string', default: '10000,100000,1000000,5000000' },
     destinations: { type: 'string', default: '1' },
     kibibytes: { type: 'string', default: '100' },
   },
 })
 const destinations = Number(options.destinations)
 const documentBytes = Number(options.kibibytes) * 1_024
-const rows = options['per-second']
-  .split(',')
-  .map(Number)
-  .map((perSecond) => ({
-    case: `${perSecond} documents per second`,
-    ...demandOf(measuredCosts, { perSecond, destinations, documentBytes }),
-  }))
+const numbersOf = (list: string) => list.split(',').map(Number)
+const rows = numbersOf(options['per-second']).map((perSecond) => ({
+  case: `${perSecond} documents per second`,
+  ...demandOf(measuredCosts, { perSecond, destinations, documentBytes }),
+}))
+const sizes = numbersOf(options['per-day']).map((perDay) => ({
+  case: `${perDay.toLocaleString('en')} documents a day`,
+  ...sizeOf(measuredCosts, { perDay, destinations, documentBytes }),
+}))
 if (options['write-docs']) {
   const page = new URL('../docs/scaling.md', import.meta.url)
-  const text = `\n${tableOf(rows)}`
-  writeFileSync(page, withGenerated(readFileSync(page, 'utf8'), 'capacity', text, 'script/bench capacity --write-docs'))
-} else if (options.json) console.log(JSON.stringify({ name: 'capacity', settings: { destinations, documentBytes }, rows }, null, 2))
+  const madeBy = 'script/bench capacity --write-docs'
+  const withSizes = withGenerated(readFileSync(page, 'utf8'), 'sizing', `\n${tableOf(sizes)}`, madeBy)
+  writeFileSync(page, withGenerated(withSizes, 'capacity', `\n${tableOf(rows)}`, madeBy))
+} else if (options.json) console.log(JSON.stringify({ name: 'capacity', settings: { destinations, documentBytes }, rows, sizes }, null, 2))
 else {
-  for (const { case: name, ...row } of rows) {
+  for (const { case: name, ...row } of [...sizes, ...rows]) {
     console.log(name)
     for (const [measure, text] of measuresOf(row)) console.log(`  ${measure}: ${text}`)
   }

@@ -9,19 +9,19 @@ import { parseArgs } from 'node:util'
 import { openDatabase } from '../src/db/database.ts'
 import { newId } from '../src/ids.ts'
 import { startArrivals } from './support/arrivals.ts'
-import { withInstallation } from './support/installation.ts'
-import { runClients } from './support/load.ts'
+import { temporalOption, withInstallation } from './support/installation.ts'
 import { commonOptions, printResult, say } from './support/report.ts'
 import { createByPut, createRequests } from './support/requests.ts'
 import { quantile, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
 const { values: options } = parseArgs({
-  options: { ...commonOptions, seconds: { type: 'string' }, rounds: { type: 'string' }, flood: { type: 'string' } },
+  options: { ...commonOptions, ...temporalOption, seconds: { type: 'string' }, rounds: { type: 'string' }, flood: { type: 'string' } },
 })
 const seconds = Number(options.seconds ?? (options.quick ? 5 : 30))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
-const floodClients = Number(options.flood ?? 8)
+// Three times of what such a machine delivers.
+const floodPerSecond = Number(options.flood ?? 60)
 const probesPerSecond = 2
 // Documents to each of the destinations that hang and fail, per second.
 const troublePerSecond = 1
@@ -57,8 +57,8 @@ await withInstallation(async (installation) => {
   const floodUrl = await createConnectedWorkspace(installation, server.baseUrl, { name: 'bench/flood', targetUrls: [flooded.url] })
 
   /** Sends documents at a constant rate, whatever becomes of the earlier ones. */
-  const sendAtRate = async (perSecond: number, send: () => Promise<void>) => {
-    const sent: Promise<void>[] = []
+  const sendAtRate = async (perSecond: number, send: () => Promise<unknown>) => {
+    const sent: Promise<unknown>[] = []
     const startedAt = performance.now()
     for (let number = 0; number < seconds * perSecond; number += 1) {
       await delay(Math.max(0, startedAt + (number * 1_000) / perSecond - performance.now()))
@@ -81,12 +81,7 @@ await withInstallation(async (installation) => {
   const sendTrouble = async () => {
     for (const repoId of ['HANG', 'FAIL']) await requests.send(createByPut(receiverUrl, newId(), body, repoId), 201)
   }
-  const flood = async (): Promise<number> => {
-    const { requests: sent } = await runClients({ clients: floodClients, seconds }, () =>
-      requests.send(createByPut(floodUrl, newId(), body), 201),
-    )
-    return sent
-  }
+  const flood = () => sendAtRate(floodPerSecond, () => requests.send(createByPut(floodUrl, newId(), body), 201))
   const untilFloodIsDelivered = async () => {
     const isOpen = () =>
       db('documents')
@@ -98,18 +93,16 @@ await withInstallation(async (installation) => {
 
   const alone: number[][] = []
   const beside = { 'a destination that hangs and one that fails': [] as number[][], 'a workspace that floods': [] as number[][] }
-  const floodedPerSecond: number[] = []
   // Round 0 is a warm-up and not counted.
   for (let round = 0; round <= rounds; round += 1) {
     const timesAlone = await probe()
-    const [timesInFlood, sent] = await Promise.all([probe(), flood()])
+    const [timesInFlood] = await Promise.all([probe(), flood()])
     await untilFloodIsDelivered()
     const p95 = (times: number[]) => quantile(times, 0.95).toFixed(0)
-    say(`${round === 0 ? 'warm-up' : `round ${round}`}: p95 ${p95(timesAlone)} ms alone, ${p95(timesInFlood)} ms beside a flood of ${sent}`)
+    say(`${round === 0 ? 'warm-up' : `round ${round}`}: p95 ${p95(timesAlone)} ms alone, ${p95(timesInFlood)} ms beside a flood`)
     if (round === 0) continue
     alone.push(timesAlone)
     beside['a workspace that floods'].push(timesInFlood)
-    floodedPerSecond.push(sent / seconds)
   }
   // Last, because documents go on being retried. The circuits open meanwhile, as they would in production.
   for (let round = 0; round <= rounds; round += 1) {
@@ -141,10 +134,10 @@ await withInstallation(async (installation) => {
     seconds,
     probesPerSecond,
     troublePerSecond,
-    floodClients,
-    floodedPerSecond: rangeOf(floodedPerSecond),
+    floodPerSecond,
     bytes: body.length,
+    temporal: installation.temporalName,
   }
   printResult(options.json, { name: 'isolation', settings, rows }, lines)
   await Promise.all([requests.close(), healthy.stop(), flooded.stop(), hanging.stop(), failing.stop(), db.destroy()])
-})
+}, options)

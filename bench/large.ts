@@ -8,6 +8,7 @@ import { Readable } from 'node:stream'
 import { Agent, request } from 'undici'
 import { readConfig } from '../src/config.ts'
 import { startWebhookSink } from '../src/demo/webhook-sink.ts'
+import type { ContentStoreKind } from '../src/domain/content-store.ts'
 import { newId } from '../src/ids.ts'
 import { startS3Server } from '../test/support/s3-server.ts'
 import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
@@ -84,7 +85,7 @@ const transfer = async (pid: number, method: 'PUT' | 'GET', url: string, expecte
 }
 
 /** Measures the way in and out, with the content in a store. `variables` choose the store of the relay and of the floor. */
-const measureStore = async (store: 'postgres' | 's3', variables: Record<string, string>): Promise<Row[]> => {
+const measureStore = async (store: ContentStoreKind, variables: Record<string, string>): Promise<Row[]> => {
   Object.assign(process.env, variables)
   const pairs = { in: [] as Pair[], out: [] as Pair[] }
   await withInstallation(async (installation) => {
@@ -178,7 +179,9 @@ process.env['TEST_AZURITE_BIN'] ??= await findAzurite(tools)
 process.env['TEST_SSHD_BIN'] ??= await findSshd(tools)
 
 const cases: [string, () => Promise<Row[]>][] = [
-  ['postgres', () => measureStore('postgres', {})],
+  // An empty CONTENT_DIR is none.
+  ['postgres', () => measureStore('postgres', { CONTENT_DIR: '' })],
+  ['files', () => measureStore('files', {})],
   [
     's3',
     async () => {

@@ -7,14 +7,14 @@ import { Client, Connection } from '@temporalio/client'
 import { newId } from '../src/ids.ts'
 import { documentWorkflowId } from '../workflows/ids.ts'
 import { startArrivals } from './support/arrivals.ts'
-import { withInstallation } from './support/installation.ts'
+import { temporalOption, withInstallation } from './support/installation.ts'
 import { commonOptions, printResult, say } from './support/report.ts'
 import { createByPut, createRequests } from './support/requests.ts'
 import { quantile, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
 const { values: options } = parseArgs({
-  options: { ...commonOptions, documents: { type: 'string' }, rounds: { type: 'string' } },
+  options: { ...commonOptions, ...temporalOption, documents: { type: 'string' }, rounds: { type: 'string' } },
 })
 const documents = Number(options.documents ?? (options.quick ? 5 : 100))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
@@ -27,8 +27,8 @@ await withInstallation(async (installation) => {
   const server = await installation.startRelay('server')
   const target = await startArrivals()
   await installation.startModule('baseline worker', new URL('./baseline/worker.ts', import.meta.url), { ARRIVAL_URL: target.url })
-  const connection = await Connection.connect({ address: installation.temporalAddress })
-  const client = new Client({ connection })
+  const connection = await Connection.connect(installation.config.temporal.connectionOptions)
+  const client = new Client({ connection, namespace: installation.config.temporal.namespace ?? 'default' })
   const requests = createRequests(1)
   const name = 'bench/latency'
   const receiverUrl = await createConnectedWorkspace(installation, server.baseUrl, { name, targetUrls: [target.url] })
@@ -76,6 +76,10 @@ await withInstallation(async (installation) => {
       `${label}: ${ours.median.toFixed(0)} ms (${ours.min.toFixed(0)} to ${ours.max.toFixed(0)}), baseline ${floor.median.toFixed(0)} ms ` +
       `(${floor.min.toFixed(0)} to ${floor.max.toFixed(0)}), goal ${goal.toFixed(0)} ms`,
   )
-  printResult(options.json, { name: 'latency', settings: { rounds, documents, bytes: body.length }, rows }, lines)
+  printResult(
+    options.json,
+    { name: 'latency', settings: { rounds, documents, bytes: body.length, temporal: installation.temporalName }, rows },
+    lines,
+  )
   await Promise.all([requests.close(), target.stop(), connection.close()])
-})
+}, options)

@@ -42,6 +42,7 @@ const databaseConfig = (url: string) => ({
   DATABASE_ACQUIRE_TIMEOUT_MS: 60_000,
   // Filling takes minutes.
   DATABASE_STATEMENT_TIMEOUT_MS: 0,
+  DATABASE_TRANSACTION_POOLING: false,
 })
 
 interface Side {

@@ -1,6 +1,7 @@
 // Measures the throughput of the relay: documents received over HTTP and delivered to a webhook. The baseline is the
 // throughput of equally shaped workflows without work on the same Temporal server. Both are measured alternately,
-// because the speed of a machine drifts. The ratio of the two is the result to compare.
+// because the speed of a machine drifts. The ratio of the two is the result to compare. With `--temporal postgres`, the
+// server is a cluster as in production.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
@@ -9,7 +10,7 @@ import { openDatabase, type Database } from '../src/db/database.ts'
 import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { newId } from '../src/ids.ts'
 import { documentWorkflowId } from '../workflows/ids.ts'
-import { withInstallation, type Installation } from './support/installation.ts'
+import { temporalOption, withInstallation, type Installation } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
 import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests, type Requests } from './support/requests.ts'
@@ -17,7 +18,7 @@ import { mediansOf, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
 const { values: options } = parseArgs({
-  options: { ...commonOptions, documents: { type: 'string' }, rounds: { type: 'string' } },
+  options: { ...commonOptions, ...temporalOption, documents: { type: 'string' }, rounds: { type: 'string' } },
 })
 const documents = Number(options.documents ?? (options.quick ? 5 : 200))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
@@ -74,8 +75,8 @@ await withInstallation(async (installation) => {
   const server = await installation.startRelay('server')
   await installation.startModule('baseline worker', new URL('./baseline/worker.ts', import.meta.url))
   const db = openDatabase(installation.config, 'bench')
-  const connection = await Connection.connect({ address: installation.temporalAddress })
-  const client = new Client({ connection })
+  const connection = await Connection.connect(installation.config.temporal.connectionOptions)
+  const client = new Client({ connection, namespace: installation.config.temporal.namespace ?? 'default' })
   const requests = createRequests(inFlight)
   const sink = await startWebhookSink()
 
@@ -110,6 +111,10 @@ await withInstallation(async (installation) => {
       `ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}); a document takes ` +
       `${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}`,
   )
-  printResult(options.json, { name: 'relay', settings: { rounds, documents, bytes: body.length, inFlight }, rows }, lines)
+  printResult(
+    options.json,
+    { name: 'relay', settings: { rounds, documents, bytes: body.length, inFlight, temporal: installation.temporalName }, rows },
+    lines,
+  )
   await Promise.all([requests.close(), sink.stop(), connection.close(), db.destroy()])
-})
+}, options)

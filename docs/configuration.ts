@@ -17,6 +17,10 @@ export const configurationPage = (): string => {
 The relay reads its configuration from environment variables when it starts. The name of a numeric variable ends with its unit. An
 empty variable counts as not set.
 
+\`relay --env-file PATH VERB\` also reads a file of \`NAME=value\` lines. Each value is taken from the first of these that has one: the
+environment, the file of \`--env-file\`, for the connection to Temporal its profile (\`TEMPORAL_CONFIG_FILE\`, \`TEMPORAL_PROFILE\`), the default. Without
+\`DATABASE_URL\`, commands use the addresses and the sealing key of the \`script/server\` that runs on \`RELAY_DATA_DIR\`. A variable with a prefix of the relay that is not in this table is named in a warning of the log and of \`relay doctor\`.
+
 The connection to Temporal is configured by the standard \`TEMPORAL_*\` variables and profiles: \`TEMPORAL_ADDRESS\`, \`TEMPORAL_NAMESPACE\`,
 \`TEMPORAL_API_KEY\` and \`TEMPORAL_TLS_*\`.
 

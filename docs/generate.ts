@@ -7,11 +7,13 @@ import { connectorPages } from './connectors.ts'
 import { configurationPage } from './configuration.ts'
 import { deliveriesPage } from './deliveries.ts'
 import { errorsPage } from './delivery-errors.ts'
+import { copiesInChart, valuesSchema } from './helm-chart.ts'
 import { withHardeningChecklist } from './hardening.ts'
 import { securityPage } from './levels.ts'
 import { openApiFile } from './openapi.ts'
 import { withMigratedDatabase } from './migrated-database.ts'
 import { schemaSql } from './schema.ts'
+import { workspacesSchema } from './workspaces-schema.ts'
 
 const made: Record<string, string> = {
   'docs/configuration.md': configurationPage(),
@@ -19,8 +21,11 @@ const made: Record<string, string> = {
   'docs/errors.md': errorsPage(),
   'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
+  'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(createConnectors().all), null, 2)}\n`,
   'openapi.json': openApiFile(),
   'clients/typescript/src/schema.ts': await schemaTypes(describeApi()),
+  'deploy/helm/document-relay/values.schema.json': valuesSchema(),
+  ...(await copiesInChart()),
   'docs/schema.sql': await withMigratedDatabase(schemaSql),
 }
 

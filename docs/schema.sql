@@ -139,7 +139,7 @@ create table contents (
   id text collate "C" primary key,
   -- Without a foreign key: the contents of a deleted workspace stay until the orphan sweep has removed them.
   workspace_id text collate "C" not null,
-  store text not null check (store in ('postgres', 's3')),
+  store text not null check (store in ('postgres', 's3', 'files')),
   -- The bytes that the content itself holds, without those of its segments. Null until a document owns the content.
   size_bytes bigint,
   -- Of the bytes that the content itself holds.
@@ -313,8 +313,12 @@ create table outbox (
   -- Identifies the message: inserting it again changes nothing.
   key text collate "C" primary key
 );
--- Serves the sweep, which sends the messages that have been due the longest first.
+-- Serves the metric of the oldest message.
 create index outbox_by_due_at on outbox (due_at);
+-- Serves the sweep of messages that do not start a document.
+create index outbox_others_by_due_at on outbox (due_at) where (message ->> 'kind') <> 'startDocument';
+-- Serves the sweep of starts of documents, in which workspaces take turns.
+create index outbox_starts_by_workspace on outbox (((message -> 'input') ->> 'workspace'), due_at) where (message ->> 'kind') = 'startDocument';
 
 -- One attempt of a delivery, and its outcome. Partitioned by month.
 create table delivery_attempts (
@@ -722,6 +726,13 @@ create table sign_in_links (
 );
 -- Serves the deletion of a workspace with its API keys.
 create index sign_in_links_of_key on sign_in_links (key_id);
+
+-- Migrations that a version of the relay must contain to use this database. A process that does not contain one of them
+-- refuses to start. A migration that removes something inserts the first migration of the release that does not use it
+-- any more.
+create table required_migrations (
+  name text collate "C" primary key
+);
 
 -- Writes the keys of new documents.
 create function add_document_keys() returns trigger language plpgsql as $$

@@ -1,5 +1,5 @@
-import type { Installation } from './installation.ts'
 import type { Sent } from './load.ts'
+import type { Query } from './postgres.ts'
 import type { Target } from './targets.ts'
 
 /** Result of a row: what was acknowledged, and what became of it. Goal: 0 lost, 0 altered, 0 stuck. */
@@ -31,7 +31,12 @@ export interface Expectation {
 
 const finalStatuses = new Set(['delivered', 'failed', 'cancelled'])
 
-const readDeliveries = ({ query }: Installation, workspaceId: string) =>
+interface Relay {
+  /** Runs a statement in the relay's database. */
+  query: Query
+}
+
+const readDeliveries = ({ query }: Relay, workspaceId: string) =>
   query<DeliveryRow>(
     `
     select documents.doc_id as "docId", destinations.connector_type as connector, deliveries.status, deliveries.last_error_code as code
@@ -50,14 +55,14 @@ const byDocId = (rows: DeliveryRow[]): Map<string, DeliveryRow[]> => {
 }
 
 /** Returns true if every document of the list that is stored has been delivered, has failed or was cancelled at every target. */
-export const areSettled = async (installation: Installation, workspaceId: string, docIds: string[]): Promise<boolean> => {
-  const deliveries = byDocId(await readDeliveries(installation, workspaceId))
+export const areSettled = async (relay: Relay, workspaceId: string, docIds: string[]): Promise<boolean> => {
+  const deliveries = byDocId(await readDeliveries(relay, workspaceId))
   return docIds.every((docId) => deliveries.get(docId)?.every(({ status }) => finalStatuses.has(status ?? '')) ?? true)
 }
 
 /** Compares what was sent with the database and with what the targets hold. @returns the counts, and a line for each kind of deviation */
 export const check = async (
-  installation: Installation,
+  relay: Relay,
   workspaceId: string,
   sent: Sent[],
   targets: Target[],
@@ -65,7 +70,7 @@ export const check = async (
 ): Promise<{ counts: Counts; findings: string[] }> => {
   const findings = new Map<string, number>()
   const find = (text: string, times = 1) => void findings.set(text, (findings.get(text) ?? 0) + times)
-  const deliveries = byDocId(await readDeliveries(installation, workspaceId))
+  const deliveries = byDocId(await readDeliveries(relay, workspaceId))
   const acknowledged = sent.filter(({ outcome }) => outcome === 'acknowledged')
   // A document may be sent with several contents. The acknowledged one is the one that counts.
   const contents = new Map(sent.map(({ docId, sha256 }) => [docId, sha256]))

@@ -2,13 +2,8 @@ import { mkdir, mkdtemp, chmod, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import { Client } from 'pg'
-import { request } from 'undici'
-import { createKey } from '../src/commands/api-key.ts'
-import { createWorkspace } from '../src/commands/workspace.ts'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { readConfig, type Config } from '../src/config.ts'
-import { openDatabase } from '../src/db/database.ts'
 import { findTemporal } from '../src/embedded/find-temporal.ts'
 import { runProgram } from '../src/embedded/programs.ts'
 import { freePort } from '../test/support/free-port.ts'
@@ -16,12 +11,22 @@ import { startS3Server, type S3Server } from '../test/support/s3-server.ts'
 import { createSigner, type Signer } from '../test/support/signer.ts'
 import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
 import type { Workspace } from './load.ts'
-import { createPostgres, createRelayDatabase, databaseName, roleName, standbyName, type PostgresServer } from './postgres.ts'
+import {
+  createPostgres,
+  createQuery,
+  createRelayDatabase,
+  databaseName,
+  roleName,
+  standbyName,
+  type PostgresServer,
+  type Query,
+} from './postgres.ts'
 import { startProxy, type Proxy } from './proxy.ts'
 import { supervise, type Supervised, type Verb } from './relay-processes.ts'
 import type { Routes } from './reroute.ts'
 import { kinds as allKinds, startTargets, type Kind, type Targets } from './targets.ts'
 import { startTemporal, type TemporalServer } from './temporal.ts'
+import { setUpWorkspace, type WorkspaceChanges } from './workspace.ts'
 
 /** Everything that a relay in production consists of, on this machine: two API processes, two workers, and all servers they need. */
 export interface Installation {
@@ -45,7 +50,7 @@ export interface Installation {
   /** While this file exists, the relay cannot resolve the names of targets. */
   dnsOutageFile: string
   /** Runs a statement in the relay's database. */
-  query<Row>(sql: string, parameters?: unknown[]): Promise<Row[]>
+  query: Query
   /** Replaces all processes of the relay by processes with these variables, unless they have them. */
   configure(variables: Record<string, string>): Promise<void>
   /** Returns the variables of a process, with changes. */
@@ -54,7 +59,7 @@ export interface Installation {
   usePostgres(server: PostgresServer): void
   /** Moves the database to another folder: copies it to a standby, and promotes that after a clean stop. */
   moveDatabase(folder: string): Promise<void>
-  createWorkspace(slug: string, kinds: Kind[], changes: { configs: Partial<Record<Kind, object>>; settings: object }): Promise<Workspace>
+  createWorkspace(slug: string, kinds: Kind[], changes: WorkspaceChanges): Promise<Workspace>
   stop(): Promise<void>
 }
 
@@ -68,12 +73,15 @@ const shortenedIntervals = {
   RECONCILE_INTERVAL_MS: '5000',
   RECONCILE_AGE_MS: '5000',
 }
-const retrySettings = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 5, max_retries: 100 }
 
 interface InstallationOptions {
   say: (line: string) => void
   /** Runs the sources instead of the built package in `dist`. Each start of a worker then takes seconds longer. */
   fromSource?: boolean
+  /** Path of the program of another build. */
+  program?: string
+  /** Variables that all processes have. */
+  extraVariables?: Record<string, string>
   /** Number of API processes, and of workers. */
   replicas?: number
   /** Kinds of destinations to start servers for. */
@@ -83,12 +91,15 @@ interface InstallationOptions {
 export const startInstallation = async ({
   say,
   fromSource = false,
+  program,
+  extraVariables = {},
   replicas = 2,
   kinds = allKinds,
 }: InstallationOptions): Promise<Installation> => {
-  const mainUrl = new URL(fromSource ? '../src/main.ts' : '../dist/src/main.js', import.meta.url)
+  const mainUrl = program ? pathToFileURL(program) : new URL(fromSource ? '../src/main.ts' : '../dist/src/main.js', import.meta.url)
   const main = fileURLToPath(mainUrl)
-  const config = readConfig({ ...process.env, RELAY_SECRET_KEYS: secretKey })
+  // In production, Temporal does not give way to the relay.
+  const config = readConfig({ ...process.env, RELAY_SECRET_KEYS: secretKey, EMBEDDED_NICENESS: '0' })
   const tools = { config, say }
   process.env['TEST_VERSITYGW_BIN'] ??= await findVersitygw(tools)
   process.env['TEST_AZURITE_BIN'] ??= await findAzurite(tools)
@@ -140,6 +151,7 @@ export const startInstallation = async ({
       RELAY_DIRECTORY_ROOTS: targets.directoryRoot,
       FAULTS_ROUTES: JSON.stringify({ ...targets.routes, dnsOutageFile, microsoftModule } satisfies Routes),
       ...shortenedIntervals,
+      ...extraVariables,
     }
     const ports = await Promise.all(Array.from({ length: replicas }, freePort))
     const plan: { verb: Verb; variables: Record<string, string> }[] = [
@@ -193,16 +205,7 @@ export const startInstallation = async ({
       baseUrls,
       signer,
       dnsOutageFile,
-      query: async <Row>(sql: string, parameters: unknown[] = []) => {
-        const client = new Client({ connectionString: databaseUrl(postgres.port), connectionTimeoutMillis: 10_000, query_timeout: 30_000 })
-        client.on('error', () => {})
-        try {
-          await client.connect()
-          return (await client.query(sql, parameters)).rows as Row[]
-        } finally {
-          await client.end().catch(() => {})
-        }
-      },
+      query: createQuery(() => databaseUrl(postgres.port)),
       configure: async (variables) => {
         if (JSON.stringify(variables) === JSON.stringify(configured)) return
         configured = variables
@@ -220,42 +223,13 @@ export const startInstallation = async ({
         await standby.promote()
         usePostgres(standby)
       },
-      createWorkspace: async (slug, targetKinds, { configs, settings }) => {
-        const name = `faults/${slug}`
-        const db = openDatabase({ ...config, DATABASE_URL: databaseUrl(postgres.port) }, 'faults')
-        try {
-          const { id } = await createWorkspace(db, name)
-          const { key } = await createKey(db, { workspace: name, level: 'admin' })
-          const send = async (method: 'POST' | 'PATCH', path: string, body: object): Promise<string> => {
-            const response = await request(`${baseUrls[0]}/api/${name}${path}`, {
-              method,
-              headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-              body: JSON.stringify(body),
-            })
-            const text = await response.body.text()
-            if (response.statusCode >= 300) throw new Error(`${method} ${path} was answered ${response.statusCode}: ${text}`)
-            return (JSON.parse(text) as { data: { id: string } }).data.id
-          }
-          await send('PATCH', '/settings', { ...retrySettings, ...settings })
-          const open = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Open' })
-          const signed = await send('POST', '/repositories', { repo_id: 'Z2', name: 'Signed', signature_verification: true })
-          await send('POST', `/repositories/${signed}/certificates`, {
-            auth_id: 'CN=TST,OU=I0099999999,OU=SAPWebAS,O=SAPTrustCommunity,C=DE',
-            certificate: signer.pem,
-            status: 'active',
-          })
-          const destinationIds: string[] = []
-          for (const kind of targetKinds) {
-            const { config: usual, credentials } = targets.all[kind]
-            const target = { config: { ...usual, ...configs[kind] }, credentials }
-            destinationIds.push(await send('POST', '/destinations', { name: kind, connector_type: kind, ...target }))
-          }
-          await send('POST', '/connections', { name: 'all', repository_ids: [open, signed], destination_ids: destinationIds })
-          return { id, path: `/receiver/${name}`, repositories: { open: 'Z1', signed: 'Z2' } }
-        } finally {
-          await db.destroy()
-        }
-      },
+      createWorkspace: (slug, targetKinds, changes) =>
+        setUpWorkspace(
+          { config: { ...config, DATABASE_URL: databaseUrl(postgres.port) }, baseUrl: baseUrls[0]!, signer, targets },
+          slug,
+          targetKinds,
+          changes,
+        ),
       stop,
     }
   } catch (thrown) {

@@ -1,4 +1,5 @@
 import { createCipheriv, createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { expirationIn, signedQuery, type RawParameter } from '../test/support/signed-query.ts'
@@ -43,6 +44,10 @@ export interface Sent {
 
 export interface Workspace {
   id: string
+  /** Path of the management API. */
+  apiPath: string
+  /** API key of level `admin`. */
+  key: string
   /** Path of the receiver, after the address of an API process. */
   path: string
   /** The second repository accepts signed requests only. */
@@ -54,8 +59,20 @@ export interface Load {
   /** Creates documents until `stop`, in turn at each API process. */
   start(): void
   stop(): Promise<void>
-  /** Creates one document. `body` replaces the generated content. `apiIndex` chooses the API process. */
-  create(options?: { docId?: string; sizeBytes?: number; body?: Buffer; signed?: boolean; apiIndex?: number }): Promise<Sent>
+  /**
+   * Creates one document.
+   * @param options.body replaces the generated content
+   * @param options.apiIndex chooses the API process
+   * @param options.slowMs sends the body in parts over this time
+   */
+  create(options?: {
+    docId?: string
+    sizeBytes?: number
+    body?: Buffer
+    signed?: boolean
+    apiIndex?: number
+    slowMs?: number
+  }): Promise<Sent>
   newDocId(): string
   close(): Promise<void>
 }
@@ -76,6 +93,15 @@ const authId = 'CN%3DTST,OU%3DI0099999999,OU%3DSAPWebAS,O%3DSAPTrustCommunity,C%
 const answerTimeoutMs = 60_000
 // The connection was not opened, so the request was not sent.
 const unsentCodes = new Set(['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT'])
+
+const slowParts = 20
+
+async function* inParts(body: Buffer, durationMs: number) {
+  for (let part = 0; part < slowParts; part += 1) {
+    yield body.subarray((part * body.length) / slowParts, ((part + 1) * body.length) / slowParts)
+    await pause(durationMs / slowParts)
+  }
+}
 
 /** Creates a source system that sends the same documents for the same seed, and records what it was answered. */
 export const createLoad = ({ seed, baseUrls, workspace, signer, largestBytes, clients, intervalMs }: LoadOptions): Load => {
@@ -127,7 +153,7 @@ export const createLoad = ({ seed, baseUrls, workspace, signer, largestBytes, cl
       request(`${baseUrls[index % baseUrls.length]}${workspace.path}?${query}`, {
         method: 'PUT',
         headers: { 'content-type': 'application/octet-stream' },
-        body,
+        body: options.slowMs === undefined ? body : Readable.from(inParts(body, options.slowMs)),
         dispatcher: agent,
       })
     const first = options.apiIndex ?? sent.length

@@ -153,6 +153,22 @@ export const createPostgres = async (config: Config, folder: string, settings: s
   return server
 }
 
+export type Query = <Row>(sql: string, parameters?: unknown[]) => Promise<Row[]>
+
+/** Returns a function that runs a statement in the database at this address, on a connection of its own. */
+export const createQuery =
+  (databaseUrl: () => string): Query =>
+  async <Row>(sql: string, parameters: unknown[] = []) => {
+    const client = new Client({ connectionString: databaseUrl(), connectionTimeoutMillis: 10_000, query_timeout: 30_000 })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return (await client.query(sql, parameters)).rows as Row[]
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+
 /** Returns pg_basebackup of the same installation. The npm package of the embedded stack lacks it. */
 export const findBaseBackup = async (config: Config) => {
   const { postgres } = await findPostgres({ config, log: createLog('silent'), account })

@@ -16,8 +16,8 @@ export interface Supervised {
   pid(): number | undefined
   /** Sends SIGKILL. The supervisor starts the process again. */
   kill(): void
-  /** Stops the process with SIGTERM and starts it again with other variables, as a rolling update does. */
-  replace(variables: Record<string, string>): Promise<void>
+  /** Stops the process with SIGTERM and starts it again with other variables or another program, as a rolling update does. */
+  replace(variables: Record<string, string>, program?: string): Promise<void>
   /** Waits until the current run has reported that it is ready. */
   ready(): Promise<void>
   /** Returns how often the process ended without being asked to. */
@@ -25,6 +25,8 @@ export interface Supervised {
   /** Returns the end of the log. */
   log(): Promise<string>
   stop(): Promise<void>
+  /** Sends SIGKILL. The supervisor is gone, too: nothing starts the process again. */
+  destroy(): Promise<void>
 }
 
 const preload = new URL('./reroute.ts', import.meta.url).href
@@ -33,6 +35,7 @@ const restartDelayMs = 1_000
 /** @param main path of the program */
 export const supervise = (main: string, verb: Verb, name: string, logFolder: string, initial: Record<string, string>): Supervised => {
   const logFile = join(logFolder, `${name}.log`)
+  let program = main
   let variables = initial
   let child: ChildProcess | undefined
   let exited: Promise<unknown> = Promise.resolve()
@@ -43,7 +46,8 @@ export const supervise = (main: string, verb: Verb, name: string, logFolder: str
 
   const launch = () => {
     const log = openSync(logFile, 'a')
-    child = spawn(process.execPath, ['--import', preload, main, verb], {
+    const isRerouted = Object.hasOwn(variables, 'FAULTS_ROUTES')
+    child = spawn(process.execPath, [...(isRerouted ? ['--import', preload] : []), program, verb], {
       env: { ...process.env, ...variables },
       stdio: ['ignore', log, log],
     })
@@ -78,11 +82,13 @@ export const supervise = (main: string, verb: Verb, name: string, logFolder: str
     kill: () => {
       if (child?.kill('SIGKILL')) kills += 1
     },
-    replace: async (next) => {
+    replace: async (next, nextProgram = program) => {
       await end()
       logStart = (await readFile(logFile).catch(() => '')).length
       variables = next
-      launch()
+      program = nextProgram
+      // It may have been stopped meanwhile.
+      if (isWanted) launch()
     },
     ready: async () => {
       const isReady = async () => (await readFile(logFile)).subarray(logStart).includes(`the ${verb} is ready`)
@@ -93,6 +99,11 @@ export const supervise = (main: string, verb: Verb, name: string, logFolder: str
     stop: async () => {
       isWanted = false
       await end()
+      await exited
+    },
+    destroy: async () => {
+      isWanted = false
+      child?.kill('SIGKILL')
       await exited
     },
   }

@@ -9,7 +9,7 @@ import { startDriveDouble } from '../test/support/drive-double.ts'
 import { startGraphDouble } from '../test/support/graph-double.ts'
 import { startHttpTarget, type HttpTarget } from '../test/support/http-target.ts'
 import { startS3Server } from '../test/support/s3-server.ts'
-import { startMailServer } from '../test/support/smtp-server.ts'
+import { startMailServer, type MailServer } from '../test/support/smtp-server.ts'
 import { startSshd } from '../test/support/sshd.ts'
 import { startProxy, type Proxy } from './proxy.ts'
 import type { Routes } from './reroute.ts'
@@ -178,7 +178,7 @@ const startSftp = async (): Promise<Target> => {
   }
 }
 
-const startEmail = async (): Promise<Target> => {
+const startEmail = async (): Promise<Target & { server: MailServer }> => {
   const server = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS', 'AUTH'] })
   const { proxy, stop } = await behindProxy(server.port, server.stop)
   return {
@@ -198,6 +198,7 @@ const startEmail = async (): Promise<Target> => {
       server.mails.map(({ parsed, attachment }) => ({ docId: docIdIn(parsed.subject ?? ''), sha256: attachment?.sha256 ?? 'none' })),
     clear: async () => void (server.mails.length = 0),
     stop,
+    server,
   }
 }
 
@@ -238,6 +239,8 @@ export interface Targets {
   all: Record<Kind, Target>
   /** The web server behind the webhook, whose answers a row can replace. */
   web: HttpTarget
+  /** The mail server, if it was started. */
+  mail: MailServer | undefined
   directoryRoot: string
   routes: Pick<Routes, 'hosts' | 'microsoft'>
   stop(): Promise<void>
@@ -261,6 +264,7 @@ export const startTargets = async (wanted: readonly Kind[]): Promise<Targets> =>
   return {
     all: Object.fromEntries(list.map((target) => [target.kind, target])) as Record<Kind, Target>,
     web: webhook.server,
+    mail: email?.server,
     directoryRoot: directory.root,
     routes: doubles?.routes ?? { hosts: {} },
     stop: async () => {

@@ -16,6 +16,9 @@ export const printResult = ({ json }: OutputOptions, result: unknown, lines: str
   else for (const line of lines) print(line)
 }
 
+/** Returns what precedes the result of a dry run. */
+export const dryRunNote = (dryRun: boolean | undefined): string => (dryRun ? 'Nothing was changed. A run would report: ' : '')
+
 export const printJson = (value: unknown): void => print(JSON.stringify(value, null, 2))
 
 export const print = (line: string): void => {

@@ -1,8 +1,9 @@
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { addKeyVerbs, addSealingKeyVerbs, addWorkspaceVerbs } from './cli-administration.ts'
+import { addApplyVerbs } from './cli-apply.ts'
 import { addDocumentVerbs } from './cli-documents.ts'
-import { jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './cli-output.ts'
-import { readConfig, type Config } from './config.ts'
+import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './cli-output.ts'
+import { loadEnvFile, readConfig, type Config } from './config.ts'
 import type { Finding } from './doctor.ts'
 import { readReady, readSecretKey } from './embedded/data-dir.ts'
 import { openLog } from './log.ts'
@@ -22,6 +23,11 @@ export const createCli = (variables: Variables): Command => {
   const program = new Command('relay')
     .description('Receives documents from an enterprise source system and delivers each to every connected destination.')
     .version(version, '--version', 'print the version')
+    .option('--env-file <path>', 'read variables that are not set from a file of NAME=value lines')
+    .hook('preAction', () => {
+      const { envFile } = program.opts<{ envFile?: string }>()
+      if (envFile !== undefined) loadEnvFile(envFile, variables)
+    })
     .showHelpAfterError()
   const config = () => readConfig(withRunningServer(variables))
 
@@ -31,6 +37,7 @@ export const createCli = (variables: Variables): Command => {
   addWorkspaceVerbs(program, config)
   addKeyVerbs(program, config)
   addSealingKeyVerbs(program, config, variables)
+  addApplyVerbs(program, config, variables)
   addDevelopmentVerbs(program, variables)
   return program
 }
@@ -51,21 +58,36 @@ const addServiceVerbs = (program: Command, config: ReadConfig) => {
   program
     .command('worker')
     .description('run workflows and deliver documents')
-    .action(async () => {
+    .addOption(new Option('--supervised', 'run as a child of relay server').hideHelp())
+    .action(async ({ supervised = false }: { supervised?: boolean }) => {
+      if (supervised) endWithParent()
       const settings = config()
       const { log, tracing } = await openTelemetry(settings, 'json')
       const { startWorker } = await import('./compose/worker.ts')
       const stopSignal = createStopSignal()
       const worker = await startWorker(settings, log, { tracing })
       log.info({ probes_url: worker.probesUrl, version }, 'the worker is ready')
+      if (supervised) process.send?.({ probes_url: worker.probesUrl })
       await runUntilStopped(stopSignal, [tracing, worker], log, worker.ended)
     })
+}
+
+/**
+ * Ends this process when its parent is gone, even by SIGKILL. PostgreSQL and Temporal end then, too, so a clean shutdown would wait for
+ * them in vain. An attempt that is cut off is repeated, as after any loss of a worker.
+ */
+const endWithParent = () => {
+  process.once('disconnect', () => process.exit(1))
+  // Listening must not keep the process alive after its shutdown.
+  process.channel?.unref()
 }
 
 /** Opens the log and, if they are configured, the traces, whose ids the log lines have. */
 const openTelemetry = async (settings: Config, format: 'json' | 'pretty', level: string = settings.RELAY_LOG_LEVEL) => {
   const tracing = await openTracing(settings, (reason) => log.warn({ reason }, 'spans were lost'))
   const log = await openLog(level, settings.RELAY_LOG_FORMAT ?? format, tracing?.logFields)
+  const { unknownVariables } = settings
+  if (unknownVariables.length > 0) log.warn({ variables: unknownVariables }, 'variables that the relay does not know are ignored')
   return { log, tracing }
 }
 
@@ -104,12 +126,14 @@ const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variable
     .command('doctor')
     .description('check everything that the relay needs, and the hardening checklist, and report what is missing')
     .option('--strict', 'exit with 1 for warnings, too')
+    .option('-f, --file <path>', 'also compare the workspaces with the file of relay apply')
     .addOption(jsonOption)
-    .action(async (options: OutputOptions & { strict?: boolean }) => {
+    .action(async (options: OutputOptions & { strict?: boolean; file?: string }) => {
       const { diagnose, exitStatusOf } = await import('./doctor.ts')
       const findings = await diagnose(config(), {
         source: variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server',
         isEmbedded: !variables['DATABASE_URL'],
+        workspacesFile: options.file === undefined ? undefined : { path: options.file, variables },
       })
       printResult(options, findings, findings.flatMap(describeFinding))
       process.exitCode = exitStatusOf(findings, options.strict === true)
@@ -130,8 +154,21 @@ const addSetupVerbs = (program: Command, config: ReadConfig, variables: Variable
       printResult(
         options,
         { dry_run: dryRun, ...deliveries, bulk_retries_started: bulkRetriesStarted, bulk_retries_cancelled: bulkRetriesCancelled },
-        [`${dryRun ? 'Nothing was changed. A run would report: ' : ''}${describeReconciled(result)}.`],
+        [`${dryRunNote(dryRun)}${describeReconciled(result)}.`],
       )
+    })
+  program
+    .command('contents')
+    .description('check the contents of documents')
+    .command('verify')
+    .description('check that the content of every document is stored, after a restore for example; exits with 1 if not')
+    .option('--read', 'also read every byte, and compare its SHA-256')
+    .addOption(jsonOption)
+    .action(async ({ read = false, ...options }: OutputOptions & { read?: boolean }) => {
+      const { describeVerified, verifyAllContents } = await import('./commands/verify-contents.ts')
+      const result = await verifyAllContents(config(), { isRead: read })
+      printResult(options, result, describeVerified(result))
+      if (result.damaged > 0) process.exitCode = 1
     })
   program
     .command('openapi')
@@ -157,7 +194,7 @@ const addDevelopmentVerbs = (program: Command, variables: Variables) => {
       printProgress(`The console is at ${server.baseUrl}/console`)
       if (server.temporalUiUrl) printProgress(`The Temporal UI is at ${server.temporalUiUrl}`)
       printProgress('Press Ctrl-C to stop.')
-      await runUntilStopped(stopSignal, [tracing, server], log, server.ended)
+      await runUntilStopped(stopSignal, [tracing, server], log)
     })
   program
     .command('demo')
@@ -178,7 +215,7 @@ const addDevelopmentVerbs = (program: Command, variables: Variables) => {
     })
 }
 
-/** Adds the addresses and the sealing key of the server running on RELAY_DATA_DIR, unless DATABASE_URL is set. */
+/** Adds addresses, directory of contents and sealing key of the server running on RELAY_DATA_DIR, unless DATABASE_URL is set. */
 const withRunningServer = (variables: Variables): Variables => {
   if (variables['DATABASE_URL']) return variables
   const dataDir = readConfig(variables).RELAY_DATA_DIR
@@ -186,6 +223,7 @@ const withRunningServer = (variables: Variables): Variables => {
   if (!ready) return variables
   return {
     RELAY_SECRET_KEYS: readSecretKey(dataDir),
+    CONTENT_DIR: ready.content_dir,
     ...variables,
     DATABASE_URL: ready.database_url,
     TEMPORAL_ADDRESS: ready.temporal_address,

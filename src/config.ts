@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { parseEnv } from 'node:util'
 import { loadClientConnectConfig, type ClientConnectConfig } from '@temporalio/envconfig'
 import { z } from 'zod'
 import { apiVariables } from './config/api.ts'
@@ -31,6 +33,8 @@ export type Config = z.output<typeof environment> & {
    * PostgreSQL, OpenTelemetry and cloud SDKs are excluded, because they contain secrets.
    */
   childEnvironment: Record<string, string>
+  /** Names of variables that look like ones of the relay and are none: probably spelled wrongly. */
+  unknownVariables: string[]
 }
 
 type Variables = Record<string, string | undefined>
@@ -50,13 +54,31 @@ export const readConfig = (variables: Variables = process.env): Config => {
     RELAY_DATA_DIR: resolve(parsed.data.RELAY_DATA_DIR),
     temporal: readTemporal(present),
     childEnvironment: childEnvironmentOf(present),
+    unknownVariables: Object.keys(present).filter((name) => relayVariables.test(name) && !(name in environment.shape)),
   }
 }
+
+// The variables of set-up scripts and tests (RELAY_TEST_*, and where a tool is) and those that `relay export` names are read elsewhere.
+const relayVariables = /^(RELAY_(?!TEST_|CREDENTIAL_|\w+_(BIN|DIR)$)|CONTENT_|CAPTURE_|DELIVERY_|OUTBOX_)/
 
 const ownVariables = /^(TEMPORAL_|OTEL_|AWS_|AZURE_|GOOGLE_|PG|RELAY_|TEST_)/
 
 const childEnvironmentOf = (variables: Record<string, string>) =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in environment.shape) && !ownVariables.test(name)))
+
+/**
+ * Reads a file of `NAME=value` lines into the variables. A variable that is set already keeps its value; an empty one is not set.
+ * @throws `UserError` if the file cannot be read
+ */
+export const loadEnvFile = (path: string, variables: NodeJS.ProcessEnv): void => {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (thrown) {
+    throw new UserError(`Cannot read the file of --env-file: ${messageOf(thrown)}`, { cause: thrown })
+  }
+  for (const [name, value] of Object.entries(parseEnv(text))) variables[name] ||= value
+}
 
 const readTemporal = (variables: Record<string, string>): ClientConnectConfig => {
   try {

@@ -1,10 +1,14 @@
+import { join, resolve } from 'node:path'
 import { migrateAll } from './commands/migrate.ts'
 import { startApi } from './compose/api.ts'
 import type { Running } from './compose/runtime.ts'
-import { startWorker } from './compose/worker.ts'
 import { readConfig, type Config } from './config.ts'
+import { createDirectory } from './content/files.ts'
 import { readOrCreateSecretKey, removeReady, writeReady } from './embedded/data-dir.ts'
+import { stablePort } from './embedded/ports.ts'
 import { startStack } from './embedded/stack.ts'
+import { startWorkerProcess, type WorkerProcess } from './embedded/worker-process.ts'
+import { UserError } from './errors.ts'
 import type { Log } from './log.ts'
 import { createDataDirMetric } from './monitoring/data-dir-metric.ts'
 import { createProbes } from './monitoring/probes.ts'
@@ -23,13 +27,11 @@ export interface DevServer extends Running {
   config: Config
   baseUrl: string
   temporalUiUrl: string | null
-  /** Settles when the worker ends by itself. */
-  ended: Promise<void>
 }
 
 /**
- * Starts the API, the receivers and a worker in this process, for development and the demo. Also starts PostgreSQL and
- * Temporal unless DATABASE_URL and TEMPORAL_ADDRESS are set. Data is kept in RELAY_DATA_DIR and survives a restart.
+ * Starts the API and the receivers in this process and a worker in a process of its own, for development and the demo. Also starts
+ * PostgreSQL and Temporal unless DATABASE_URL and TEMPORAL_ADDRESS are set. Data is kept in RELAY_DATA_DIR and survives a restart.
  * Destinations may be on this machine, so only this machine can reach the server unless RELAY_HOST says otherwise.
  */
 export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevServerOptions): Promise<DevServer> => {
@@ -44,15 +46,21 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
   try {
     const stack = await startStack({ dataDir, config: initialConfig, log, say, signal })
     running.push(stack)
-    const config = readConfig({
+    const given = withoutEmpty(variables)
+    const contentDir = join(dataDir, 'contents')
+    if (initialConfig.DATABASE_URL === undefined) await createDirectory(contentDir)
+    const settings = {
+      // With a database of its own, the server also keeps contents where it keeps everything else.
+      ...(initialConfig.DATABASE_URL === undefined && { CONTENT_DIR: contentDir }),
       RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
       RELAY_HOST: '127.0.0.1',
       ...(stack.temporalUiUrl !== null && { TEMPORAL_UI_URL: stack.temporalUiUrl }),
-      ...variables,
+      ...given,
       DATABASE_URL: stack.databaseUrl,
       TEMPORAL_ADDRESS: stack.temporalAddress,
-      RELAY_SECRET_KEYS: variables['RELAY_SECRET_KEYS'] ?? readOrCreateSecretKey(dataDir),
-    })
+      RELAY_SECRET_KEYS: given['RELAY_SECRET_KEYS'] ?? readOrCreateSecretKey(dataDir),
+    }
+    const config = readConfig(settings)
     const { searchAttributesError } = await migrateAll(config)
     if (searchAttributesError !== undefined) {
       log.warn({ reason: searchAttributesError }, 'search attributes could not be registered; running without them')
@@ -60,11 +68,28 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
 
     say('Starting the API and the worker ...')
     const probes = createProbes(log)
-    probes.add([], [createDataDirMetric(dataDir)])
+    let worker: WorkerProcess | undefined
+    const requireWorker = async () => {
+      if (!worker) throw new UserError('The worker is starting.')
+      await worker.requireReady()
+    }
+    probes.add([{ name: 'worker', check: requireWorker }], [createDataDirMetric(dataDir)])
     const api = await startApi(config, log, { probes, tracing })
     running.push(api)
-    // Download links in e-mails need the URL of the API. Its port may be unknown before the API has started.
-    const worker = await startWorker({ ...config, RELAY_BASE_URL: api.baseUrl }, log, { probes, tracing })
+    worker = await startWorkerProcess({
+      variables: {
+        // A second server on this machine needs a port of its own, and operators expect the same one after a restart.
+        RELAY_WORKER_PORT: String(await stablePort(join(dataDir, 'worker.port'))),
+        ...settings,
+        // Download links in e-mails need the URL of the API. Its port may be unknown before the API has started.
+        RELAY_BASE_URL: api.baseUrl,
+        RELAY_LOG_LEVEL: log.level,
+        RELAY_LOG_FORMAT: config.RELAY_LOG_FORMAT ?? 'pretty',
+      },
+      config,
+      log,
+      signal,
+    })
     running.push(worker)
 
     await writeReady(dataDir, {
@@ -72,12 +97,18 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
       temporal_address: stack.temporalAddress,
       temporal_ui_url: stack.temporalUiUrl,
       database_url: stack.databaseUrl,
+      ...(config.CONTENT_DIR && { content_dir: resolve(config.CONTENT_DIR) }),
+      worker_url: worker.probesUrl,
       pid: process.pid,
     })
     running.push({ stop: () => removeReady(dataDir) })
-    return { config, baseUrl: api.baseUrl, temporalUiUrl: stack.temporalUiUrl, ended: worker.ended, stop }
+    return { config, baseUrl: api.baseUrl, temporalUiUrl: stack.temporalUiUrl, stop }
   } catch (thrown) {
     await stop()
     throw thrown
   }
 }
+
+/** Returns the variables that are set. An empty one counts as not set. */
+const withoutEmpty = (variables: NodeJS.ProcessEnv): Record<string, string> =>
+  Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => Boolean(entry[1])))

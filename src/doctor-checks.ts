@@ -1,12 +1,17 @@
 // Checks of `relay doctor` that do not belong to the hardening checklist.
 import type { Connection } from '@temporalio/client'
+import { access, constants } from 'node:fs/promises'
+import { applyFile } from './commands/apply.ts'
+import { isDrift, kindName } from './commands/change.ts'
+import { withApplyDeps } from './commands/apply-deps.ts'
 import { findUnreadableCredentials } from './commands/sealing-keys.ts'
 import { countFailedDocuments, listFailingDestinations } from './commands/workspace-checks.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/database.ts'
-import { requireSchema } from './db/migrations.ts'
+import { requireSchema, TooOldError } from './db/migrations.ts'
+import { requireServer } from './db/require-server.ts'
 import { countOverdue, maxCountedOverdue } from './delivery/overdue.ts'
-import { UserError } from './errors.ts'
+import { messageOf, UserError } from './errors.ts'
 import { describeClockDifference } from './hardening/database-checks.ts'
 import { maintenanceJobs } from './maintenance.ts'
 import { readFreeBytes } from './monitoring/data-dir-metric.ts'
@@ -52,13 +57,17 @@ export const checkNode = (): string => {
   throw new Problem(`Node.js v${node} is too old.`, `Install Node.js ${oldestNode.join('.')} or newer.`)
 }
 
-export const checkDatabase = async (db: Database): Promise<string> => {
+export const checkDatabase = async (db: Database, config: Config): Promise<string | Report> => {
+  const warnings = await requireServer(db, config).catch((thrown: unknown) => {
+    throw thrown instanceof UserError ? new Problem(thrown.message, 'Correct the variables of all processes, and restart them.') : thrown
+  })
   const { rows } = await db.raw<{ rows: { version: number; name: string }[] }>(
     "select current_setting('server_version_num')::integer / 10000 as version, current_setting('server_version') as name",
   )
   const { version: major = 0, name = '' } = rows[0] ?? {}
   if (major < oldestPostgres) throw new Problem(`PostgreSQL ${name} is too old.`, `Use version ${oldestPostgres} or newer.`)
-  return `PostgreSQL ${name}`
+  const message = `PostgreSQL ${name}`
+  return warnings.length > 0 ? { message, warnings, remedy: 'Set the limit, and let the pooler open its connections again.' } : message
 }
 
 export const checkSchema = async (db: Database): Promise<string> => {
@@ -66,6 +75,8 @@ export const checkSchema = async (db: Database): Promise<string> => {
     await requireSchema(db)
     return 'up to date'
   } catch (thrown) {
+    if (thrown instanceof TooOldError)
+      throw new Problem(thrown.message, 'Install the version of the relay that has migrated this database.')
     throw thrown instanceof UserError ? new Problem(thrown.message, 'Run relay migrate. Running processes need no restart.') : thrown
   }
 }
@@ -87,6 +98,19 @@ export const checkDisk = async (db: Database, dataDir: string | undefined, readF
   const remedy = 'Free space on this disk, or enlarge it.'
   if (free < freeBytesMin) throw new Problem(`${message}. PostgreSQL and Temporal stop if it is full.`, remedy)
   return { message, warnings: free < freeBytesEnough ? [`${message}.`] : [], remedy }
+}
+
+export const checkContentDir = async ({ CONTENT_DIR: directory }: Pick<Config, 'CONTENT_DIR'>): Promise<string> => {
+  if (directory === undefined) return 'not used'
+  try {
+    await access(directory, constants.R_OK | constants.W_OK)
+  } catch (thrown) {
+    throw new Problem(
+      `Contents cannot be stored in CONTENT_DIR: ${messageOf(thrown)}.`,
+      'Mount or create the directory, for the account of the relay.',
+    )
+  }
+  return directory
 }
 
 const listed = (names: string[], total = names.length) => `${names.slice(0, 5).join(', ')}${total > 5 ? ` and ${total - 5} more` : ''}`
@@ -190,4 +214,26 @@ export const checkTemporalSettings = async (
     connection.workflowService.getSystemInfo({}),
   )
   return reportTemporalSettings(serverVersion)
+}
+
+/** The file of `relay apply`, and the environment that it refers to. */
+export interface WorkspacesFile {
+  path: string
+  variables: NodeJS.ProcessEnv
+}
+
+/** Compares the workspaces with the file that describes them. @throws Problem if the file cannot be applied */
+export const checkDrift = async (db: Database, config: Config, { path: file, variables }: WorkspacesFile): Promise<Report> => {
+  try {
+    const changes = await withApplyDeps(config, variables, (deps) => applyFile(db, file, deps, { dryRun: true }))
+    const names = changes.filter(isDrift).map(({ workspace, kind, name }) => `${kindName(kind)} ${name} of ${workspace}`)
+    return {
+      message: `the workspaces are as ${file} describes them`,
+      warnings: names.length > 0 ? [`not as ${file} describes them: ${names.join(', ')}`] : [],
+      remedy: `See the differences with: relay apply -f ${file} --dry-run. Then apply the file or correct it.`,
+    }
+  } catch (thrown) {
+    if (thrown instanceof UserError) throw new Problem(thrown.message, 'Correct the file, or set what it refers to.')
+    throw thrown
+  }
 }

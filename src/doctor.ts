@@ -2,11 +2,13 @@ import type { Config } from './config.ts'
 import { isOutage, openDatabase } from './db/database.ts'
 import {
   checkCredentials,
+  checkContentDir,
   checkDatabase,
   checkDeliveries,
   checkDestinations,
   checkDisk,
   checkDocuments,
+  checkDrift,
   checkNode,
   checkSchema,
   checkSchedules,
@@ -16,6 +18,7 @@ import {
   checkWorkers,
   Problem,
   type Report,
+  type WorkspacesFile,
 } from './doctor-checks.ts'
 import { messageOf, UserError } from './errors.ts'
 import { hardeningChecklist, type HardeningCheck } from './hardening/checklist.ts'
@@ -46,6 +49,8 @@ export interface DiagnoseOptions {
   source: string
   /** True if PostgreSQL stores its data in RELAY_DATA_DIR. */
   isEmbedded: boolean
+  /** The file that describes the workspaces, if they are to be compared with it, and the environment that it refers to. */
+  workspacesFile?: WorkspacesFile | undefined
 }
 
 /**
@@ -55,7 +60,7 @@ export interface DiagnoseOptions {
  */
 export const diagnose = async (
   config: Config,
-  { source, isEmbedded }: DiagnoseOptions = { source: 'environment variables', isEmbedded: false },
+  { source, isEmbedded, workspacesFile }: DiagnoseOptions = { source: 'environment variables', isEmbedded: false },
 ): Promise<Finding[]> => {
   const db = openDatabase(config, 'doctor')
   // Without the retries of the client: a retry that is still waiting when the connection is closed would end the process.
@@ -68,7 +73,7 @@ export const diagnose = async (
       createKeyRing(config.RELAY_SECRET_KEYS)
       return config.RELAY_SECRET_KEYS.map((entry) => entry.split(':')[0]).join(', ')
     })
-    const database = check('database', () => checkDatabase(db))
+    const database = check('database', () => checkDatabase(db, config))
     const schema = check('schema', () => checkSchema(db), [database])
     const server = check('temporal', async () => (await temporal.ping(), describeTemporal(config)))
     const hardening = new Map(
@@ -96,12 +101,14 @@ export const diagnose = async (
       server,
       check('workers', () => checkWorkers(temporal, config), [server]),
       check('disk', () => checkDisk(db, isEmbedded ? config.RELAY_DATA_DIR : undefined), [database]),
+      check('content directory', () => checkContentDir(config)),
       take('partitions'),
       check('credentials', () => checkCredentials(db, config), [schema, keys]),
       take('unconnected repositories'),
       check('deliveries', () => checkDeliveries(db, config), [schema]),
       check('documents', () => checkDocuments(db), [schema]),
       check('destinations', () => checkDestinations(db), [schema]),
+      ...(workspacesFile ? [check('drift', () => checkDrift(db, config, workspacesFile), [schema, keys])] : []),
       check('schedules', () => checkSchedules(temporal, config), [server]),
       take('open receivers'),
       take('clocks'),
@@ -175,4 +182,8 @@ const databaseOf = ({ DATABASE_URL }: Config) => {
 const describeTemporal = ({ temporal: { connectionOptions, namespace }, TEMPORAL_TASK_QUEUE }: Config) =>
   `${connectionOptions.address ?? '127.0.0.1:7233'}, namespace ${namespace ?? 'default'}, task queue ${TEMPORAL_TASK_QUEUE}`
 
-const describeEnvironment = (config: Config, source: string) => `relay ${version}, configured by ${source}: database ${databaseOf(config)}`
+const describeEnvironment = (config: Config, source: string): Report => ({
+  message: `relay ${version}, configured by ${source}: database ${databaseOf(config)}`,
+  warnings: config.unknownVariables.map((name) => `The relay does not know the variable ${name}.`),
+  remedy: 'Correct its name, or remove it. docs/configuration.md lists all variables.',
+})

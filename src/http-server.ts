@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import Koa, { type Middleware } from 'koa'
 import type { Config } from './config.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
@@ -16,6 +17,7 @@ type ServerConfig = Pick<
   | 'RELAY_HTTP_HEADERS_TIMEOUT_MS'
   | 'RELAY_HTTP_IDLE_TIMEOUT_MS'
   | 'RELAY_HTTP_MAX_HEADER_BYTES'
+  | 'RELAY_DRAIN_MS'
   | 'RELAY_SHUTDOWN_GRACE_MS'
 >
 
@@ -25,6 +27,8 @@ type PortVariable = 'RELAY_PORT' | 'RELAY_WORKER_PORT'
 export interface HttpServer {
   baseUrl: string
   port: number
+  /** Goes on serving for RELAY_DRAIN_MS, and ends the connection of each request with its answer. */
+  drain(): Promise<void>
   /**
    * Stops accepting requests, lets running ones finish within RELAY_SHUTDOWN_GRACE_MS, then closes their connections.
    */
@@ -46,8 +50,11 @@ export const startHttpServer = async (
   // Use only the last address of X-Forwarded-For: the proxy in front of the relay wrote it. A client can forge the
   // others.
   const app = new Koa({ proxy: config.RELAY_TRUST_PROXY, maxIpsCount: 1 })
+  let isDraining = false
   app.use((context, next) => {
     context.set(safeHeaders)
+    // A proxy would send its next request on this connection at the moment at which the server closes it.
+    if (isDraining) context.set('connection', 'close')
     return next()
   })
   app.use(connections.middleware)
@@ -76,6 +83,10 @@ export const startHttpServer = async (
   return {
     baseUrl: config.RELAY_BASE_URL ?? `http://${isAnyAddress(config.RELAY_HOST) ? '127.0.0.1' : config.RELAY_HOST}:${port}`,
     port,
+    drain: async () => {
+      isDraining = true
+      await pause(config.RELAY_DRAIN_MS)
+    },
     close: () => close(server, config.RELAY_SHUTDOWN_GRACE_MS),
   }
 }

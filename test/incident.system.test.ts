@@ -10,7 +10,7 @@ import { startOtlpCollector, type OtlpCollector } from './support/otlp-collector
 import { startPrometheus, type Prometheus } from './support/prometheus.ts'
 import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
 import { startMailServer, type MailServer } from './support/smtp-server.ts'
-import { startTemporalDevServer } from './support/temporal.ts'
+import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
 // A target is down under load, and returns. Logs, metrics, alerts and traces show it. Operators get one mail and one webhook message at
@@ -35,7 +35,7 @@ const processes: RelayProcess[] = []
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   archive = await startHttpTarget()
   alerts = await startHttpTarget()
   collector = await startOtlpCollector()
@@ -72,7 +72,7 @@ test('a target is down under load: log, metrics, alerts and trace show it, one n
   await db('connections').where({ workspace_id: workspaceId, is_active: false }).delete()
 
   const variables = {
-    ...relayVariables(database, env.address),
+    ...relayVariables(database, env),
     OUTBOX_SWEEP_INTERVAL_MS: '1000',
     NOTIFICATION_CHECK_INTERVAL_MS: String(checkIntervalMs),
     DELIVERY_CIRCUIT_FAILURES: '3',

@@ -50,7 +50,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'relay-lost-'))
   temporal = await startTemporal()
   const variables = {
-    ...relayVariables(database, temporal.address),
+    ...relayVariables(database, temporal),
     TEMPORAL_NAMESPACE: namespace,
     RECONCILE_INTERVAL_MS: '2000',
     RECONCILE_AGE_MS: '1000',

@@ -1,15 +1,8 @@
-import { createPostgresStore } from '../src/content/postgres.ts'
-import { findJob, maintenanceJobNames, runJobsLocally, type MaintenanceDeps } from '../src/maintenance.ts'
-import { createBulkRetries } from '../src/delivery/bulk-retry.ts'
-import { createReconcile } from '../src/delivery/reconcile.ts'
-import { createRelease } from '../src/delivery/release.ts'
-import { createCheckIncidents } from '../src/notices/check-incidents.ts'
-import { createOutbox } from '../src/db/outbox.ts'
-import { createReceive } from '../src/archive/receive.ts'
+import { findJob, maintenanceJobNames, runJobsLocally } from '../src/maintenance.ts'
 import { createLog } from '../src/log.ts'
-import { createLauncher } from '../src/temporal/launcher.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from './support/factories.ts'
+import { testConfig } from './support/factories.ts'
+import { createMaintenanceDeps, receiveDocument } from './support/maintenance.ts'
 import { until } from './support/until.ts'
 
 const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', OUTBOX_SWEEP_INTERVAL_MS: '1000' })
@@ -25,33 +18,20 @@ beforeEach(() => database.db('outbox').delete())
 
 /** Creates the dependencies of the jobs. Messages to Temporal are only recorded. */
 const createDeps = () => {
-  const { db } = database
   const sent: string[] = []
-  const temporal = { send: async ({ kind }: { kind: string }) => void sent.push(kind) }
-  const launcher = createLauncher(temporal, createOutbox(db), config, log)
   const findWorkflow = async () => ({ state: 'working' as const })
-  const workflows = {
+  const temporal = {
+    send: async ({ kind }: { kind: string }) => void sent.push(kind),
+    hasBegun: async () => true,
     findDeliveryWorkflow: findWorkflow,
     findBulkRetryWorkflow: findWorkflow,
     terminateDelivery: async () => {},
     terminateBulkRetry: async () => {},
   }
-  const deps: MaintenanceDeps = {
-    db,
-    stores: { postgres: createPostgresStore(db), s3: undefined },
-    release: createRelease(db, config),
-    launcher,
-    checkIncidents: createCheckIncidents(db, config),
-    reconcile: createReconcile(db, workflows, createBulkRetries(db, config), launcher.sendAll, config),
-    config,
-  }
-  return { deps, sent }
+  return { deps: createMaintenanceDeps(database.db, temporal, config), sent }
 }
 
-const receive = async () => {
-  const { db } = database
-  await createReceive(db, config)(await receivedDocument(await createRoutes(db, [{ name: 'archive' }]), { data: 'hello' }))
-}
+const receive = () => receiveDocument(database.db, config)
 
 describe('every maintenance job', () => {
   test.each(maintenanceJobNames())('%s can run twice and returns a summary', async (name) => {

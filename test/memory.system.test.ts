@@ -6,7 +6,7 @@ import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { fullOr } from './support/full-run.ts'
 import { createTestDatabase } from './support/database.ts'
 import { relayVariables, startRelayProcess, routeToWebhook } from './support/relay-process.ts'
-import { startTemporalDevServer } from './support/temporal.ts'
+import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
 const MiB = 1024 * 1024
@@ -17,11 +17,11 @@ const growthMaxBytes = 128 * MiB
 describe(`a document of ${sizeBytes / MiB} MiB`, () => {
   test(`is delivered unchanged, read and searched while api and worker grow by less than ${growthMaxBytes / MiB} MiB each`, async () => {
     const database = await createTestDatabase()
-    const env = await startTemporalDevServer()
+    const env = await startTemporalServer()
     const sink = await startWebhookSink()
     // Searching 256 MiB takes seconds of processor time, and on a busy machine much longer.
-    const api = await startRelayProcess('api', { ...relayVariables(database, env.address), RELAY_SEARCH_TIMEOUT_MS: '300000' })
-    const worker = await startRelayProcess('worker', relayVariables(database, env.address))
+    const api = await startRelayProcess('api', { ...relayVariables(database, env), RELAY_SEARCH_TIMEOUT_MS: '300000' })
+    const worker = await startRelayProcess('worker', relayVariables(database, env))
     try {
       const { workspaceId, workspaceSlug } = await routeToWebhook(database, sink.url)
       const send = async (docId: string, bytes: number): Promise<string> => {

@@ -9,7 +9,8 @@ import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { isFullRun } from './support/full-run.ts'
 import { startHttpTarget } from './support/http-target.ts'
 import { relayVariables, startRelayProcess } from './support/relay-process.ts'
-import { startTemporalDevServer } from './support/temporal.ts'
+import { startTemporalServer } from './support/temporal-server.ts'
+import { managementApi } from './support/management-api.ts'
 import { until } from './support/until.ts'
 
 const run = promisify(execFile)
@@ -17,12 +18,12 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 
 let folder: string
 let database: TestDatabase
-let env: Awaited<ReturnType<typeof startTemporalDevServer>>
+let env: Awaited<ReturnType<typeof startTemporalServer>>
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'relay-package-'))
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
 })
 afterAll(async () => {
   await env.teardown()
@@ -72,7 +73,7 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
   expect(paths.filter((path) => /\.test\.|(?<!\.d)\.ts$/.test(path))).toEqual([])
   const main = await install(file)
 
-  const variables = relayVariables(database, env.address)
+  const variables = relayVariables(database, env)
   const relay = async (...args: string[]) =>
     (await run(process.execPath, [main, ...args], { env: { ...process.env, ...variables } })).stdout
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -86,19 +87,11 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
   const api = await startRelayProcess('api', variables, { main })
   const worker = await startRelayProcess('worker', variables, { main })
   try {
-    const post = async (path: string, body: object): Promise<string> => {
-      const response = await request(`${api.baseUrl}/api/acme/invoices${path}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-      expect(response.statusCode).toBe(201)
-      return ((await response.body.json()) as { data: { id: string } }).data.id
-    }
-    const repository = await post('/repositories', { repo_id: 'Z1', name: 'Invoices' })
+    const send = managementApi(api.baseUrl, 'acme/invoices', key)
+    const repository = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Invoices' })
     const webhook = { name: 'Inbox', connector_type: 'webhook', config: { url: `${target.origin}/documents` }, credentials: {} }
-    const destination = await post('/destinations', webhook)
-    await post('/connections', { name: 'All', repository_ids: [repository], destination_ids: [destination] })
+    const destination = await send('POST', '/destinations', webhook)
+    await send('POST', '/connections', { name: 'All', repository_ids: [repository], destination_ids: [destination] })
     const query = 'create&pVersion=0045&contRep=Z1&docId=0123456789ABCDEF0123456789ABCDEF&compId=data'
     const created = await request(`${api.baseUrl}/receiver/acme/invoices?${query}`, { method: 'PUT', body: 'hello' })
     expect(created.statusCode).toBe(201)

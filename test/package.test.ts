@@ -16,13 +16,17 @@ test('a production installation has no package that reports installations', asyn
   expect(inProduction.map(([path]) => path).filter((path) => /scarf/.test(path))).toEqual([])
 })
 
-test('the image is installed from the lock file, without the packages of the development', async () => {
-  const [build = '', run = ''] = (await readFile(new URL('../Dockerfile', import.meta.url), 'utf8')).split(/^FROM .*$/m).slice(1)
-  // The second command installs the versions of the lock file, too, where npm ci refuses it.
-  expect(build).toMatch(/^COPY package.json package-lock.json .*$/m)
-  expect(build).toMatch(/^RUN npm ci .*\|\| npm install --no-save /m)
-  expect(build).toContain('npm prune --omit=dev')
-  expect(run).toMatch(/^USER node$/m)
+test('the image is installed from the lock file, and the packages that it keeps are without those of the development', async () => {
+  const [build = '', packages = '', image = ''] = (await readFile(new URL('../Dockerfile', import.meta.url), 'utf8'))
+    .split(/^FROM .*$/m)
+    .slice(1)
+  for (const stage of [build, packages]) {
+    expect(stage).toMatch(/^COPY package.json package-lock.json .*$/m)
+    expect(stage).toMatch(/^RUN npm install --no-save .*\nRUN node script\/check-installed.ts$/m)
+  }
+  expect(packages).toMatch(/^RUN npm install .* --omit=dev --omit=optional$/m)
+  expect(image).not.toMatch(/^RUN /m)
+  expect(image).toContain('COPY --from=packages /app/node_modules ./node_modules\n')
 })
 
 test('only a tag with the version of both packages and a section of the changelog is released', async () => {

@@ -1,11 +1,12 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createKey } from '../src/commands/api-key.ts'
+import { apiKeyParts } from './support/api-key.ts'
 import { tablesWith } from './support/canary.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
 import { relayVariables, routeTo, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
 import { createSourceSystem } from './support/source-system.ts'
-import { startTemporalDevServer } from './support/temporal.ts'
+import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
 const credential = 'canary-credential-4c1f'
@@ -19,8 +20,8 @@ const processes: RelayProcess[] = []
 let log = ''
 
 beforeAll(async () => {
-  ;[env, database, target] = await Promise.all([startTemporalDevServer(), createTestDatabase(), startHttpTarget()])
-  const variables = { ...relayVariables(database, env.address), RELAY_LOG_LEVEL: 'trace' }
+  ;[env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
+  const variables = { ...relayVariables(database, env), RELAY_LOG_LEVEL: 'trace' }
   processes.push(...(await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])))
   for (const { child } of processes) child.stderr!.on('data', (data: Buffer) => (log += String(data)))
 })
@@ -76,7 +77,7 @@ test('credentials, API keys and secKeys are in no table, log line or workflow, a
   }
   expect(histories).toContain(routes.destinationId)
   await until('the refusal is logged', () => log.includes('request refused'))
-  const keySecret = key.split('_').at(-1)!
+  const keySecret = apiKeyParts(key).secret
   for (const secret of [credential, keySecret, secKey]) {
     expect([secret, await tablesWith(db, secret)]).toEqual([secret, []])
     expect({ secret, isInLog: log.includes(secret), isInWorkflow: histories.includes(secret) }).toEqual({

@@ -35,7 +35,7 @@ afterAll(async () => {
 const startTemporal = () => startTemporalDevServer({ dataDir, config: configOf(), say: () => {} })
 
 const startRelay = async (verb: 'api' | 'worker') => {
-  const running = await startRelayProcess(verb, relayVariables(database, temporal!.address))
+  const running = await startRelayProcess(verb, relayVariables(database, { address: temporal!.address }))
   processes.push(running)
   return running
 }

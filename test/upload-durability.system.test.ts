@@ -8,7 +8,7 @@ import { documentKeyOf } from './support/factories.ts'
 import { relayVariables, routeTo, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
 import { startS3Server, type S3Server } from './support/s3-server.ts'
 import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
-import { startTemporalDevServer } from './support/temporal.ts'
+import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
 // A worker is killed or stopped during a large upload. The next worker continues with the parts that are already stored.
@@ -24,7 +24,7 @@ const proxies: TcpProxy[] = []
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   store = await startS3Server()
 })
 afterAll(async () => {
@@ -39,7 +39,7 @@ afterEach(async () => {
 
 const start = async (verb: 'api' | 'worker', heartbeatTimeoutMs = 20_000) => {
   const running = await startRelayProcess(verb, {
-    ...relayVariables(database, env.address),
+    ...relayVariables(database, env),
     DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
     RELAY_SHUTDOWN_GRACE_MS: '500',
   })

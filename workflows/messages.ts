@@ -83,13 +83,15 @@ export interface AttemptInput extends DeliveryRef {
   policy: RetryPolicy
   /** Failed attempts of this round before this one. */
   failures: number
-  /** Rest of the time to live, by the workflow's clock. */
+  /** Rest of the time to live when the attempt is due, by the workflow's clock. */
   remainingMs: number
   attemptTimeoutMs: number
   /** Consecutive times that this delivery waited for a slot. */
   waits: number
   /** Start of the wake that has reached the delivery since its last attempt, in milliseconds. */
   wake?: number
+  /** Time until the attempt is due, from the moment in which the workflow asks for it. */
+  delayMs?: number
   traceparent?: string
 }
 
@@ -104,6 +106,15 @@ export interface DeliveryActivities {
   recordCancellation(delivery: DeliveryRef): Promise<void>
   /** Records that an operator terminated the workflow of a delivery. */
   recordTermination(delivery: DeliveryRef & { error: string }): Promise<void>
+}
+
+/** Activity of `delivery`, which workers make of `attemptDelivery`. */
+export interface PostponedAttempts {
+  /**
+   * Makes an attempt after a delay, for which the server waits. An activity of its own, because a worker without it would make the attempt
+   * at once.
+   */
+  attemptDeliveryLater(input: AttemptInput & { delayMs: number }): Promise<AttemptOutcome>
 }
 
 /** Deliveries that are released or cancelled in batches. */

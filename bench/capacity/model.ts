@@ -1,6 +1,6 @@
 // What a rate of documents demands of each part of an installation. docs/scaling.md explains the numbers.
 
-/** Measured per document of 10 KiB with one destination that succeeds at once, see docs/performance.md. */
+/** Per document of 10 KiB with one destination that succeeds at once. */
 export interface Costs {
   /** Processor time of an API process that accepts the document, in milliseconds. */
   acceptCpuMs: number
@@ -26,13 +26,15 @@ export interface Demand {
   documentBytes: number
 }
 
-// On 2 processors; Temporal with its database in SQLite, and the database on PostgreSQL from a run of Temporal alone.
+// The processor times of the first row under "On a cluster of Temporal with PostgreSQL" in docs/scaling.md. Of the 27 ms of the relay,
+// accepting takes 2 (docs/performance.md). Of the 25 ms of PostgreSQL, the relay's database takes 5, as beside the dev server, whose
+// database is SQLite.
 export const measuredCosts: Costs = {
-  acceptCpuMs: 5,
-  deliverCpuMs: 46,
+  acceptCpuMs: 2,
+  deliverCpuMs: 25,
   relayDatabaseCpuMs: 5,
-  temporalCpuMs: 60,
-  temporalDatabaseCpuMs: 65,
+  temporalCpuMs: 43,
+  temporalDatabaseCpuMs: 20,
   walBytes: 20_000,
   storedBytes: 6_000,
   connectionMs: 15,
@@ -89,5 +91,34 @@ export const demandOf = (costs: Costs, { perSecond, destinations, documentBytes 
     busy_share_of_history_shards: (perSecond * work.transitions * shardWriteMs) / 1_000 / historyShards,
     task_queue_partitions: Math.max(4, Math.ceil((perSecond * work.queuedTasks) / partitionTasks)),
     actions_per_second: perSecond * work.actions,
+  }
+}
+
+// Of the documents of a day, those of its busiest hour. Batch runs of source systems are less even than people.
+const busiestHour = 0.2
+// One more than the load needs, so that one can be replaced or lost.
+const processesMin = 2
+// History and visibility of an event, with indexes: an estimate.
+const eventBytes = 1_024
+const temporalRetentionDays = 3
+const contentDays = 30
+const daysOfYear = 365
+
+/** Returns what to install for a number of documents a day. */
+export const sizeOf = (costs: Costs, { perDay, destinations, documentBytes }: Omit<Demand, 'perSecond'> & { perDay: number }) => {
+  const perSecond = (perDay * busiestHour) / 3_600
+  const demand = demandOf(costs, { perSecond, destinations, documentBytes })
+  const gib = (bytes: number) => bytes / 2 ** 30
+  return {
+    documents_per_second_in_the_busiest_hour: perSecond,
+    api_processes: Math.max(processesMin, Math.ceil(demand.api_cores)),
+    worker_processes: Math.max(processesMin, Math.ceil(demand.worker_cores)),
+    cores_of_postgresql: Math.ceil(demand.relay_database_cores),
+    cores_of_temporal: Math.ceil(demand.temporal_cores),
+    cores_of_the_database_of_temporal: Math.ceil(demand.temporal_database_cores),
+    gib_of_postgresql_per_year: gib(perDay * costs.storedBytes * daysOfYear),
+    gib_of_contents_in_30_days: gib(perDay * documentBytes * contentDays),
+    gib_of_archived_log_per_day: gib(perDay * costs.walBytes),
+    gib_of_temporal: gib(perDay * temporalWork(destinations).events * eventBytes * temporalRetentionDays),
   }
 }

@@ -1,9 +1,13 @@
-// Floor of `large`: a plain web server that hashes the body of a PUT while it writes it, in rows of 256 KiB or as one object, and sends it
-// back for a GET. It knows nothing of documents, limits or captures. FLOOR_STORE is `postgres` or `s3`.
+// Floor of `large`: a plain web server that hashes the body of a PUT while it writes it, in rows of 256 KiB, as one object or as a file
+// that is synced, and sends it back for a GET. It knows nothing of documents, limits or captures. FLOOR_STORE is the store.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { createReadStream, rmSync } from 'node:fs'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { GetObjectCommand } from '@aws-sdk/client-s3'
@@ -11,6 +15,7 @@ import { Upload } from '@aws-sdk/lib-storage'
 import { Pool } from 'pg'
 import { readConfig } from '../../src/config.ts'
 import { openS3 } from '../../src/content/s3.ts'
+import type { ContentStoreKind } from '../../src/domain/content-store.ts'
 
 const rowBytes = 256 * 1024
 const rowsPerInsert = 4
@@ -68,7 +73,7 @@ const openPostgres = async (): Promise<Store> => {
   }
 }
 
-const openBucket = (): Store => {
+const openBucket = async (): Promise<Store> => {
   const Bucket = config.CONTENT_S3_BUCKET!
   const client = openS3({ ...config, CONTENT_S3_BUCKET: Bucket })
   return {
@@ -79,7 +84,18 @@ const openBucket = (): Store => {
   }
 }
 
-const store = process.env['FLOOR_STORE'] === 's3' ? openBucket() : await openPostgres()
+const openFiles = async (): Promise<Store> => {
+  const directory = await mkdtemp(join(tmpdir(), 'floor-'))
+  process.once('exit', () => rmSync(directory, { recursive: true }))
+  const pathOf = (id: string) => join(directory, encodeURIComponent(id))
+  return {
+    write: (id, source) => writeFile(pathOf(id), source, { flush: true }),
+    read: async (id) => createReadStream(pathOf(id)),
+  }
+}
+
+const stores = { postgres: openPostgres, s3: openBucket, files: openFiles }
+const store = await stores[process.env['FLOOR_STORE'] as ContentStoreKind]()
 
 const hashed = (source: Readable) => {
   const hash = createHash('sha256')

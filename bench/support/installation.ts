@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, mkdir, open, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,9 +9,14 @@ import { fileURLToPath } from 'node:url'
 import { migrateAll } from '../../src/commands/migrate.ts'
 import { readConfig, type Config } from '../../src/config.ts'
 import { readReady } from '../../src/embedded/data-dir.ts'
+import { findTemporal } from '../../src/embedded/find-temporal.ts'
+import { startPostgres } from '../../src/embedded/postgres-server.ts'
 import { startStack } from '../../src/embedded/stack.ts'
+import { UserError } from '../../src/errors.ts'
 import { createLog } from '../../src/log.ts'
 import { freePort } from '../../test/support/free-port.ts'
+import { historyShards, startTemporalCluster } from '../../test/support/temporal-cluster.ts'
+import { findTemporalServer, temporalServerVersion } from '../../test/support/tools.ts'
 import { cpuTimes, type CpuTimes } from './processes.ts'
 import { say } from './report.ts'
 
@@ -32,7 +37,8 @@ export interface Installation {
   config: Config & { DATABASE_URL: string }
   /** Folder for files of this run. It is removed in the end. */
   folder: string
-  temporalAddress: string
+  /** The Temporal server, in words. */
+  temporalName: string
   /** @param nodeOptions options of Node, for example `--cpu-prof` */
   startRelay(verb: Verb, nodeOptions?: string[]): Promise<RelayProcess>
   /** Starts a module of the benchmark as a Node process of its own, and waits until it has sent a message. @returns the message */
@@ -47,22 +53,58 @@ export interface Installation {
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 120_000
 
+/** Option of benchmarks that can run on a cluster: `--temporal postgres`. */
+export const temporalOption = { temporal: { type: 'string' } } as const
+
+/** Starts PostgreSQL, and the four services of Temporal on it. */
+const startCluster = async (folder: string) => {
+  const config = readConfig()
+  const [programs, cli] = [await findTemporalServer({ config, say }), await findTemporal({ config, say })]
+  const postgres = await startPostgres({ dataDir: folder, config, log: createLog('warn'), say })
+  const { cluster, stop } = await startTemporalCluster({
+    folder: join(folder, 'temporal'),
+    programs,
+    cli,
+    serverUrl: postgres.adminUrl,
+    niceness: config.EMBEDDED_NICENESS,
+  }).catch(async (thrown: unknown) => {
+    await postgres.stop()
+    throw thrown
+  })
+  return {
+    name: `Temporal ${temporalServerVersion}: four services, PostgreSQL, ${historyShards} shards, mTLS`,
+    variables: { ...cluster.variables, DATABASE_URL: postgres.url },
+    stop: async () => {
+      await stop()
+      await postgres.stop()
+    },
+  }
+}
+
 /** Starts PostgreSQL, with fsync, and Temporal in a new folder, and migrates the database. */
-const startInstallation = async (): Promise<Installation> => {
+const startInstallation = async (temporal: string | undefined): Promise<Installation> => {
+  if (temporal !== undefined && temporal !== 'postgres') throw new UserError('The only server to choose is --temporal postgres.')
   const folder = await mkdtemp(join(tmpdir(), 'relay-bench-'))
   const names = new Map<number, string>()
   const children: ChildProcess[] = []
+  const contentDir = join(folder, 'contents')
+  await mkdir(contentDir)
+  const servers = temporal === 'postgres' ? await startCluster(folder) : undefined
   const variables = {
     ...process.env,
+    ...servers?.variables,
     RELAY_SECRET_KEYS: `bench:${randomBytes(32).toString('base64')}`,
     RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
     RELAY_HOST: '127.0.0.1',
+    // As in script/server. Empty in the environment, contents are stored in PostgreSQL.
+    CONTENT_DIR: process.env['CONTENT_DIR'] ?? contentDir,
   }
   const stackConfig = readConfig(variables)
   const stack = await startStack({ dataDir: folder, config: stackConfig, log: createLog('warn'), say })
   const stop = async () => {
     for (const child of children.splice(0).toReversed()) await stopChild(child)
     await stack.stop()
+    await servers?.stop()
     await rm(folder, { recursive: true, force: true })
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop().then(() => process.exit(130)))
@@ -86,14 +128,15 @@ const startInstallation = async (): Promise<Installation> => {
     return {
       config,
       folder,
-      temporalAddress: stack.temporalAddress,
+      temporalName: servers?.name ?? (stackConfig.temporal.connectionOptions.address ? 'a running server' : 'dev server'),
 
       startRelay: async (verb, nodeOptions = []) => {
         const port = await freePort()
         const dataDir = join(folder, `server-${port}`)
         await mkdir(dataDir)
         const startedAt = performance.now()
-        const ports = { RELAY_PORT: String(port), RELAY_WORKER_PORT: String(port), RELAY_DATA_DIR: dataDir, RELAY_LOG_FORMAT: 'json' }
+        const workerPort = verb === 'server' ? await freePort() : port
+        const ports = { RELAY_PORT: String(port), RELAY_WORKER_PORT: String(workerPort), RELAY_DATA_DIR: dataDir, RELAY_LOG_FORMAT: 'json' }
         const { child, logFile } = await start(`relay-${verb}`, process.execPath, [...nodeOptions, 'src/main.ts', verb], ports)
         names.set(child.pid!, `relay ${verb}`)
         const baseUrl = `http://127.0.0.1:${port}`
@@ -124,8 +167,11 @@ const startInstallation = async (): Promise<Installation> => {
 }
 
 /** Runs a benchmark with an installation, and stops it in the end. */
-export const withInstallation = async (work: (installation: Installation) => Promise<void>): Promise<void> => {
-  const installation = await startInstallation()
+export const withInstallation = async (
+  work: (installation: Installation) => Promise<void>,
+  { temporal }: { temporal?: string | undefined } = {},
+): Promise<void> => {
+  const installation = await startInstallation(temporal)
   try {
     await work(installation)
   } finally {

@@ -10,6 +10,9 @@ export interface BenchResult {
   rows: ({ case: string } & Record<string, unknown>)[]
 }
 
+// A process that used less in every case had no part in it.
+const smallestCpuMs = 0.05
+
 // More measures than this are rows, and the cases are columns.
 const columnsMax = 6
 
@@ -41,8 +44,10 @@ export const measuresOf = (row: Record<string, unknown>, prefix = ''): [name: st
 /** Returns the cases as a table: as rows or, if there are many measures, as columns. */
 export const tableOf = (rows: BenchResult['rows']): string => {
   const measured = rows.map(({ case: name, ...row }) => ({ name, measures: new Map(measuresOf(row)) }))
-  const names = [...new Set(measured.flatMap(({ measures }) => [...measures.keys()]))]
   const cell = (measures: Map<string, string>, name: string) => measures.get(name) ?? ''
+  const isUsed = (name: string) =>
+    !name.includes('CPU ms') || measured.some(({ measures }) => Number(cell(measures, name)) >= smallestCpuMs)
+  const names = [...new Set(measured.flatMap(({ measures }) => [...measures.keys()]))].filter(isUsed)
   if (names.length <= columnsMax) {
     return markdownTable(
       ['', ...names],

@@ -1,7 +1,7 @@
-import { request } from 'undici'
 import { createKey } from '../../src/commands/api-key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { managementApi } from '../../test/support/management-api.ts'
 import type { Installation } from './installation.ts'
 
 export interface WorkspaceOptions {
@@ -25,23 +25,15 @@ export const createConnectedWorkspace = async (
   try {
     await createWorkspace(db, name)
     const { key } = await createKey(db, { workspace: name, level: 'admin' })
-    const post = async (path: string, body: object): Promise<string> => {
-      const response = await request(`${baseUrl}/api/${name}${path}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-      if (response.statusCode !== 201) throw new Error(await response.body.text())
-      return ((await response.body.json()) as { data: { id: string } }).data.id
-    }
+    const send = managementApi(baseUrl, name, key)
     for (const [repoId, urls] of Object.entries({ Z1: targetUrls, ...others })) {
-      const repository = await post('/repositories', { repo_id: repoId, name: repoId })
+      const repository = await send('POST', '/repositories', { repo_id: repoId, name: repoId })
       const destinations: string[] = []
       for (const [index, url] of urls.entries()) {
         const destination = { name: `${repoId} target ${index}`, connector_type: 'webhook', config: { url }, credentials: {} }
-        destinations.push(await post('/destinations', destination))
+        destinations.push(await send('POST', '/destinations', destination))
       }
-      await post('/connections', { name: repoId, repository_ids: [repository], destination_ids: destinations, is_active: isActive })
+      await send('POST', '/connections', { name: repoId, repository_ids: [repository], destination_ids: destinations, is_active: isActive })
     }
     return `${baseUrl}/receiver/${name}`
   } finally {

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { hasLinkFailed, sessionEnded, signIn, toApiError, type ApiError } from '../api.ts'
 import { html, type Children } from '../html.ts'
 import { texts } from '../preferences.ts'
@@ -11,7 +11,7 @@ export const SignIn = ({ children }: { children: Children }) => {
   const [isShown, setShown] = useState(false)
   const [state, setState] = useState<{ isBusy: boolean; error?: ApiError }>({ isBusy: false })
   const ref = useRef<HTMLInputElement>(null)
-  useEffect(() => ref.current?.focus(), [])
+  useLayoutEffect(() => ref.current?.focus(), [])
   useEffect(() => {
     document.title = `${words.title} · Document Relay`
   }, [words])

@@ -1,5 +1,5 @@
 // Fields that filter a list. Filters are kept in the address, so that a list can be sent to a colleague.
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { html, type Children } from '../html.ts'
 import { texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
@@ -65,9 +65,9 @@ export const DateField = ({ label, value = '', onChange }: FieldProps) =>
 
 /** Filters when the text is complete: with Enter, or when the field is left. */
 export const SearchField = ({ label, value = '', placeholder, onChange }: FieldProps & { placeholder?: string }) => {
-  // What has been typed must stay when the screen is drawn again meanwhile.
+  // What has been typed must stay when the screen is drawn again meanwhile. A layout effect runs before anyone can type.
   const [text, setText] = useState(value)
-  useEffect(() => setText(value), [value])
+  useLayoutEffect(() => setText(value), [value])
   const submit = (event: Event) => {
     event.preventDefault()
     onChange(text.trim())

@@ -1,6 +1,6 @@
 // Small parts that every screen uses.
 import { signal } from '@preact/signals'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { toApiError, type ApiError, type ErrorDetail } from '../api.ts'
 import { formatRelative, formatTime } from '../format.ts'
 import { html, type Children } from '../html.ts'
@@ -173,7 +173,8 @@ export const Disclosure = ({ title, children }: { title: string; children: () =>
 /** The heading of a screen, which gets the focus when a link has led to the screen. */
 export const Heading = ({ title, children }: { title: string; children?: Children }) => {
   const ref = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
+  // A layout effect: a later one would take the focus from a field that somebody uses already.
+  useLayoutEffect(() => {
     if (!isFirst()) ref.current?.focus()
   }, [])
   useEffect(() => {
@@ -201,7 +202,7 @@ export const Confirm = ({
 }) => {
   const ref = useRef<HTMLDialogElement>(null)
   const [state, setState] = useState<{ isBusy: boolean; error?: ApiError }>({ isBusy: false })
-  useEffect(() => ref.current?.showModal(), [])
+  useLayoutEffect(() => ref.current?.showModal(), [])
   const confirm = async () => {
     setState({ isBusy: true })
     try {

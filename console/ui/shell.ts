@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { session, sessionError, signOut, toApiError, type ApiError } from '../api.ts'
 import { html } from '../html.ts'
 import { language, languages, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
@@ -39,7 +39,7 @@ const Sidebar = ({ current }: { current: string }) => {
   const { app, screens: names } = texts()
   const [isOpen, setOpen] = useState(false)
   const here = route.value
-  useEffect(() => setOpen(false), [here])
+  useLayoutEffect(() => setOpen(false), [here])
   const [error, setError] = useState<ApiError>()
   const leave = () => signOut().catch((thrown: unknown) => setError(toApiError(thrown)))
   const { user_slug: user, workspace_slug: workspace, level } = session.value!

@@ -81,7 +81,7 @@ export const createAppend =
           where content_id = :contentId
             and segment_id = any(:merged::text[])
         ), released as (
-          -- Readers of the merged segments may finish. The orphan sweep removes them later.
+          -- Readers of the merged segments may finish. The job remove-orphans removes them later.
           update contents
           set owned_at = null, created_at = now()
           from document

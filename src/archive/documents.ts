@@ -1,3 +1,4 @@
+import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
@@ -10,7 +11,7 @@ export interface ArchiveComponent {
   createdAt: Date
   modifiedAt: Date
   /** Null after retention has removed the bytes. */
-  content: { id: string; store: 'postgres' | 's3'; sizeBytes: number; appends: number } | null
+  content: { id: string; store: ContentStoreKind; sizeBytes: number; appends: number } | null
 }
 
 /** A bundle of components that the source system knows by a docId. */

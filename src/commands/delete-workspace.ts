@@ -28,7 +28,7 @@ interface Deletion {
 
 /**
  * `relay workspace delete`. Counts the contents of a workspace and, if confirmed, deletes it with all of them, in one transaction. The
- * orphan sweep removes the bytes of the documents later.
+ * job remove-orphans removes the bytes of the documents later.
  * @throws `UserError` if the workspace does not exist, or a workflow still has work to do for it
  */
 export const deleteWorkspace = async (db: Database, name: string, { confirmed }: { confirmed: boolean }): Promise<Deletion> => {
@@ -149,7 +149,7 @@ const cancelFailed = (trx: Transaction, workspaceId: string) =>
     { workspaceId },
   )
 
-/** Leaves the contents, with those of segments, to the orphan sweep. An upload under way is not owned yet, and stays without an owner. */
+/** Leaves the contents, with those of segments, to the job remove-orphans. An upload under way has no owner yet, and gets none. */
 const releaseContents = async (trx: Transaction, workspaceId: string) => {
   await trx('content_segments').where({ workspace_id: workspaceId }).delete()
   await trx('contents')

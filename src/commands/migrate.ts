@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
-import { migrate } from '../db/migrations.ts'
+import { migrateAlone } from '../db/migrate-alone.ts'
+import { requireServer } from '../db/require-server.ts'
 import { registerSearchAttributes } from '../temporal/search-attributes.ts'
 import { withDatabase } from './with-database.ts'
 
@@ -12,6 +13,9 @@ export interface MigrationResult {
 
 /** `relay migrate`: applies pending migrations and registers the search attributes in Temporal. */
 export const migrateAll = async (config: Config): Promise<MigrationResult> => {
-  const applied = await withDatabase(config, 'migrate', migrate)
+  const applied = await withDatabase(config, 'migrate', async (db) => {
+    await requireServer(db, config)
+    return migrateAlone(db)
+  })
   return { applied, searchAttributesError: await registerSearchAttributes(config) }
 }

@@ -1,11 +1,12 @@
 import type { Config } from '../config.ts'
 import { isSchemaMissing, openDatabase, type Database } from '../db/database.ts'
+import { explainServer } from '../db/require-server.ts'
 import { UserError } from '../errors.ts'
 
 /**
  * Opens the database for one piece of work and closes it afterwards.
  * @param name shown by PostgreSQL as part of the application name
- * @throws `UserError` if the database has not been migrated yet
+ * @throws `UserError` if the database has not been migrated yet, or if the relay cannot work with its server
  */
 export const withDatabase = async <T>(config: Config, name: string, work: (db: Database) => Promise<T>): Promise<T> => {
   const db = openDatabase(config, name)
@@ -13,7 +14,7 @@ export const withDatabase = async <T>(config: Config, name: string, work: (db: D
     return await work(db)
   } catch (thrown) {
     if (isSchemaMissing(thrown)) throw new UserError('The database has no schema yet. Run: relay migrate', { cause: thrown })
-    throw thrown
+    throw explainServer(thrown) ?? thrown
   } finally {
     await db.destroy()
   }

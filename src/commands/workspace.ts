@@ -4,12 +4,13 @@ import { createWorkspaces, type Workspace } from '../db/workspaces.ts'
 import type { Tier } from '../domain/settings.ts'
 import { UserError } from '../errors.ts'
 
-const slugPattern = /^[a-z0-9-]{1,63}$/
+/** The name of a workspace, `user/workspace`. */
+export const workspaceNamePattern = /^[a-z0-9-]{1,63}\/[a-z0-9-]{1,63}$/
 
 /** Splits `user/workspace` into its slugs. @throws `UserError` if the name is invalid */
-const readWorkspaceName = (text: string): { userSlug: string; workspaceSlug: string } => {
-  const [userSlug, workspaceSlug, ...rest] = text.split('/')
-  if (!userSlug || !workspaceSlug || rest.length > 0 || !slugPattern.test(userSlug) || !slugPattern.test(workspaceSlug)) {
+export const readWorkspaceName = (text: string): { userSlug: string; workspaceSlug: string } => {
+  const [userSlug, workspaceSlug] = text.split('/')
+  if (!userSlug || !workspaceSlug || !workspaceNamePattern.test(text)) {
     throw new UserError(
       `${JSON.stringify(text)} is not a valid workspace name. Use user/workspace, each part with 1 to 63 characters of a-z, 0-9 and "-".`,
     )

@@ -18,7 +18,7 @@ import { startHttpServer, type HttpServer } from '../http-server.ts'
 import type { Log } from '../log.ts'
 import { warnAboutOpenReceivers } from '../open-receivers.ts'
 import { createPinConfig } from '../routing/pin-config.ts'
-import { createProbes } from '../monitoring/probes.ts'
+import { createProbes, type Probes } from '../monitoring/probes.ts'
 import { createReceiver } from '../receiver/app.ts'
 import { createAggregateMetrics } from '../monitoring/aggregates.ts'
 import { createRepositoryMetrics } from '../monitoring/repository-metrics.ts'
@@ -29,10 +29,21 @@ import { createStorageMetrics } from '../monitoring/storage-metrics.ts'
 import { listPollers } from '../temporal/pollers.ts'
 import { createThreads } from '../threads.ts'
 import { traceRequests } from '../tracing/requests.ts'
-import { dependenciesOf, openRuntime, startWith, type Running, type Shared } from './runtime.ts'
+import type { Tracing } from '../tracing/tracing.ts'
+import { dependenciesOf, openRuntime, startWith, type Running } from './runtime.ts'
+
+interface ApiOptions {
+  /** Probes to which the API adds its own; `relay server` has some of the whole stack. */
+  probes?: Probes
+  tracing?: Tracing | undefined
+}
 
 /** Starts the management API, the receivers, the bridge and the probes on one port. */
-export const startApi = (config: Config, log: Log, { probes = createProbes(log), tracing }: Shared = {}): Promise<Running & HttpServer> =>
+export const startApi = (
+  config: Config,
+  log: Log,
+  { probes = createProbes(log), tracing }: ApiOptions = {},
+): Promise<Running & HttpServer> =>
   startWith(openRuntime(config, 'api', log, tracing), async (runtime) => {
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, useCases, onClose } = runtime
     const authenticator = openAuthenticator(useCases.apiKeys, config)
@@ -113,5 +124,9 @@ export const startApi = (config: Config, log: Log, { probes = createProbes(log),
     onClose(eventStreams.close)
     const warned = warnAboutOpenReceivers(db, log)
     onClose(() => warned)
+    onClose(() => {
+      probes.stop()
+      return listening.drain()
+    })
     return listening
   })

@@ -1,14 +1,14 @@
 import type { Config } from '../config.ts'
 import { createConnectors } from '../connectors/index.ts'
-import { createPostgresStore } from '../content/postgres.ts'
-import { createS3Store } from '../content/s3.ts'
+import { createStores } from '../content/configured-stores.ts'
 import { createSegmentedStores } from '../content/segments.ts'
 import { isOutage, openDatabase } from '../db/database.ts'
 import { requireSchema } from '../db/migrations.ts'
 import { createOutbox } from '../db/outbox.ts'
+import { requirePrimary, requireServer } from '../db/require-server.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { Dependency, Probes } from '../monitoring/probes.ts'
+import type { Dependency } from '../monitoring/probes.ts'
 import { createDownloadLinks } from '../security/download-link.ts'
 import { createOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
@@ -24,12 +24,6 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Parts that the API and the worker of the one-process server share, and the traces of the process if it records any. */
-export interface Shared {
-  probes?: Probes
-  tracing?: Tracing | undefined
-}
-
 /** Opens everything that the API and the worker have in common. `close` closes it in the reverse order, after what `onClose` has added. */
 export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tracing: Tracing | undefined) => {
   const closers: (() => Promise<unknown>)[] = []
@@ -43,12 +37,11 @@ export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tr
   const outbound = tracing ? traceConnections(tracing, guard) : guard
   onClose(outbound.close)
   const outbox = createOutbox(db)
-  const launcher = createLauncher(tracing ? { send: traceSends(tracing, temporal.send) } : temporal, outbox, config, log)
+  const launcher = createLauncher(tracing ? { ...temporal, send: traceSends(tracing, temporal.send) } : temporal, outbox, config, log)
   onClose(launcher.close)
 
-  const postgres = createPostgresStore(db)
+  const stores = createStores(db, config)
   const useCases = createUseCases(db, config)
-  const s3 = config.CONTENT_S3_BUCKET ? createS3Store(db, { ...config, CONTENT_S3_BUCKET: config.CONTENT_S3_BUCKET }) : undefined
   return {
     config,
     log,
@@ -59,8 +52,8 @@ export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tr
     outbox,
     launcher,
     findConnector: createConnectors({ directoryRoots: config.RELAY_DIRECTORY_ROOTS }).find,
-    stores: createSegmentedStores(db, { postgres, s3 }),
-    writeTo: s3 ?? postgres,
+    stores: createSegmentedStores(db, stores),
+    writeTo: stores.s3 ?? stores.files ?? stores.postgres,
     keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
     downloadLinks: createDownloadLinks(config.RELAY_SECRET_KEYS),
     useCases: tracing ? traceCommits(tracing, useCases) : useCases,
@@ -74,11 +67,12 @@ export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tr
 export type Runtime = ReturnType<typeof openRuntime>
 
 /**
- * Refuses to start with an empty or older database: every request would fail. Without a database the relay starts, and `/readyz` repeats
- * the check.
+ * Refuses to start with a server or a schema with which every request would fail. Without a database the relay starts, and `/readyz`
+ * repeats the checks.
  */
-const checkSchema = async ({ db, log }: Runtime): Promise<void> => {
+const checkDatabase = async ({ db, config, log }: Runtime): Promise<void> => {
   try {
+    for (const warning of await requireServer(db, config)) log.warn(warning)
     await requireSchema(db)
   } catch (thrown) {
     if (!isOutage(thrown)) throw thrown
@@ -92,7 +86,7 @@ export const startWith = async <Part extends object>(
   start: (runtime: Runtime) => Promise<Part>,
 ): Promise<Part & Running> => {
   try {
-    await checkSchema(runtime)
+    await checkDatabase(runtime)
     return { ...(await start(runtime)), stop: runtime.close }
   } catch (thrown) {
     await runtime.close()
@@ -102,7 +96,7 @@ export const startWith = async <Part extends object>(
 
 /** Returns what the API and the worker depend on. */
 export const dependenciesOf = ({ db, temporal }: Runtime): Dependency[] => [
-  { name: 'database', check: () => db.raw('select 1') },
+  { name: 'database', check: () => requirePrimary(db) },
   { name: 'schema', check: () => requireSchema(db) },
   { name: 'temporal', check: temporal.ping },
 ]

@@ -2,7 +2,7 @@ import { activityInfo } from '@temporalio/activity'
 import type { Worker } from '@temporalio/worker'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
-import { createDeliveryActivities } from '../../activities/delivery.ts'
+import { createDeliveryActivities, addPostponedAttempts } from '../../activities/delivery.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { createWakeActivities } from '../../activities/wake.ts'
@@ -32,20 +32,22 @@ import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { createWorker } from '../temporal/worker.ts'
 import { createAttemptSpans } from '../tracing/attempts.ts'
-import { dependenciesOf, openRuntime, startWith, type Running, type Runtime, type Shared } from './runtime.ts'
+import type { Tracing } from '../tracing/tracing.ts'
+import { dependenciesOf, openRuntime, startWith, type Running, type Runtime } from './runtime.ts'
 
 interface StartedWorker {
   /** Settles when the worker ends by itself. */
   ended: Promise<void>
-  /** Address of `/healthz`, `/readyz` and `/metrics`, if the worker listens itself. */
-  probesUrl: string | undefined
+  /** Address of `/healthz`, `/readyz` and `/metrics`. */
+  probesUrl: string
 }
 
-/**
- * Starts the only worker of this process, which runs workflows, delivery attempts and maintenance jobs.
- * @param shared with the probes of the API in the same process; without them, the worker listens on RELAY_WORKER_PORT
- */
-export const startWorker = (config: Config, log: Log, { probes: sharedProbes, tracing }: Shared = {}): Promise<Running & StartedWorker> =>
+/** Starts the only worker of this process, which runs workflows, delivery attempts and maintenance jobs. */
+export const startWorker = (
+  config: Config,
+  log: Log,
+  { tracing }: { tracing?: Tracing | undefined } = {},
+): Promise<Running & StartedWorker> =>
   startWith(openRuntime(config, 'worker', log, tracing), async (runtime) => {
     // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
@@ -95,7 +97,7 @@ export const startWorker = (config: Config, log: Log, { probes: sharedProbes, tr
       config,
     })
     const { worker, close } = await createWorker(config, {
-      ...(attemptSpans ? attemptSpans.around(delivery) : delivery),
+      ...addPostponedAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
       ...createBatchActivities({ ...useCases, db, sendAll, config }),
       ...createBulkRetryActivities({ ...useCases, sendAll }),
       ...createMaintenanceActivities(maintenance),
@@ -103,20 +105,20 @@ export const startWorker = (config: Config, log: Log, { probes: sharedProbes, tr
       ...createNoticeActivities(createSendNotice({ db, findConnector, keyRing, outbound, installation: useCases.installation, config })),
     })
     onClose(close)
-    const probes = sharedProbes ?? createProbes(log)
+    const probes = createProbes(log)
     probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], reports.metrics)
     probes.watchPool(db)
     probes.addText(sdkMetrics.read)
-    const listening = sharedProbes ? undefined : await startWorkerProbes(probes, config, log)
+    const listening = await startWorkerProbes(probes, config, log)
     // Until the worker has stopped, its probes answer: alive, but not ready.
-    if (listening) onClose(listening.close)
+    onClose(listening.close)
     onClose(await startMaintenance(runtime, maintenance))
     const ended = worker.run()
     onClose(async () => {
       if (worker.getState() === 'RUNNING') worker.shutdown()
       await ended
     })
-    return { ended, probesUrl: listening?.baseUrl }
+    return { ended, probesUrl: listening.baseUrl }
   })
 
 /** @throws `UserError` unless the worker takes tasks */
@@ -125,7 +127,7 @@ const requireRunning = (worker: Worker): void => {
   if (state !== 'RUNNING') throw new UserError(`The worker is ${state.toLowerCase()}.`)
 }
 
-/** Serves the probes of a worker that has a process of its own. */
+/** Serves the probes of a worker. */
 const startWorkerProbes = (probes: Probes, config: Config, log: Log): Promise<HttpServer> =>
   startHttpServer(
     [probes.middleware, refuseUnknown({ log, requestLog: createRequestLog(log) })],

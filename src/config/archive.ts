@@ -71,12 +71,22 @@ export const archiveVariables = {
   ),
   RELAY_THREAD_IDLE_TIMEOUT_MS: integer(60_000, 0, 'Time without work after which a thread ends. It starts again with the next work'),
   RELAY_THREAD_HEAP_MAX_BYTES: integer(512 * MiB, 64 * MiB, 'Maximum heap of one thread. Work that needs more memory fails'),
-  RELAY_SHUTDOWN_GRACE_MS: integer(10_000, 0, 'Time that running requests and attempts have to finish after SIGTERM'),
+  RELAY_DRAIN_MS: integer(
+    0,
+    0,
+    'Time after SIGTERM for which an API process still accepts requests, while /healthz and /readyz answer 503 so that a load balancer ' +
+      'stops sending them. Must be longer than the load balancer takes to notice',
+  ),
+  RELAY_SHUTDOWN_GRACE_MS: integer(
+    10_000,
+    0,
+    'Time that running requests and attempts have to finish after SIGTERM, and after RELAY_DRAIN_MS',
+  ),
 
   CONTENT_S3_BUCKET: z
     .string()
     .optional()
-    .describe('S3 bucket that stores the content of documents. Without it, content is stored in PostgreSQL'),
+    .describe('S3 bucket that stores the content of new documents. Without it, and without CONTENT_DIR, content is stored in PostgreSQL'),
   CONTENT_S3_REGION: z.string().default('us-east-1').describe('Region of the bucket'),
   CONTENT_S3_ENDPOINT: z.string().optional().describe('URL of an S3-compatible store other than AWS'),
   CONTENT_S3_PATH_STYLE: flag(false, 'If true, the bucket name is part of the path instead of the host name'),
@@ -85,5 +95,17 @@ export const archiveVariables = {
   CONTENT_S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret access key that belongs to CONTENT_S3_ACCESS_KEY_ID'),
   CONTENT_S3_CONNECT_TIMEOUT_MS: integer(5_000, 100, 'Maximum time for connecting to the store'),
   CONTENT_S3_IDLE_TIMEOUT_MS: integer(30_000, 100, 'Time without any transferred byte after which a request to the store fails'),
+  CONTENT_DIR: z
+    .string()
+    .optional()
+    .describe(
+      'Existing directory that stores the content of new documents as files, unless CONTENT_S3_BUCKET is set. All API processes and ' +
+        'workers must have it, and its file system must keep what was synced',
+    ),
+  CONTENT_DIR_MIN_BYTES: integer(
+    65_536,
+    0,
+    'Size from which a content is a file. A smaller one is held in memory and stored in PostgreSQL, in the transaction of its document',
+  ),
   CONTENT_ORPHAN_AGE_MS: integer(24 * 3_600_000, 60_000, 'Age after which content that belongs to no document is deleted'),
 }

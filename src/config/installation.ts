@@ -16,13 +16,18 @@ export const installationVariables = {
   ),
   DATABASE_ACQUIRE_TIMEOUT_MS: integer(5_000, 100, 'Maximum time that a request waits for a database connection before it is answered 503'),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(30_000, 100, 'Maximum duration of one SQL statement'),
+  DATABASE_TRANSACTION_POOLING: flag(
+    false,
+    'If true, DATABASE_URL leads to a pooler such as PgBouncer that gives a connection another session for each transaction. ' +
+      'Statements are then not prepared, and DATABASE_STATEMENT_TIMEOUT_MS has no effect: set statement_timeout for the role in PostgreSQL',
+  ),
 
   RELAY_PORT: integer(8080, 0, 'Port of the HTTP server. 0 selects a free port'),
   RELAY_WORKER_PORT: integer(
     8081,
     0,
     'Port of the HTTP server of relay worker, which answers probes and /metrics. 0 selects a free port. ' +
-      'script/server and script/demo answer for their worker on RELAY_PORT',
+      'Unless it is set, script/server and script/demo select a free port and keep it; ready.json contains it',
   ),
   RELAY_HOST: z
     .string()
@@ -37,7 +42,7 @@ export const installationVariables = {
   RELAY_DATA_DIR: z
     .string()
     .default('.relay')
-    .describe('Directory in which script/server keeps its database, its sealing key and ready.json'),
+    .describe('Directory in which script/server keeps its database, its contents, its sealing key and ready.json'),
   RELAY_CACHE_DIR: z
     .string()
     .optional()

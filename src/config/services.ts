@@ -7,6 +7,16 @@ export const serviceVariables = {
   EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'Time that an embedded server has to stop before it is killed'),
   EMBEDDED_DOWNLOAD_TIMEOUT_MS: integer(60_000, 1_000, 'Maximum time for downloading a program of the embedded stack'),
   EMBEDDED_BUILD_TIMEOUT_MS: integer(1_800_000, 1_000, 'Maximum time for building or installing a program of the embedded stack'),
+  EMBEDDED_NICENESS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(19)
+    .default(5)
+    .describe(
+      'How far Temporal and the worker of script/server and script/demo give way to the API and PostgreSQL when the processors are busy, ' +
+        'from 0 (not at all) to 19, as a nice value',
+    ),
 
   TEMPORAL_UI_URL: z
     .string()
@@ -26,8 +36,21 @@ export const serviceVariables = {
   TEMPORAL_MAX_WAITING_STARTS: integer(
     1_000,
     0,
-    'Maximum number of further messages that wait in one process. The outbox sweep sends the rest',
+    'Maximum number of further messages that wait in one process. The rest waits in the outbox. ' +
+      'No workspace takes more of these places than it leaves free for others',
   ),
+  TEMPORAL_START_MAX_LAG_MS: integer(
+    1_000,
+    10,
+    'Time in which workers should begin to deliver a document after the start of its workflow. If they take longer, a process lets fewer ' +
+      'starts be open at a time, and the other documents wait in the outbox',
+  ),
+  TEMPORAL_MIN_OPEN_STARTS: integer(
+    16,
+    1,
+    'Number of workflows of documents that a process starts in any case before workers have begun with earlier ones',
+  ),
+  TEMPORAL_MAX_OPEN_STARTS: integer(1_000, 1, 'Maximum number of such workflows, however fast the workers are'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Maximum number of concurrent delivery attempts in one worker process'),
   TEMPORAL_WORKER_BUILD_ID: z
     .string()

@@ -123,6 +123,8 @@ export interface Connector<Config = unknown, Credentials = unknown> {
    * credentials are sealed together with their values, and a change of one of them needs the credentials again.
    */
   boundKeys: readonly string[]
+  /** The keys of `config` that an attempt can pin, see `AttemptContext`. */
+  pinnedKeys?: readonly string[]
   /** Returns true if the target gets the credentials, false if they only sign. If absent: the target gets them. */
   sendsCredentials?(credentials: Credentials): boolean
   /**

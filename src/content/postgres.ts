@@ -8,7 +8,7 @@ import {
   deleteUnownedContent,
   insertUnownedContent,
   measure,
-  ownContent,
+  unownedContent,
   type ByteRange,
   type Content,
   type ContentStore,
@@ -35,7 +35,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
   let bufferedBytes = 0
   let readers = 0
 
-  // The orphan sweep removes what cannot be removed now.
+  // The job remove-orphans removes what cannot be removed now.
   const discard = async (id: string) => {
     await deleteUnownedContent(db, id).catch(() => {})
   }
@@ -70,12 +70,6 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
     }
   }
 
-  const written = (content: Stored): UnownedContent => ({
-    ...content,
-    own: (trx, capturedOn = null) => ownContent(trx, content, capturedOn),
-    discard: () => discard(content.id),
-  })
-
   return {
     kind: 'postgres',
 
@@ -100,7 +94,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
           return buffered(workspaceId, content, waiting[0] ?? Buffer.alloc(0))
         }
         if (waiting.length > 0) await insert()
-        return written(content)
+        return unownedContent(content, discard)
       } catch (thrown) {
         await discard(id)
         throw thrown
@@ -114,6 +108,19 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
       return stream.once('close', () => {
         readers -= 1
       })
+    },
+
+    sizesOf: async (contentIds) => {
+      const { rows } = await db.raw<{ rows: { id: string; bytes: number }[] }>(
+        `
+        select content_id as id, sum(octet_length(data)) as bytes
+        from content_chunks
+        where content_id = any(:contentIds)
+        group by content_id
+        `,
+        { contentIds },
+      )
+      return new Map(rows.map(({ id, bytes }) => [id, bytes]))
     },
 
     remove: async (contentIds) => {

@@ -1,16 +1,17 @@
-import { DeleteObjectsCommand, GetObjectCommand, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { DeleteObjectsCommand, GetObjectCommand, HeadObjectCommand, NotFound, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { Readable } from 'node:stream'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/database.ts'
-import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import {
   clampRange,
-  deleteUnownedContent,
+  discardWithBytes,
   insertUnownedContent,
   measure,
-  ownContent,
+  removeWithBytes,
+  storeFailed,
+  unownedContent,
   type ByteRange,
   type Content,
   type ContentStore,
@@ -34,6 +35,8 @@ const partsInFlight = 2
 // The second attempt is for a kept-alive connection that the store has closed. Callers retry everything else.
 const maxAttempts = 2
 const deleteBatch = 1_000
+// Requests for the sizes of objects that are open at a time.
+const sizeRequests = 16
 
 /**
  * Stores each content as one object in a bucket. The row in `contents` is written before the object and deleted together with it, so
@@ -51,21 +54,27 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
     if (failed) throw new Error(`the content store failed to remove ${failed.Key}: ${failed.Code}`)
   }
 
-  // The orphan sweep removes what cannot be removed now. A content that is owned stays: its commit succeeded, and the answer was lost.
-  const discard = async (id: string) => {
-    await db
-      .transaction(async (trx) => {
-        if (await deleteUnownedContent(trx, id)) await deleteObjects([id])
-      })
-      .catch(() => {})
+  const discard = (id: string) => discardWithBytes(db, id, deleteObjects)
+
+  const sizeOfObject = async (contentId: string) => {
+    try {
+      return (await client.send(new HeadObjectCommand({ ...bucket, Key: keyOf(contentId) }))).ContentLength
+    } catch (thrown) {
+      if (thrown instanceof NotFound) return undefined
+      throw thrown
+    }
   }
 
   async function* readObject(content: Content, signal: AbortSignal, byteRange?: ByteRange) {
     const range = clampRange(content, byteRange)
     if (!range) return
     const wanted = new GetObjectCommand({ ...bucket, Key: keyOf(content.id), Range: `bytes=${range.start}-${range.end}` })
-    const { Body } = await client.send(wanted, { abortSignal: signal })
-    yield* Body as Readable
+    try {
+      const { Body } = await client.send(wanted, { abortSignal: signal })
+      yield* Body as Readable
+    } catch (thrown) {
+      throw storeFailed('read', thrown)
+    }
   }
 
   return {
@@ -82,10 +91,9 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
         await discard(id)
         const sourceError = measured.sourceError()
         if (sourceError) throw sourceError.thrown
-        throw new AppError('unavailable', 'the content store failed to store the bytes', { cause: thrown })
+        throw storeFailed('store', thrown)
       }
-      const content = { id, ...measured.result() }
-      return { ...content, own: (trx, capturedOn = null) => ownContent(trx, content, capturedOn), discard: () => discard(id) }
+      return unownedContent({ id, ...measured.result() }, discard)
     },
 
     read: (content, range) => {
@@ -94,13 +102,23 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
       return stream.once('close', () => closed.abort())
     },
 
+    sizesOf: async (contentIds) => {
+      const sizes = new Map<string, number>()
+      for (let next = 0; next < contentIds.length; next += sizeRequests) {
+        const batch = contentIds.slice(next, next + sizeRequests)
+        await Promise.all(
+          batch.map(async (id) => {
+            const bytes = await sizeOfObject(id)
+            if (bytes !== undefined) sizes.set(id, bytes)
+          }),
+        )
+      }
+      return sizes
+    },
+
     remove: async (contentIds) => {
       for (let next = 0; next < contentIds.length; next += deleteBatch) {
-        const batch = contentIds.slice(next, next + deleteBatch)
-        await db.transaction(async (trx) => {
-          await trx('contents').whereIn('id', batch).delete()
-          await deleteObjects(batch)
-        })
+        await removeWithBytes(db, contentIds.slice(next, next + deleteBatch), deleteObjects)
       }
     },
   }

@@ -38,14 +38,14 @@ export const createSegmentedStores = (db: Database, stores: Stores): Stores => {
     remove: async (contentIds) => {
       const segments = await disownSegments(db, contentIds)
       await store.remove(contentIds)
-      // The orphan sweep removes the segments that are in a store of another process.
+      // The job remove-orphans removes the segments that are in a store of another process.
       for (const owner of Object.values(stores)) {
         await owner?.remove(segments.filter((segment) => segment.store === owner.kind).map(({ id }) => id))
       }
     },
   })
-  const { postgres, s3 } = stores
-  return { postgres: postgres && segmented(postgres), s3: s3 && segmented(s3) }
+  const configured = Object.values(stores).filter((store) => store !== undefined)
+  return Object.fromEntries(configured.map((store) => [store.kind, segmented(store)]))
 }
 
 async function* readSegments(
@@ -110,7 +110,7 @@ const disownSegments = async (db: Database, contentIds: string[]): Promise<Pick<
   return rows
 }
 
-/** What an append writes: its bytes, behind those of the segments that it merges. */
+/** Bytes that an append writes: its own, behind those of the segments that it merges. */
 export interface AppendPlan {
   /** Where the new segment begins. */
   startByte: number

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { Database, Transaction } from '../db/database.ts'
+import type { ContentStoreKind } from '../domain/content-store.ts'
+import { AppError } from '../errors.ts'
 
 /** Bytes that a document owns. */
 export interface Content {
@@ -14,18 +16,18 @@ export interface Content {
 export interface UnownedContent extends Content {
   sha256: Buffer
   /**
-   * Ties the bytes to the transaction that commits the document. The orphan sweep removes bytes without an owner.
+   * Ties the bytes to the transaction that commits the document. The job remove-orphans removes bytes without an owner.
    * @param capturedOn day of the captured request whose body refers to the bytes, if one does
    */
   own(trx: Transaction, capturedOn?: string | null): Promise<void>
-  /** Discards the bytes. Never throws: the orphan sweep removes what cannot be removed now. */
+  /** Discards the bytes. Never throws: the job remove-orphans removes what cannot be removed now. */
   discard(): Promise<void>
   /** Set if all bytes are still in memory. The statement that inserts the document may write them, in place of `own`. */
   buffer?: { data: Buffer; release(): void }
 }
 
 export interface ContentStore {
-  kind: 'postgres' | 's3'
+  kind: ContentStoreKind
   /**
    * Stores a stream of any length, with a bounded part of it in memory at any time.
    * @throws errors of the source; nothing stays stored then
@@ -33,12 +35,14 @@ export interface ContentStore {
   write(workspaceId: string, source: AsyncIterable<Uint8Array>): Promise<UnownedContent>
   /** Streams the bytes from `start` to `end`, both inclusive; by default all. Destroying the stream frees its resources. */
   read(content: Content, range?: { start?: number; end?: number }): Readable
+  /** Measures what is stored, without reading it. @returns bytes by id. A content without stored bytes is missing or has 0 */
+  sizesOf(contentIds: string[]): Promise<Map<string, number>>
   /** Removes bytes. Unknown ids are ignored. */
   remove(contentIds: string[]): Promise<void>
 }
 
 /** The stores that a process can reach. */
-export type Stores = Record<ContentStore['kind'], ContentStore | undefined>
+export type Stores = { [Kind in ContentStoreKind]?: ContentStore | undefined }
 
 export interface ByteRange {
   start?: number | undefined
@@ -91,24 +95,52 @@ export const measure = (source: AsyncIterable<Uint8Array>) => {
   }
 }
 
-/** Inserts the row of a content that is being written. If the process dies, the orphan sweep finds the bytes by this row. */
-export const insertUnownedContent = async (db: Database, content: { id: string; workspaceId: string; store: ContentStore['kind'] }) => {
+/** Inserts the row of a content that is being written. If the process dies, the job remove-orphans finds the bytes by this row. */
+export const insertUnownedContent = async (db: Database, content: { id: string; workspaceId: string; store: ContentStoreKind }) => {
   await db('contents').insert({ id: content.id, workspace_id: content.workspaceId, store: content.store })
 }
 
-/** Ties a content to the transaction of its document. @throws an error if the orphan sweep has removed the content */
-export const ownContent = async (
-  trx: Transaction,
-  content: Omit<UnownedContent, 'own' | 'discard'>,
-  capturedOn: string | null,
-): Promise<void> => {
-  const owned = await trx('contents')
-    .where({ id: content.id })
-    .whereNull('owned_at')
-    .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now(), captured_on: capturedOn })
-  if (owned !== 1) throw new Error(`content ${content.id} was removed before its document was committed`)
-}
+/** Describes a content that was written under a row of `insertUnownedContent`. */
+export const unownedContent = (
+  content: Pick<UnownedContent, 'id' | 'sizeBytes' | 'sha256'>,
+  discard: (id: string) => Promise<void>,
+): UnownedContent => ({
+  ...content,
+  own: async (trx, capturedOn = null) => {
+    const owned = await trx('contents')
+      .where({ id: content.id })
+      .whereNull('owned_at')
+      .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now(), captured_on: capturedOn })
+    if (owned !== 1) throw new Error(`content ${content.id} was removed before its document was committed`)
+  },
+  discard: () => discard(content.id),
+})
 
 /** @returns false if the content does not exist or is owned */
 export const deleteUnownedContent = async (db: Database | Transaction, id: string): Promise<boolean> =>
   (await db('contents').where({ id }).whereNull('owned_at').delete()) > 0
+
+type RemoveBytes = (contentIds: string[]) => Promise<void>
+
+/**
+ * Discards a content whose bytes are outside the database. Never throws: the job remove-orphans removes what cannot be removed now. A
+ * content that is owned stays: its commit succeeded, and the answer was lost.
+ */
+export const discardWithBytes = async (db: Database, id: string, removeBytes: RemoveBytes): Promise<void> => {
+  await db
+    .transaction(async (trx) => {
+      if (await deleteUnownedContent(trx, id)) await removeBytes([id])
+    })
+    .catch(() => {})
+}
+
+/** Removes contents whose bytes are outside the database. Their rows stay if their bytes cannot be removed. */
+export const removeWithBytes = (db: Database, contentIds: string[], removeBytes: RemoveBytes): Promise<void> =>
+  db.transaction(async (trx) => {
+    await trx('contents').whereIn('id', contentIds).delete()
+    await removeBytes(contentIds)
+  })
+
+/** Returns the error of a store outside the database whose operation failed. */
+export const storeFailed = (operation: 'store' | 'read', cause: unknown): AppError =>
+  new AppError('unavailable', `The content store failed to ${operation} the bytes.`, { cause })

@@ -11,7 +11,7 @@ const sweepBatch = 100
  * @param stores the stores that this process can reach; contents in other stores stay
  * @returns the number of removed contents
  */
-export const sweepOrphans = async (db: Database, stores: Partial<Stores>, olderThan: Date, signal?: AbortSignal): Promise<number> => {
+export const sweepOrphans = async (db: Database, stores: Stores, olderThan: Date, signal?: AbortSignal): Promise<number> => {
   let removed = 0
   for (const store of Object.values(stores)) {
     if (!store) continue

@@ -1,5 +1,5 @@
 import knex, { type Knex } from 'knex'
-import { DatabaseError, types } from 'pg'
+import { DatabaseError, types, type Client, type QueryConfig } from 'pg'
 import type { Config } from '../config.ts'
 import { UserError } from '../errors.ts'
 import type { Log } from '../log.ts'
@@ -17,7 +17,22 @@ type DatabaseConfig = Pick<
   | 'DATABASE_IDLE_TIMEOUT_MS'
   | 'DATABASE_ACQUIRE_TIMEOUT_MS'
   | 'DATABASE_STATEMENT_TIMEOUT_MS'
+  | 'DATABASE_TRANSACTION_POOLING'
 >
+
+/**
+ * Lets a connection run statements without preparing them by their names: a pooler runs the next execution of a statement in another
+ * session, where it has not been prepared, or has been by another connection.
+ */
+const runUnprepared = (connection: Client): void => {
+  const query = connection.query.bind(connection) as (statement: unknown, ...rest: unknown[]) => unknown
+  const queryUnnamed = (statement: unknown, ...rest: unknown[]) =>
+    query(isNamed(statement) ? { ...statement, name: undefined } : statement, ...rest)
+  Object.assign(connection, { query: queryUnnamed })
+}
+
+const isNamed = (statement: unknown): statement is QueryConfig =>
+  typeof statement === 'object' && statement !== null && 'name' in statement && 'text' in statement
 
 /**
  * Opens the connection pool. It connects at the first query, and replaces a lost connection at the next query.
@@ -31,11 +46,20 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
     connection: {
       connectionString: config.DATABASE_URL,
       application_name: `relay ${name}`,
-      statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS,
+      // A pooler either refuses settings of a session, or ignores them.
+      ...(!config.DATABASE_TRANSACTION_POOLING && { statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS }),
       connectionTimeoutMillis: config.DATABASE_ACQUIRE_TIMEOUT_MS,
       keepAlive: true,
     } as Knex.PgConnectionConfig,
-    pool: { min: 0, max: config.DATABASE_POOL_MAX_CONNECTIONS, idleTimeoutMillis: config.DATABASE_IDLE_TIMEOUT_MS },
+    pool: {
+      min: 0,
+      max: config.DATABASE_POOL_MAX_CONNECTIONS,
+      idleTimeoutMillis: config.DATABASE_IDLE_TIMEOUT_MS,
+      afterCreate: (connection: Client, done: (error: Error | undefined, connection: Client) => void) => {
+        if (config.DATABASE_TRANSACTION_POOLING) runUnprepared(connection)
+        done(undefined, connection)
+      },
+    },
     acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
     // Errors are logged, and the values of a statement must not reach the log.
     compileSqlOnError: false,
@@ -110,8 +134,18 @@ const lostRaceCodes = new Set(['40P01', '40001'])
 /** Returns true if PostgreSQL aborted a transaction in favour of another one. The same transaction may succeed if repeated. */
 export const isLostRace = (thrown: unknown): boolean => thrown instanceof DatabaseError && lostRaceCodes.has(thrown.code ?? '')
 
-// Class 08: connection; 53: insufficient resources; 57P: shutdown; 58: the server's disk or operating system fails.
-const outage = /^(08|53|57P|58)/
+const readOnlyTransaction = '25006'
+
+/** Returns true if a statement failed because the server, or the database, is read-only. */
+export const isReadOnly = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === readOnlyTransaction
+
+/** Returns true if a pooler refused a setting that the relay makes for its session. */
+export const isSettingRefused = (thrown: unknown): boolean =>
+  thrown instanceof DatabaseError && thrown.message.includes('unsupported startup parameter')
+
+// Class 08: connection; 25006: read-only, as a former primary after a failover; 53: insufficient resources; 57P: shutdown; 58: the
+// server's disk or operating system fails.
+const outage = /^(08|25006|53|57P|58)/
 const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])
 
 // pg reports these errors without a code, and knex prepends the statement.

@@ -1,3 +1,4 @@
+import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { DeliveryEnd, DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
 import { record, type AuditActor } from './audit.ts'
@@ -58,7 +59,7 @@ export interface MetadataChange {
 export interface DocumentContent {
   compId: string
   contentType: string
-  content: { id: string; sizeBytes: number; appends: number; store: 'postgres' | 's3' }
+  content: { id: string; sizeBytes: number; appends: number; store: ContentStoreKind }
 }
 
 const columnsOf = (db: Database) => [

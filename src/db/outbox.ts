@@ -115,16 +115,97 @@ export const hasDeliveryMessage = async (trx: Transaction, documentId: string): 
     .where('key', 'like', `${deliverPrefix(documentId)}%`)
     .first('key')) !== undefined
 
+interface OutboxPage {
+  /** The starts of documents, of which there may be many, or all other messages. */
+  kind: keyof typeof statements
+  /** Time for which the messages have been due, at least. The process that wrote a younger message still sends it. */
+  ageMs: number
+  limit: number
+  /** Keys of messages that are left out. */
+  except: string[]
+}
+
+// The kinds are not parameters, so that the partial indexes match.
+const statements = {
+  // Workspaces get equal parts of the page: the documents of one do not wait behind the many of another. If there are more workspaces than
+  // places, chance decides.
+  starts: `
+    with recursive workspaces as (
+      (
+        select message -> 'input' ->> 'workspace' as workspace
+        from outbox
+        where message ->> 'kind' = 'startDocument'
+        order by 1
+        limit 1
+      )
+      union all
+      select (
+        select message -> 'input' ->> 'workspace'
+        from outbox
+        where message ->> 'kind' = 'startDocument'
+          and message -> 'input' ->> 'workspace' > workspaces.workspace
+        order by 1
+        limit 1
+      )
+      from workspaces
+      where workspace is not null
+    ), turns as (
+      select workspace
+      from workspaces
+      where (
+        select due_at
+        from outbox
+        where message ->> 'kind' = 'startDocument'
+          and message -> 'input' ->> 'workspace' = workspaces.workspace
+        order by due_at
+        limit 1
+      ) <= now() - :ageMs * interval '1 millisecond'
+      order by random()
+      limit :limit
+    )
+    select oldest.message
+    from turns
+    cross join lateral (
+      select message, due_at
+      from outbox
+      where message ->> 'kind' = 'startDocument'
+        and message -> 'input' ->> 'workspace' = turns.workspace
+        and due_at <= now() - :ageMs * interval '1 millisecond'
+        and key <> all(:except)
+      order by due_at
+      limit (select (:limit + count(*) - 1) / count(*) from turns)
+      for update
+      skip locked
+    ) as oldest
+    order by oldest.due_at
+  `,
+  others: `
+    select message
+    from outbox
+    where message ->> 'kind' <> 'startDocument'
+      and due_at <= now() - :ageMs * interval '1 millisecond'
+      and key <> all(:except)
+    order by due_at
+    limit :limit
+    for update
+    skip locked
+  `,
+}
+
 export const createOutbox = (db: Database) => ({
-  /** Returns messages that have been due for at least `ageMs`, oldest first. The process that wrote a younger message still sends it. */
-  findDue: async (ageMs: number, limit: number): Promise<OutboxMessage[]> => {
-    const rows = await db('outbox')
-      .select<{ message: OutboxMessage }[]>('message')
-      .where('due_at', '<=', db.raw(`now() - ? * interval '1 millisecond'`, [ageMs]))
-      .orderBy('due_at')
-      .limit(limit)
-    return rows.map((row) => row.message)
-  },
+  /**
+   * Sends due messages and removes them, the oldest first, those of each workspace in turn if they are starts of documents. They are locked
+   * meanwhile: another process that sends due messages takes others, and if this process dies, its messages are free at once.
+   * @param send returns the messages that were sent
+   * @returns the number of sent messages
+   */
+  sendDue: ({ kind, ageMs, limit, except }: OutboxPage, send: (messages: OutboxMessage[]) => Promise<OutboxMessage[]>): Promise<number> =>
+    db.transaction(async (trx) => {
+      const { rows } = await trx.raw<{ rows: { message: OutboxMessage }[] }>(statements[kind], { ageMs, limit, except })
+      const sent = rows.length > 0 ? await send(rows.map(({ message }) => message)) : []
+      if (sent.length > 0) await trx('outbox').whereIn('key', sent.map(outboxKey)).delete()
+      return sent.length
+    }),
 
   /** Counts the messages that are due and have not been sent. */
   count: async (): Promise<number> =>

@@ -119,7 +119,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
     })
 
   /**
-   * Disowns the content of documents that have reached a destination, and have no delivery left to make. The orphan sweep
+   * Disowns the content of documents that have reached a destination, and have no delivery left to make. The job remove-orphans
    * removes the bytes later, so that readers may finish.
    */
   const disownContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
@@ -160,8 +160,8 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
     })
 
   /**
-   * Releases the contents without a document that captured bodies of a later day do not refer to. The orphan sweep removes the bytes later,
-   * so that readers may finish.
+   * Releases the contents without a document that captured bodies of a later day do not refer to. The job remove-orphans removes the
+   * bytes later, so that readers may finish.
    */
   const releaseCapturedContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
     inBatches(signal, async () => {

@@ -16,7 +16,7 @@ export interface StoredSettings {
   settings: object
 }
 
-interface SettingsChange {
+export interface SettingsChange {
   settings: object
   difference: SettingsDifference
   /** Null removes the credentials, undefined keeps them. */

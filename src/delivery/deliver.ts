@@ -4,7 +4,7 @@ import { outboundFor } from '../connectors/bound-config.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
 import { readTarget } from '../connectors/stored-target.ts'
 import { hashAppended } from '../content/segments.ts'
-import type { ContentStore } from '../content/store.ts'
+import type { ContentStore, Stores } from '../content/store.ts'
 import type { Installation } from '../db/installation.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import { messageOf } from '../errors.ts'
@@ -33,7 +33,7 @@ import { transition } from './transition.ts'
 export interface DeliverDeps extends ConcludeDeps {
   loadJob: LoadJob
   slots: Slots
-  contents: Record<ContentStore['kind'], ContentStore | undefined>
+  contents: Stores
   openCredentials(job: DeliveryJob, connector: Connector): unknown
   /** Adds values to the config of the destination, unless it was changed since it was loaded. */
   pinConfig(destination: PinnedDestination, values: Record<string, string>): Promise<void>
@@ -56,7 +56,7 @@ export interface AttemptRun {
   signal: AbortSignal
   /** Details of the last heartbeat of a previous run of the same activity. */
   lastHeartbeat: Partial<Progress> | undefined
-  /** Time since the workflow asked for the attempt. */
+  /** Time since the attempt was due. */
   waitedMs: number
   heartbeat(details: unknown): void
 }

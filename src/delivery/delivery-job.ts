@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { Database } from '../db/database.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
@@ -30,7 +31,7 @@ export interface DeliveryJob {
   arObject: string | null
   contentType: string
   receivedAt: Date
-  content: { id: string; store: 'postgres' | 's3'; sizeBytes: number; appends: number }
+  content: { id: string; store: ContentStoreKind; sizeBytes: number; appends: number }
   /** Null after an append, until a delivery has computed it. */
   sha256: Buffer | null
   destination: {

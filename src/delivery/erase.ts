@@ -1,5 +1,6 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import { contentIdsOf, type Piece } from '../capture/pieces.ts'
+import type { ContentStoreKind } from '../domain/content-store.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery } from '../db/outbox.ts'
@@ -7,7 +8,7 @@ import { transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
 
 interface ErasedContent {
   id: string
-  store: 'postgres' | 's3'
+  store: ContentStoreKind
 }
 
 interface Erased {
@@ -70,7 +71,7 @@ export type Erase = ReturnType<typeof createErase>
 
 /**
  * Disowns the content of the document, and releases the contents that the deleted captured bodies referred to.
- * @returns those that nothing refers to any more. The orphan sweep removes the bytes that the caller cannot remove
+ * @returns those that nothing refers to any more. The job remove-orphans removes the bytes that the caller cannot remove
  */
 const releaseContents = async (trx: Transaction, contentId: string | null, capturedIds: string[]): Promise<ErasedContent[]> => {
   const { rows } = await trx.raw<{ rows: (ErasedContent & { isFree: boolean })[] }>(

@@ -41,6 +41,8 @@ export interface DeliveryRun {
   released?: RetryPolicy | undefined
   /** Start of a wake that has arrived since the last attempt was asked for, in milliseconds. It ends the wait for a slot. */
   wake?: number | undefined
+  /** Time that the next attempt waits for, in milliseconds. */
+  delayMs?: number | undefined
   /** Ids of the retry requests that were accepted. */
   acceptedRequests: string[]
 }
@@ -71,13 +73,13 @@ export const startRound = ({ requested, released, ...run }: DeliveryRun, policy:
   return requested || run.status === 'held' ? { ...run, ...noError, status: 'retrying', round } : { ...run, round }
 }
 
-/** Returns the part of an attempt's input that the round determines. @param now start of the attempt, in milliseconds */
+/** Returns the part of an attempt's input that the round determines. @param now when the attempt is due, in milliseconds */
 export const attemptBudget = ({ round }: DeliveryRun, now: number) => {
   const { policy, failures, firstAttemptAt = now, waits } = round!
   return { policy, failures, waits, remainingMs: policy.ttlMs - (now - firstAttemptAt) }
 }
 
-/** Applies the outcome of an attempt. @param startedAt start of the attempt, in milliseconds by the workflow's clock */
+/** Applies the outcome of an attempt. @param startedAt when the attempt was due, in milliseconds by the workflow's clock */
 export const applyOutcome = (run: DeliveryRun, outcome: AttemptOutcome, startedAt: number): DeliveryRun => {
   const round = run.round!
   if (outcome.status === 'waiting') return { ...run, round: { ...round, waits: round.waits + 1 } }

@@ -11,6 +11,10 @@ const readyFile = z.object({
   temporal_address: z.string(),
   temporal_ui_url: z.string().nullable(),
   database_url: z.string(),
+  /** CONTENT_DIR of the server, an absolute path. */
+  content_dir: z.string().optional(),
+  /** Address of the probes and metrics of the worker. */
+  worker_url: z.string().optional(),
   pid: z.number().int().positive(),
 })
 

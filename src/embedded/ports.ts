@@ -16,7 +16,8 @@ const isPortFree = (port: number): Promise<boolean> =>
     server.listen({ port, host: loopback }, () => server.close(() => resolve(true)))
   })
 
-const findFreePort = async (): Promise<number> => {
+/** Finds a free port below the ephemeral range. */
+export const findFreePort = async (): Promise<number> => {
   for (let tries = 0; tries < maxTries; tries += 1) {
     const port = randomInt(lowestPort, highestPort)
     if (await isPortFree(port)) return port

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { constants } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
+import { access, stat, writeFile } from 'node:fs/promises'
 import { basename, delimiter, join } from 'node:path'
 
 /** User to run a program as, if not the current one. */
@@ -30,6 +30,8 @@ export const findProgram = async (name: string, searchPath: string | undefined):
 export interface StartProgramOptions extends Pick<SpawnOptions, 'stdio' | 'cwd'> {
   env: Record<string, string>
   account?: Account | undefined
+  /** Priority of the program while the processors are busy, from 0 (that of this process) to 19 (the lowest). */
+  niceness?: number
 }
 
 /**
@@ -38,9 +40,12 @@ export interface StartProgramOptions extends Pick<SpawnOptions, 'stdio' | 'cwd'>
  * does so even after SIGKILL.
  */
 export const startProgram = async (path: string, args: string[], options: StartProgramOptions): Promise<ChildProcess> => {
-  const { account, ...rest } = options
-  const [command, ...commandArgs] = [...(await parentDeathSignal(options.env)), path, ...args]
+  const { account, niceness = 0, ...rest } = options
+  const prefixes = [...(await parentDeathSignal(options.env)), ...(await lowerPriority(options.env, niceness))]
+  const [command, ...commandArgs] = [...prefixes, path, ...args]
   const child = spawn(command!, commandArgs, { ...rest, ...account, detached: true })
+  // Linux may divide the processors by sessions first, and `nice` then counts within a session only.
+  if (niceness > 0 && child.pid !== undefined) await writeFile(`/proc/${child.pid}/autogroup`, String(niceness)).catch(() => {})
   const stopOnExit = () => signalGroup(child, 'SIGINT')
   process.once('exit', stopOnExit)
   child.once('close', () => process.off('exit', stopOnExit))
@@ -68,6 +73,15 @@ const parentDeathSignal = async (env: Record<string, string>): Promise<string[]>
   const options = ['--pdeathsig', 'INT']
   const probe = spawn(setpriv, [...options, 'true'], { env, stdio: 'ignore' })
   return (await exitCodeOf(probe)) === 0 ? [setpriv, ...options] : []
+}
+
+/**
+ * Returns the command prefix that lowers the priority of a program with all its threads. Node can lower that of a running process, but on
+ * Linux only of one of its threads.
+ */
+const lowerPriority = async (env: Record<string, string>, niceness: number): Promise<string[]> => {
+  const nice = niceness > 0 ? await findProgram('nice', env.PATH) : undefined
+  return nice ? [nice, '-n', String(niceness)] : []
 }
 
 /**

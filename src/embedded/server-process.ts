@@ -35,7 +35,7 @@ export const waitUntilReady = async (child: ChildProcess, options: WaitOptions):
 
 /** Stops a server with SIGINT. Kills it if it still runs after `timeoutMs`. */
 export const stopServer = async (child: ChildProcess, timeoutMs: number): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) return
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   const exited = exitCodeOf(child)
   signalGroup(child, 'SIGINT')
   const kill = setTimeout(() => signalGroup(child, 'SIGKILL'), timeoutMs)

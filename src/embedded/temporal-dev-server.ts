@@ -12,7 +12,7 @@ import { stopServer, waitUntilReady } from './server-process.ts'
 export interface TemporalDevServerOptions extends FindTemporalOptions {
   /** Directory for all its files: the SQLite database, the ports and the log. */
   dataDir: string
-  config: FindTemporalOptions['config'] & Pick<Config, 'EMBEDDED_START_TIMEOUT_MS' | 'EMBEDDED_STOP_TIMEOUT_MS'>
+  config: FindTemporalOptions['config'] & Pick<Config, 'EMBEDDED_START_TIMEOUT_MS' | 'EMBEDDED_STOP_TIMEOUT_MS' | 'EMBEDDED_NICENESS'>
 }
 
 export interface TemporalDevServer {
@@ -65,6 +65,7 @@ export const startTemporalDevServer = async (options: TemporalDevServerOptions):
   const child = await startProgram(program, argumentsOf(port, uiPort, databaseFile), {
     env: { ...config.childEnvironment, ...garbageCollector },
     stdio: ['ignore', log.fd, log.fd],
+    niceness: config.EMBEDDED_NICENESS,
   })
   await log.close()
   if (child.pid !== undefined) await writeFile(pidFile, String(child.pid))

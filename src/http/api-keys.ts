@@ -11,6 +11,8 @@ import { idParams, name, one, resource, resourceOf, timestamp } from './schemas.
 
 const keyLevel = z.enum(keyLevels).meta({ id: 'KeyLevel' })
 
+export const newKeyFields = z.strictObject({ name, level: keyLevel.describe('The level of the key.') })
+
 const attributes = z.object({
   name: z.string(),
   level: keyLevel,
@@ -52,9 +54,7 @@ export const apiKeyEndpoints = ({ apiKeys, workspaces }: ApiKeyDeps): Endpoint[]
       audit: 'apikey.created',
       summary: 'Create an API key',
       description: 'The response contains the key. No later response does.',
-      body: z.strictObject({
-        name,
-        level: keyLevel.describe('The level of the key.'),
+      body: newKeyFields.extend({
         expires_at: timestamp.nullable().default(null).describe('The time at which the key expires. Null means never.'),
         user_id: z.string().nullable().default(null).describe('The member to whom the key belongs. Audit log entries name this member.'),
       }),

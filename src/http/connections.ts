@@ -62,6 +62,12 @@ const settings = openObject.describe(
   'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.',
 )
 
+export const newConnection = z.strictObject({
+  ...links,
+  is_active: isActive.default(true),
+  settings: settings.default({}),
+})
+
 const checkSettings = (value: unknown) => {
   const parsed = connectionSettingsFields.safeParse(value, plainMessages)
   if (!parsed.success) throw validationFailed(detailsOf(parsed.error.issues, ['settings']))
@@ -142,11 +148,7 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       audit: 'connection.created',
       summary: 'Create a connection',
       description: 'Documents that arrive at one of the repositories are delivered to all of the destinations.',
-      body: z.strictObject({
-        ...links,
-        is_active: isActive.default(true),
-        settings: settings.default({}),
-      }),
+      body: newConnection,
       response: one(connection),
       version,
       status: 201,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ContentStore } from '../content/store.ts'
+import type { Stores } from '../content/store.ts'
 import { searchOnly } from '../db/document-search.ts'
 import type { Document, DocumentContent, Documents } from '../db/documents.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
@@ -113,7 +113,7 @@ const notWithSearch = { code: 'custom' as const, path: ['page'], message: 'canno
 
 export interface DocumentDeps {
   documents: Documents
-  contents: Record<DocumentContent['content']['store'], ContentStore | undefined>
+  contents: Stores
 }
 
 /** Returns a document's bytes as a download. @throws AppError 503 if this process has no access to the content store */

@@ -27,7 +27,7 @@ export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endp
       const erased = await erase(workspaceId, id, actorOf(actor))
       if (!erased) throw notFound()
       launch(erased.messages)
-      // The orphan sweep removes what cannot be removed now.
+      // The job remove-orphans removes what cannot be removed now.
       for (const { id: contentId, store } of erased.contents) await contents[store]?.remove([contentId]).catch(() => {})
     },
   }),

@@ -27,6 +27,25 @@ const quietSeconds = z
   )
 const isActive = z.boolean().describe('An inactive notification announces nothing.')
 
+export const newNotification = z.strictObject({
+  name,
+  events,
+  destination_id: destinationId,
+  quiet_seconds: quietSeconds.default(900),
+  is_active: isActive.default(true),
+})
+
+/** Returns a check that throws AppError 422 if a destination does not exist or cannot send notices. */
+export const createNoticeCheck = (findConnector: FindConnector) => (connectorType: string | undefined) => {
+  if (connectorType === undefined) {
+    throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
+  }
+  if (findConnector(connectorType)?.sendNotice) return
+  throw validationFailed([
+    { path: 'destination_id', message: `must be a destination of the type email or webhook; this one is of the type ${connectorType}` },
+  ])
+}
+
 const notification = resource(
   'notification',
   z.object({
@@ -81,16 +100,7 @@ export interface NotificationDeps {
 }
 
 export const notificationEndpoints = ({ notifications, noticeLog, findConnector }: NotificationDeps): Endpoint[] => {
-  /** @throws AppError 422 if a destination does not exist or cannot send notices */
-  const checkDestination = (connectorType: string | undefined) => {
-    if (connectorType === undefined) {
-      throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
-    }
-    if (findConnector(connectorType)?.sendNotice) return
-    throw validationFailed([
-      { path: 'destination_id', message: `must be a destination of the type email or webhook; this one is of the type ${connectorType}` },
-    ])
-  }
+  const checkDestination = createNoticeCheck(findConnector)
 
   const find = async (workspaceId: string, id: string): Promise<Notification> => {
     const found = await notifications.find(workspaceId, id)
@@ -131,13 +141,7 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
       summary: 'Create a notification',
       description:
         'The relay sends one notice when an incident begins, and one when it has ended. Incidents that are open already are announced, too.',
-      body: z.strictObject({
-        name,
-        events,
-        destination_id: destinationId,
-        quiet_seconds: quietSeconds.default(900),
-        is_active: isActive.default(true),
-      }),
+      body: newNotification,
       response: one(notification),
       version,
       status: 201,

@@ -23,6 +23,19 @@ const signedParameterOrder = parameterOrder.describe(
     'then easier to misuse.',
 )
 
+export const repositoryStatus = activity.describe('An inactive repository refuses all requests of the source system.')
+
+export const newRepository = z.strictObject({
+  repo_id: z
+    .string()
+    .max(repoIdMaxCharacters)
+    .regex(/^[\x21-\x7e]+$/, 'must consist of printable ASCII characters without spaces')
+    .describe('The repository identifier in the source system (`contRep`).'),
+  name,
+  signature_verification: signatureVerification.default(false),
+  signed_parameter_order: signedParameterOrder.default('fixed'),
+})
+
 const warning = z
   .object({
     code: z
@@ -125,16 +138,7 @@ export const repositoryEndpoints = ({ repositories, certificates, launch, config
       description:
         '`repo_id` must match the content repository in the source system and cannot be changed later. ' +
         '`signed_parameter_order: any` requires a key of level `admin`.',
-      body: z.strictObject({
-        repo_id: z
-          .string()
-          .max(repoIdMaxCharacters)
-          .regex(/^[\x21-\x7e]+$/, 'must consist of printable ASCII characters without spaces')
-          .describe('The repository identifier in the source system (`contRep`).'),
-        name,
-        signature_verification: signatureVerification.default(false),
-        signed_parameter_order: signedParameterOrder.default('fixed'),
-      }),
+      body: newRepository,
       response: one(repository),
       version,
       status: 201,
@@ -160,7 +164,7 @@ export const repositoryEndpoints = ({ repositories, certificates, launch, config
       body: z
         .strictObject({
           name,
-          status: activity.describe('An inactive repository refuses all requests of the source system.'),
+          status: repositoryStatus,
           signature_verification: signatureVerification,
           signed_parameter_order: signedParameterOrder,
         })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { StoredSettings, Workspaces } from '../db/workspaces.ts'
+import type { SettingsChange, StoredSettings, Workspaces } from '../db/workspaces.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
 import { auditDaysOf, changeSettings, settingsPatchFields, tiers, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 import { actorOf } from './actor.ts'
@@ -21,6 +22,20 @@ const present = (workspaceId: string, { tier, settings: stored }: StoredSettings
 }
 
 const version = ({ data }: { data: { attributes: object } }) => data.attributes
+
+/** Returns what a change of the settings writes. @throws AppError 422 if the settings would be invalid */
+export const settingsChange = (
+  workspaceId: string,
+  { settings, tier }: StoredSettings,
+  patch: CamelCasedOutput<typeof settingsPatchFields>,
+  keyRing: KeyRing,
+): SettingsChange => {
+  const changed = changeSettings(settings, patch, tier)
+  if (changed.issues.length > 0) throw validationFailed(changed.issues)
+  const credentials = patch.rfc?.credentials
+  const rfcCredentialsSealed = patch.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId))
+  return { settings: changed.stored, difference: changed.difference, rfcCredentialsSealed }
+}
 
 export interface SettingsDeps {
   workspaces: Pick<Workspaces, 'findSettings' | 'updateSettings'>
@@ -56,12 +71,7 @@ export const settingsEndpoints = ({ workspaces, keyRing }: SettingsDeps): Endpoi
       handle: async ({ body }, { workspaceId, actor, checkVersion }) => {
         const change = (stored: StoredSettings) => {
           checkVersion(version(present(workspaceId, stored)))
-          const { settings, tier } = stored
-          const changed = changeSettings(settings, body, tier)
-          if (changed.issues.length > 0) throw validationFailed(changed.issues)
-          const credentials = body.rfc?.credentials
-          const rfcCredentialsSealed = body.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId))
-          return { settings: changed.stored, difference: changed.difference, rfcCredentialsSealed }
+          return settingsChange(workspaceId, stored, body, keyRing)
         }
         return present(workspaceId, await workspaces.updateSettings(workspaceId, change, actorOf(actor)))
       },

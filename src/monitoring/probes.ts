@@ -19,7 +19,7 @@ interface Health {
   error?: string
 }
 
-/** Probes and metrics of one process. The API and the worker of the one-process server share them. */
+/** Probes and metrics of one process. */
 export interface Probes {
   /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
   add(dependencies: Dependency[], metrics: Metric[]): void
@@ -27,6 +27,8 @@ export interface Probes {
   watchPool(db: Database): void
   /** Adds metrics that another library has written in the text format of Prometheus. */
   addText(read: () => Promise<string>): void
+  /** Lets `/healthz` and `/readyz` answer 503 from now on, because the process is about to end. */
+  stop(): void
   middleware: Middleware
 }
 
@@ -70,13 +72,15 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
     }
   }
 
+  let isStopping = false
   const handlers: Record<string, (context: Context) => Promise<void>> = {
     '/healthz': async (context) => {
-      context.body = { status: 'alive' }
+      context.status = isStopping ? 503 : 200
+      context.body = { status: isStopping ? 'stopping' : 'alive' }
     },
     '/readyz': async (context) => {
       const health = Object.fromEntries(await Promise.all([...dependencies.values()].map(checkHealth)))
-      const ready = Object.values(health).every(({ ok }) => ok)
+      const ready = !isStopping && Object.values(health).every(({ ok }) => ok)
       context.status = ready ? 200 : 503
       context.body = { status: ready ? 'ready' : 'not ready', version, dependencies: health }
     },
@@ -100,6 +104,9 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
     },
     watchPool: pools.watch,
     addText: (read) => void texts.push(read),
+    stop: () => {
+      isStopping = true
+    },
     middleware,
   }
 }

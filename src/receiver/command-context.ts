@@ -6,7 +6,7 @@ import type { UpdateDocument } from '../archive/update.ts'
 import type { ConcurrencyLimit } from '../concurrency-limit.ts'
 import type { Config } from '../config.ts'
 import type { AppendPlan } from '../content/segments.ts'
-import type { Content, ContentStore } from '../content/store.ts'
+import type { Content, ContentStore, Stores } from '../content/store.ts'
 import type { Certificates } from '../db/certificates.ts'
 import type { StartDocument } from '../db/outbox.ts'
 import type { Log } from '../log.ts'
@@ -28,7 +28,7 @@ export interface CommandContext {
 }
 
 export interface ContentStores {
-  stores: Record<ContentStore['kind'], ContentStore | undefined>
+  stores: Stores
   /** The store of new documents. */
   writeTo: ContentStore
 }

@@ -78,7 +78,7 @@ export const piecesOf = ({ method, recordedBody }: ReceiverRequest, components: 
   return contents.flatMap(({ id, sizeBytes }) => (sizeBytes > 0 ? [{ contentId: id, start: 0, sizeBytes }] : []))
 }
 
-/** Discards stored bytes. Never throws: the orphan sweep removes what cannot be removed now. */
+/** Discards stored bytes. Never throws: the job remove-orphans removes what cannot be removed now. */
 export const discardComponents = async (components: ReceivedComponent[]): Promise<void> => {
   await Promise.all(components.map(async ({ content }) => content?.discard()))
 }

@@ -70,7 +70,7 @@ const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), last_error: 
  * Returns the names of the values that a change alters. The values themselves do not go into the audit log: headers of a webhook, for
  * example, may hold a secret.
  */
-const changedNames = (current: Destination, { name, config, credentials }: DestinationChange): string[] => {
+export const changedNames = (current: Destination, { name, config, credentials }: DestinationChange): string[] => {
   const keys = config ? Object.keys({ ...current.config, ...config }) : []
   return [
     ...(name !== undefined && name !== current.name ? ['name'] : []),

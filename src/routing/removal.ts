@@ -1,6 +1,6 @@
 import type { Database, Transaction } from '../db/database.ts'
 
-/** What goes together with a deleted destination or repository. */
+/** Objects that go together with a deleted destination or repository. */
 export interface Removal {
   connections: { id: string; name: string }[]
   /** Notifications that are sent to the destination. */

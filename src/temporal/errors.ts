@@ -6,6 +6,7 @@ const invalidArgument = 3
 const deadlineExceeded = 4
 const notFound = 5
 const permissionDenied = 7
+const resourceExhausted = 8
 const unimplemented = 12
 const unavailable = 14
 const unauthenticated = 16
@@ -25,6 +26,12 @@ export const isRefusal = (thrown: unknown): boolean => [permissionDenied, unimpl
 
 /** Returns true if the server finds a value of the call invalid, for example a search attribute that is not registered. */
 export const isInvalid = (thrown: unknown): boolean => codeOf(thrown) === invalidArgument
+
+/** Returns true if the server takes no more calls at the moment, or was too slow. The client repeats refused calls while it has time. */
+export const isOverload = (thrown: unknown): boolean => [deadlineExceeded, resourceExhausted].includes(codeOf(thrown) ?? -1)
+
+/** Returns true if the server was not reached, was too slow, or takes no more calls at the moment: other calls would fail as well. */
+export const isUnavailable = (thrown: unknown): boolean => isOverload(thrown) || codeOf(thrown) === unavailable || !isTemporalError(thrown)
 
 /** Explains a failed call to Temporal to an operator: what has failed, with the address, and what to check. */
 export const explainTemporalError = (

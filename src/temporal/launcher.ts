@@ -1,30 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { Config } from '../config.ts'
-import { outboxKey, type Outbox, type OutboxMessage } from '../db/outbox.ts'
+import { outboxKey, type Outbox, type OutboxMessage, type StartDocument } from '../db/outbox.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Temporal } from './client.ts'
+import { isUnavailable } from './errors.ts'
+import { createStartPace } from './start-pace.ts'
+import { createStartQueue } from './start-queue.ts'
 
-type LauncherConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS' | 'OUTBOX_SWEEP_AGE_MS'>
+type LauncherConfig = Pick<
+  Config,
+  | 'TEMPORAL_MAX_CONCURRENT_STARTS'
+  | 'TEMPORAL_MAX_WAITING_STARTS'
+  | 'TEMPORAL_START_MAX_LAG_MS'
+  | 'TEMPORAL_MIN_OPEN_STARTS'
+  | 'TEMPORAL_MAX_OPEN_STARTS'
+  | 'OUTBOX_SWEEP_AGE_MS'
+  | 'OUTBOX_SWEEP_INTERVAL_MS'
+>
 
-// A sweep reads this many messages at a time, and continues while it finds a full page.
-const sweepPage = 500
+// The queue must have time to begin with a start that it has room for.
+const shortestWaitMs = 1_000
+// A transaction is open while starts of the outbox wait for the pace.
+const pageMaxWaitMs = 5_000
+// Failed messages of one run, after which it ends.
+const maxFailures = 100
+
+/** Outcome of a message. `waiting`: it was not its turn in time. `failed`: sending it failed, and other messages may succeed. */
+type Sent = 'sent' | 'waiting' | 'failed' | 'unavailable'
 
 /**
  * Sends the messages of the outbox. `launch` sends them right after the commit. `sweep`, a maintenance job of the workers, finds messages
- * that a crash, an outage of Temporal or an overload left behind. The two need no coordination, because sending twice has no effect.
+ * that a crash or an outage of Temporal left behind. The two need no coordination, because sending twice has no effect.
+ *
+ * The starts of documents, which come as fast as source systems send, are paced: what the workers do not take yet waits in the outbox, from
+ * which the process that left it there sends it, oldest first. All other messages are sent at once.
  */
-export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
+export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
   const limit = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
   const open = new Set<Promise<void>>()
+  const pace = createStartPace(temporal.hasBegun, config, () => performance.now())
+  const starts = createStartQueue(pace, config)
+  const closed = new AbortController()
 
-  const send = async (message: OutboxMessage): Promise<boolean> => {
+  const send = async (message: OutboxMessage): Promise<Exclude<Sent, 'waiting'>> => {
+    const start = message.kind === 'startDocument' ? pace.begin(message) : undefined
     try {
       await temporal.send(message)
-      return true
+      start?.succeeded()
+      return 'sent'
     } catch (thrown) {
       log.warn({ message: outboxKey(message), reason: messageOf(thrown) }, 'failed to send a message to Temporal, the sweep will retry it')
-      return false
+      start?.failed(thrown)
+      return isUnavailable(thrown) ? 'unavailable' : 'failed'
     }
   }
 
@@ -42,47 +71,117 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
   }
 
   const launchOne = async (message: OutboxMessage) => {
-    if (!(await send(message))) return
+    if ((await send(message)) !== 'sent') return
     sent.push(message)
     removing ??= removeSent()
   }
 
-  /** Sends messages that have just been committed, in the background. Never throws. Messages over the limit are left to the sweep. */
+  // Workspaces with a message that this process has left in the outbox. Their later messages follow it, so that the oldest is sent first.
+  const behind = new Set<string>()
+  let leftAt = 0
+  let draining: Promise<void> | undefined
+
+  const leave = (workspace: string) => {
+    // Another process sweeps the message.
+    if (closed.signal.aborted) return
+    behind.add(workspace)
+    leftAt = performance.now()
+    draining ??= drain()
+  }
+
+  const launchStart = (message: StartDocument) => {
+    const { workspace } = message.input
+    // Any process may send a message that has waited for OUTBOX_SWEEP_AGE_MS. Half of it leaves time to send this one.
+    const expiresAt = performance.now() + Math.max(config.OUTBOX_SWEEP_AGE_MS / 2, shortestWaitMs)
+    const start = { run: () => launchOne(message), drop: () => leave(workspace), expiresAt }
+    if (behind.has(workspace) || !starts.offer(workspace, start)) leave(workspace)
+  }
+
+  /** Sends messages that have just been committed, in the background. Never throws. What is over the limits stays in the outbox. */
   const launch = (messages: OutboxMessage[]): void => {
     for (const message of messages) {
-      if (open.size >= config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) return
-      const launched = limit(launchOne, message)
-        // Only close() rejects. Another process will sweep the message.
-        .catch(() => {})
-        .finally(() => open.delete(launched))
-      open.add(launched)
+      if (message.kind === 'startDocument') launchStart(message)
+      else if (open.size < config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) {
+        const launched = limit(launchOne, message)
+          // Only close() rejects. Another process will sweep the message.
+          .catch(() => {})
+          .finally(() => open.delete(launched))
+        open.add(launched)
+      }
     }
   }
 
   /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
   const sendAll = async (messages: OutboxMessage[]): Promise<void> => {
     const outcomes = await limit.map(messages, send)
-    await outbox.remove(messages.filter((_, index) => outcomes[index]))
+    await outbox.remove(messages.filter((_, index) => outcomes[index] === 'sent'))
+  }
+
+  /** Sends a message in the turn of its workspace. */
+  const sendInTurn = (message: StartDocument): Promise<Sent> =>
+    new Promise((resolve) => {
+      const run = async () => resolve(await send(message))
+      starts.add(message.input.workspace, { run, drop: () => resolve('waiting'), expiresAt: performance.now() + pageMaxWaitMs })
+    })
+
+  /**
+   * Sends the oldest messages that no other process is sending.
+   * @param failed keys of messages that are left out; those that fail are added
+   * @returns true if there may be more that can be sent
+   */
+  const sendPage = async (kind: 'starts' | 'others', failed: string[]): Promise<{ sent: number; more: boolean }> => {
+    // A transaction locks the messages until they are sent, so there should be no more than can be sent at once.
+    const room = kind === 'starts' ? pace.room() : Number.POSITIVE_INFINITY
+    const size = Math.max(1, Math.min(config.TEMPORAL_MAX_CONCURRENT_STARTS, room))
+    const page = { kind, ageMs: config.OUTBOX_SWEEP_AGE_MS, limit: size, except: failed }
+    let outcomes: Sent[] = []
+    const sentNow = await outbox.sendDue(page, async (messages) => {
+      outcomes = await Promise.all(
+        messages.map((message) => (message.kind === 'startDocument' ? sendInTurn(message) : limit(send, message))),
+      )
+      const messagesThat = (outcome: Sent) => messages.filter((_, index) => outcomes[index] === outcome)
+      failed.push(...messagesThat('failed').map(outboxKey))
+      return messagesThat('sent')
+    })
+    // A few messages that Temporal refuses must not block the others. If it is unavailable or refuses everything, others fail as well.
+    const isWorking = !closed.signal.aborted && !outcomes.includes('unavailable') && failed.length < maxFailures
+    return { sent: sentNow, more: outcomes.length > 0 && isWorking }
+  }
+
+  /** Sends what this process has left in the outbox, as soon as it is old enough for no other process to be sending it. */
+  const drain = async () => {
+    try {
+      for (let beganAt = 0; beganAt <= leftAt + config.OUTBOX_SWEEP_AGE_MS;) {
+        await sleep(Math.min(config.OUTBOX_SWEEP_AGE_MS, 1_000), undefined, { signal: closed.signal })
+        beganAt = performance.now()
+        const failed: string[] = []
+        while ((await sendPage('starts', failed)).more) closed.signal.throwIfAborted()
+        behind.clear()
+      }
+    } catch (thrown) {
+      if (!closed.signal.aborted) log.warn({ reason: messageOf(thrown) }, 'failed to send messages of the outbox, the sweep will send them')
+      behind.clear()
+    }
+    draining = undefined
   }
 
   /** Sends every overdue message. @returns the number of sent messages */
   const sweep = async (signal?: AbortSignal): Promise<number> => {
     let total = 0
-    for (;;) {
-      signal?.throwIfAborted()
-      const due = await outbox.findDue(config.OUTBOX_SWEEP_AGE_MS, sweepPage)
-      const swept: OutboxMessage[] = []
-      for (let next = 0; next < due.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
-        const batch = due.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS)
-        const outcomes = await Promise.all(batch.map(send))
-        swept.push(...batch.filter((_, index) => outcomes[index]))
-        // Temporal is unavailable, so the other messages would fail as well.
-        if (!outcomes.includes(true)) break
+    const sendPages = async (kind: 'starts' | 'others', forMs: number) => {
+      const failed: string[] = []
+      for (const endsAt = performance.now() + forMs; performance.now() < endsAt;) {
+        signal?.throwIfAborted()
+        const page = await sendPage(kind, failed)
+        total += page.sent
+        if (!page.more) return false
       }
-      await outbox.remove(swept)
-      total += swept.length
-      if (swept.length < sweepPage) return total
+      return true
     }
+    // Starts may be many and slow. Other messages, such as cancellations, do not wait for all of them.
+    do await sendPages('others', Number.POSITIVE_INFINITY)
+    while (await sendPages('starts', config.OUTBOX_SWEEP_INTERVAL_MS))
+    return total
   }
 
   return {
@@ -91,9 +190,12 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
     sweep,
     /** Waits for calls in progress. Waiting messages are left to the next process. */
     close: async () => {
+      closed.abort()
       limit.clearQueue()
+      await starts.close()
       await Promise.all(open)
       await removing
+      await draining
     },
   }
 }

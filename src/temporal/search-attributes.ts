@@ -14,8 +14,8 @@ type RegistrationConfig = Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS' 
 const pauseMs = 1_000
 
 /**
- * Registers the search attributes by which operators filter. Tries again while Temporal is unavailable, for TEMPORAL_REGISTER_TIMEOUT_MS.
- * The relay runs without them.
+ * Registers the search attributes by which operators filter. Tries again while Temporal is unavailable or does not accept them yet, for
+ * TEMPORAL_REGISTER_TIMEOUT_MS. The relay runs without them.
  * @returns the reason of a refusal, or undefined if all are registered
  */
 export const registerSearchAttributes = async (config: RegistrationConfig): Promise<string | undefined> => {
@@ -33,7 +33,10 @@ const registerOnce = async (config: RegistrationConfig): Promise<unknown> => {
   try {
     const connection = await Connection.connect({ ...connectionOptions, connectTimeout: config.TEMPORAL_START_TIMEOUT_MS })
     try {
-      await connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, () => addMissing(connection, namespace ?? 'default'))
+      await connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, async () => {
+        await addMissing(connection, namespace ?? 'default')
+        await requireAccepted(connection, namespace ?? 'default')
+      })
     } finally {
       await connection.close()
     }
@@ -49,4 +52,10 @@ export const addMissing = async (connection: Pick<Connection, 'operatorService'>
   const missing = Object.entries(attributeTypes).filter(([name]) => !(name in customAttributes))
   if (missing.length === 0) return
   await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing) })
+}
+
+/** A cluster lists new search attributes some seconds before it accepts them. @throws if it does not */
+const requireAccepted = async ({ workflowService }: Connection, namespace: string): Promise<void> => {
+  const query = Object.keys(attributeTypes).map((name) => `${name} = 'none'`)
+  await workflowService.countWorkflowExecutions({ namespace, query: query.join(' or ') })
 }

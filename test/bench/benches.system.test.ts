@@ -4,7 +4,8 @@ import { promisify } from 'node:util'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { fullOr } from '../support/full-run.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { temporalVariables } from '../support/temporal-cluster.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 
 // The quick form of each benchmark: it proves that the benchmark runs. Its numbers mean nothing.
 
@@ -14,7 +15,7 @@ let database: TestDatabase
 let temporal: TestWorkflowEnvironment
 
 beforeAll(async () => {
-  ;[database, temporal] = await Promise.all([createTestDatabase(), startTemporalDevServer()])
+  ;[database, temporal] = await Promise.all([createTestDatabase(), startTemporalServer()])
 }, testTimeoutMs)
 afterAll(async () => {
   await temporal?.teardown()
@@ -23,7 +24,7 @@ afterAll(async () => {
 
 const runQuick = async (name: string, options: string[] = []): Promise<{ case: string }[]> => {
   const module = fileURLToPath(new URL(`../../bench/${name}.ts`, import.meta.url))
-  const env = { ...process.env, DATABASE_URL: database.url, TEMPORAL_ADDRESS: temporal.address }
+  const env = { ...process.env, DATABASE_URL: database.url, ...temporalVariables(temporal) }
   const { stdout } = await promisify(execFile)(process.execPath, [module, '--quick', '--json', ...options], { env })
   const result = JSON.parse(stdout) as { name: string; rows: { case: string }[] }
   expect(result).toMatchObject({ name, hardware: expect.any(String), commit: expect.any(String) })

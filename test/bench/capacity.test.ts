@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { demandOf, measuredCosts, temporalWork } from '../../bench/capacity/model.ts'
+import { demandOf, measuredCosts, sizeOf, temporalWork } from '../../bench/capacity/model.ts'
 import { tableOf } from '../../bench/support/tables.ts'
 
 const demand = (perSecond: number, destinations = 1) => demandOf(measuredCosts, { perSecond, destinations, documentBytes: 100 * 1_024 })
@@ -7,6 +7,21 @@ const demand = (perSecond: number, destinations = 1) => demandOf(measuredCosts, 
 test('docs/scaling.md has the demand that is calculated', () => {
   const rows = [10, 100, 300, 1_000].map((perSecond) => ({ case: `${perSecond} documents per second`, ...demand(perSecond) }))
   expect(readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')).toContain(tableOf(rows))
+})
+
+const size = (perDay: number) => sizeOf(measuredCosts, { perDay, destinations: 1, documentBytes: 100 * 1_024 })
+
+test('docs/scaling.md has the sizes that are calculated', () => {
+  const rows = [10_000, 100_000, 1_000_000, 5_000_000].map((perDay) => ({
+    case: `${perDay.toLocaleString('en')} documents a day`,
+    ...size(perDay),
+  }))
+  expect(readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')).toContain(tableOf(rows))
+})
+
+test('a size is that of the busiest hour, with at least two processes of each kind', () => {
+  expect(size(18_000)).toMatchObject({ documents_per_second_in_the_busiest_hour: 1, api_processes: 2, worker_processes: 2 })
+  expect(size(1_800_000).worker_processes).toBe(Math.ceil(demand(100).worker_cores))
 })
 
 test('the demand grows with the rate, and what a delivery takes with the number of destinations', () => {

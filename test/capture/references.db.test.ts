@@ -1,8 +1,13 @@
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import type { Capture } from '../../src/capture/capture.ts'
+import { createFilesStore } from '../../src/content/files.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { sweepOrphans } from '../../src/content/sweep.ts'
 import { createRetention } from '../../src/db/retention.ts'
@@ -13,7 +18,14 @@ import { multipartBody, part, type SourceAnswer } from '../support/source-system
 import { describeReferences } from './references.ts'
 import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
 
+const directory = mkdtempSync(join(tmpdir(), 'contents-'))
+afterAll(() => rm(directory, { recursive: true, force: true }))
+
 describeReferences('postgres', () => createPostgresStore)
+describeReferences(
+  'files',
+  () => (db) => createFilesStore(db, createPostgresStore(db), { CONTENT_DIR: directory, CONTENT_DIR_MIN_BYTES: 0 }),
+)
 
 const MiB = 1024 * 1024
 let scene: CaptureScene

@@ -110,11 +110,11 @@ const countRows = async (workspaceId: string): Promise<Record<string, number>> =
 
 const sweep = async () => {
   const { db } = scene
-  const { postgres } = createSegmentedStores(db, { postgres: createPostgresStore(db), s3: undefined })
+  const { postgres } = createSegmentedStores(db, { postgres: createPostgresStore(db) })
   return sweepOrphans(db, { postgres }, new Date(Date.now() + 60_000))
 }
 
-test('everything of the workspace is deleted, its bytes by the orphan sweep, and no other workspace changes', async () => {
+test('everything of the workspace is deleted, its bytes by the job remove-orphans, and no other workspace changes', async () => {
   const { db } = scene
   const [gone, kept] = [await createFullWorkspace(), await createFullWorkspace()]
   await foldAll(scene.db)

@@ -6,7 +6,8 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { temporalVariables } from '../support/temporal-cluster.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -14,7 +15,7 @@ let database: TestDatabase
 let env: TestWorkflowEnvironment
 
 beforeAll(async () => {
-  ;[database, env] = await Promise.all([createTestDatabase(), startTemporalDevServer()])
+  ;[database, env] = await Promise.all([createTestDatabase(), startTemporalServer()])
 })
 afterAll(async () => {
   await env?.teardown()
@@ -25,8 +26,7 @@ const relay = async (...args: string[]): Promise<string> => {
   const variables = {
     PATH: process.env['PATH'],
     DATABASE_URL: database.url,
-    TEMPORAL_ADDRESS: env.address,
-    TEMPORAL_NAMESPACE: env.namespace ?? 'default',
+    ...temporalVariables(env),
     RECONCILE_AGE_MS: '0',
   }
   return (await promisify(execFile)(process.execPath, [main, ...args], { env: variables })).stdout

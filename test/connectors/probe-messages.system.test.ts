@@ -12,7 +12,7 @@ type Settings = Record<string, unknown>
 // An operator waits for the result.
 const promptlyMs = 15_000
 
-/** What a successful test says that the target got, and what it did not get. */
+/** Message of a successful test: what the target got, and what it did not get. */
 const successes: Record<string, RegExp> = {
   objstore: /started an upload to the bucket .* and aborted it.*No object was stored\.$/,
   blob: /uploaded a block to the container .* and did not commit it.*No blob was stored\.$/,

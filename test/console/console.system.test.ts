@@ -1,3 +1,4 @@
+import { apiKeyParts } from '../support/api-key.ts'
 import { until } from '../support/until.ts'
 import { openPage } from './browser.ts'
 import { startConsole, testMs } from './scene.ts'
@@ -171,6 +172,36 @@ test(
   testMs,
 )
 
+/** Types into the search field as soon as it exists, before the browser has drawn it. */
+const typeAtOnce = `new MutationObserver((_, observer) => {
+  const field = document.querySelector('input[type=search]')
+  if (!field) return
+  observer.disconnect()
+  field.focus()
+  document.execCommand('insertText', false, 'invoice')
+}).observe(document, { childList: true, subtree: true })`
+
+test(
+  'a field that is used as soon as it is shown keeps its text and the focus',
+  async () => {
+    await relay.run(async (running) => {
+      const { page, errors } = await (await createScene(running)).open('member')
+      await page.evaluate(typeAtOnce)
+      await page.getByRole('link', { name: 'Documents', exact: true }).click()
+      await page.locator('.loading').waitFor({ state: 'detached' })
+      // Later effects of the screen have run after two frames.
+      await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn, 200))))')
+      const field = page.getByLabel('Document id or business key')
+      expect(await field.inputValue()).toBe('invoice')
+      expect(await page.evaluate('document.activeElement.type')).toBe('search')
+      await page.keyboard.press('Enter')
+      await page.waitForURL(/q=invoice/)
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
 test(
   'the language and the appearance can be chosen, and are kept',
   async () => {
@@ -202,7 +233,7 @@ test(
       const { page } = await scene.open('viewer')
       await page.getByRole('link', { name: 'Destinations' }).click()
       await page.getByRole('link', { name: 'Archive' }).waitFor()
-      const revoked = scene.keys.viewer.split('_')[1]!
+      const revoked = apiKeyParts(scene.keys.viewer).id
       await relay.db('api_keys').where({ id: revoked }).update({ revoked_at: new Date() })
       await page.getByText('The session has ended.').waitFor()
       await page.locator('#key').fill('relay_wrong')

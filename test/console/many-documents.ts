@@ -21,7 +21,7 @@ export const openAmong = (count: number) => {
   return { failed: failed(count), underWay: newestCount - (failed(count) - failed(count - newestCount)) }
 }
 
-/** What the statements below say of each document: its second destination, and how the delivery to it has ended. */
+/** Facts of each document that the statements below insert: its second destination, and how the delivery to it has ended. */
 const documents = `
   select
     n, hour, (:prefixes::text[])[1 + hour] || lpad(n::text, 16, '0') as id,

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { createSignInLinks } from '../../src/db/sign-in-links.ts'
+import { apiKeyParts } from '../support/api-key.ts'
 import { until } from '../support/until.ts'
 import { openPage } from './browser.ts'
 import { startConsole, testMs } from './scene.ts'
@@ -101,7 +102,7 @@ test(
   async () => {
     await relay.run(async (running) => {
       const { keys, consoleUrl } = await createScene(running)
-      const token = await createSignInLinks(relay.db).create(keys.viewer.split('_')[1]!, 600_000)
+      const token = await createSignInLinks(relay.db).create(apiKeyParts(keys.viewer).id, 600_000)
       const open = async () => {
         const { page } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
         await page.goto(`${consoleUrl}/#sign-in=${token}`)

@@ -4,7 +4,7 @@ import { keyLevels, type KeyLevel } from '../../src/security/levels.ts'
 import { fullOr } from '../support/full-run.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startRelay, type Running } from '../support/relay.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 import { goTo, loadRules, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf, type View } from './browser.ts'
 
@@ -25,7 +25,7 @@ export type ScreenCheck = [name: string, path: string, shows: string]
 
 /** Starts a relay and a browser for the tests of a file. They end after the tests. */
 export const startConsole = async () => {
-  const env = await startTemporalDevServer()
+  const env = await startTemporalServer()
   const relay = await startRelay(env, { TEMPORAL_UI_URL: 'https://temporal.example/ui' })
   const browser = await startBrowser()
   const targets: HttpTarget[] = []

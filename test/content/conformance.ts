@@ -153,6 +153,16 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       expect(await underTest().stored(db)).not.toContain(content.id)
     })
 
+    test('measures what is stored', async () => {
+      const contents = [await writeOwned(Buffer.from('0123456789')), await writeOwned(randomBytes(2 * MiB + 1))]
+      const removed = await writeOwned(randomBytes(2 * MiB))
+      await db('contents').where({ id: removed.id }).update({ owned_at: null })
+      await store.remove([removed.id])
+      const sizes = await store.sizesOf([newId(), removed.id, ...contents.map(({ id }) => id)])
+      expect(sizes).toEqual(new Map(contents.map(({ id, sizeBytes }) => [id, sizeBytes])))
+      expect(await store.sizesOf([])).toEqual(new Map())
+    })
+
     test('removes contents, and ignores those that do not exist', async () => {
       const [small, large, kept] = [
         await writeOwned(randomBytes(3)),
@@ -169,7 +179,7 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       await expect(buffer(store.read(large))).rejects.toThrow()
     })
 
-    test('removes contents without owner in the orphan sweep, once they are old enough', async () => {
+    test('removes contents without owner in the job remove-orphans, once they are old enough', async () => {
       const orphan = await store.write(workspaceId, split(randomBytes(2 * MiB), 64 * KiB))
       const kept = await writeOwned(randomBytes(2 * MiB))
       const hour = 3_600_000
@@ -184,7 +194,7 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
       await young.discard()
     })
 
-    test('keeps a content without owner in the orphan sweep while captured bodies refer to it', async () => {
+    test('keeps a content without owner in the job remove-orphans while captured bodies refer to it', async () => {
       const content = await store.write(workspaceId, split(randomBytes(2 * MiB), 64 * KiB))
       await db.transaction((trx) => content.own(trx, '2026-11-24'))
       await db('contents').where({ id: content.id }).update({ owned_at: null })
@@ -210,7 +220,7 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
         await db('contents').where({ id }).update({ appends: segments.length })
         return { id, sizeBytes, appends: segments.length }
       }
-      const segmented = () => createSegmentedStores(db, { postgres: undefined, s3: undefined, [store.kind]: store })[store.kind]!
+      const segmented = () => createSegmentedStores(db, { [store.kind]: store })[store.kind]!
 
       test('returns its bytes and any range of them, also while further segments are added', async () => {
         const parts = [Buffer.alloc(0), randomBytes(3), randomBytes(chunk + 5), randomBytes(1), randomBytes(2 * chunk)]
@@ -245,7 +255,7 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
         expect((await buffer(segmented().read(content))).equals(Buffer.concat(parts))).toBe(true)
       })
 
-      test('is removed by the orphan sweep', async () => {
+      test('is removed by the job remove-orphans', async () => {
         const content = await writeSegments([randomBytes(10), randomBytes(2 * chunk), randomBytes(10)])
         const segmentIds: string[] = await db('content_segments').where({ content_id: content.id }).pluck('segment_id')
         expect(segmentIds).toHaveLength(2)

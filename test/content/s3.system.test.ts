@@ -1,4 +1,5 @@
 import { ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3'
+import { buffer } from 'node:stream/consumers'
 import { createS3Store } from '../../src/content/s3.ts'
 import { newId } from '../../src/ids.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -47,8 +48,10 @@ describe('the s3 content store', () => {
       for (let count = 0; count < mebibytes; count += 1) yield Buffer.alloc(1024 * 1024)
     }
     await expect(store.write(workspaceId, source())).rejects.toMatchObject({ code: 'unavailable' })
-    // The object may exist. The row remains so that the orphan sweep removes it.
+    // The object may exist. The row remains so that the job remove-orphans removes it.
     expect(await db('contents')).toMatchObject([{ owned_at: null }])
+    const unreadable = store.read({ id: newId(), sizeBytes: mebibytes })
+    await expect(buffer(unreadable)).rejects.toMatchObject({ code: 'unavailable' })
     await drop()
   })
 })

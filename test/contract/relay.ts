@@ -7,7 +7,7 @@ import { createContract, readOpenApi } from '../http/contract.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startHttpTarget, type Arrival, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, startRelayProcess } from '../support/relay-process.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 
 export interface Answer {
   status: number
@@ -94,8 +94,8 @@ export interface Relay {
 /** Starts `relay api` and `relay worker` as separate processes, with PostgreSQL, Temporal and a target. */
 export const startRelay = async (): Promise<Relay> => {
   const database = await createTestDatabase()
-  const [env, target]: [TestWorkflowEnvironment, HttpTarget] = await Promise.all([startTemporalDevServer(), startHttpTarget()])
-  const variables = { ...relayVariables(database, env.address), RELAY_WRONG_KEYS_PER_MINUTE: '1000', CAPTURE_BODY_MAX_BYTES: '100000' }
+  const [env, target]: [TestWorkflowEnvironment, HttpTarget] = await Promise.all([startTemporalServer(), startHttpTarget()])
+  const variables = { ...relayVariables(database, env), RELAY_WRONG_KEYS_PER_MINUTE: '1000', CAPTURE_BODY_MAX_BYTES: '100000' }
   const [api, worker] = await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])
   const contract = createContract(await readOpenApi())
   let switchable = 400

@@ -8,6 +8,7 @@ import { createReconcile } from '../../src/delivery/reconcile.ts'
 import { createWake } from '../../src/delivery/wake.ts'
 import { createDocuments } from '../../src/db/documents.ts'
 import { createDestinationStatistics } from '../../src/db/destination-statistics.ts'
+import { createOutbox, type OutboxMessage, type StartDocument } from '../../src/db/outbox.ts'
 import { createStatistics } from '../../src/db/statistics.ts'
 import { createConnections } from '../../src/routing/connections.ts'
 import { createRepositories } from '../../src/routing/repositories.ts'
@@ -123,6 +124,11 @@ const fill = async () => {
     select 'X' || n % 1000, 'documents', moment, 'R', '', 'pending', '', 1 from (${rows}) as rows where n <= 20000`,
     values,
   )
+  await db.raw(
+    `insert into outbox (key, message) select 'M' || n, jsonb_build_object(
+       'kind', case when n > 19990 then 'wakeDelivery' else 'startDocument' end, 'input', jsonb_build_object('workspace', 'acme/' || n % 3))
+    from generate_series(1, 20000) as n`,
+  )
   const links = ['connections', 'connection_repositories', 'connection_destinations']
   const documentTables = ['documents', 'document_keys', 'deliveries']
   const tables = [
@@ -135,6 +141,7 @@ const fill = async () => {
     'captured_requests',
     'counters',
     'counter_deltas',
+    'outbox',
   ]
   for (const table of tables) await db.raw('vacuum analyze ??', [table])
 }
@@ -379,6 +386,29 @@ test('overdue deliveries are found, checked and counted through an index', async
   expect(await slowNodesOfList(run)).toEqual(['Index Scan bulk_retries: the whole index'])
   expect(checked).toBeGreaterThan(500)
   expect(await slowNodesOfList(() => countOverdue(database.db, config))).toEqual([])
+})
+
+test('due messages of other kinds are found without reading the starts of documents that wait', async () => {
+  const others = { kind: 'others' as const, ageMs: 0, limit: 100, except: [] }
+  let found = 0
+  const send = async (messages: unknown[]) => {
+    found = messages.length
+    return []
+  }
+  expect(await pagesReadBy(() => createOutbox(database.db).sendDue(others, send))).toBeLessThan(30)
+  expect(found).toBe(10)
+})
+
+test('due starts of documents are found workspace by workspace, without reading all that wait', async () => {
+  let found: StartDocument[] = []
+  const starts = { kind: 'starts' as const, ageMs: 0, limit: 30, except: ['M1'] }
+  const send = async (messages: OutboxMessage[]) => {
+    found = messages as StartDocument[]
+    return []
+  }
+  expect(await pagesReadBy(() => createOutbox(database.db).sendDue(starts, send))).toBeLessThan(120)
+  const byWorkspace = Map.groupBy(found, ({ input }) => input.workspace)
+  expect([...byWorkspace.values()].map(({ length }) => length)).toEqual([10, 10, 10])
 })
 
 test('deliveries that wait for a destination are found through an index', async () => {

@@ -5,6 +5,7 @@ const errorOf = (code: string) => Object.assign(new DatabaseError('failed', 6, '
 
 test.each([
   ['08006', 'the connection was lost'],
+  ['25006', 'the server is a standby now'],
   ['53100', 'the disk is full'],
   ['53300', 'there are too many connections'],
   ['57P01', 'the server shuts down'],

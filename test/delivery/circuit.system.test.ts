@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // A target that is down and returns, behind the circuit of its destination.
@@ -24,7 +24,7 @@ const processes: RelayProcess[] = []
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   target = await startHttpTarget()
 }, 300_000)
 afterAll(async () => {
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const start = async (verb: 'api' | 'worker', variables: Record<string, string>) => {
   const running = await startRelayProcess(verb, {
-    ...relayVariables(database, env.address),
+    ...relayVariables(database, env),
     OUTBOX_SWEEP_INTERVAL_MS: '1000',
     DELIVERY_MAX_CONCURRENT_PER_DESTINATION: String(maxConcurrent),
     DELIVERY_CIRCUIT_FAILURES: String(maxFailures),

@@ -21,7 +21,7 @@ test('a document that is too large for an attachment can be downloaded by the li
   const config = testConfig()
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const links = createDownloadLinks(config.RELAY_SECRET_KEYS)
-  const contents = { postgres: createPostgresStore(db), s3: undefined }
+  const contents = { postgres: createPostgresStore(db) }
   const mails = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
   const app = new Koa().use(createDownloads({ documents: createDocuments(db), contents, links, ...logsTo() }))
   const answer = app.callback()

@@ -150,6 +150,9 @@ describe('a delivery whose workflow an operator ends', () => {
       await document.retry()
       await until(scene.env, 'the delivery has 2 attempts', async () => (await document.deliveries())['a']!.attempts === 2, 10)
       expect(await document.retry('a')).toMatchObject({ status: 409 })
+      // The server would never skip time again if a workflow was terminated while one of its activities runs.
+      const isWaiting = async () => (await document.handle('a').describe()).raw.pendingActivities?.[0]?.attempt === 2
+      await until(scene.env, 'the server waits for the next attempt', isWaiting, 10)
       await document.handle('a').terminate()
       expect(await document.status()).toBe('retrying')
       scene.answer({ a: () => ({ status: 200 }) })

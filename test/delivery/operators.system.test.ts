@@ -9,13 +9,16 @@ import { searchAttributes } from '../../workflows/options.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startS3Server, type S3Server } from '../support/s3-server.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { temporalVariables } from '../support/temporal-cluster.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 import { startRelay, type RelayedDocument, type StartedRelay } from '../support/relay.ts'
 
 // Compares what operators see in the UI of a real Temporal server with what the API reports, step by step.
 
 const run = promisify(execFile)
+/** Runs the CLI of Temporal. */
+const temporal = (args: string[]) => run(process.env.TEST_TEMPORAL_BIN!, args, { env: { ...process.env, ...temporalVariables(env) } })
 
 let env: TestWorkflowEnvironment
 let relay: StartedRelay
@@ -24,7 +27,7 @@ let files: Sshd
 let bucket: S3Server
 
 beforeAll(async () => {
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   relay = await startRelay(env)
   ;[web, files, bucket] = await Promise.all([startHttpTarget(), startSshd(), startS3Server()])
 })
@@ -112,15 +115,15 @@ test('API and UI agree at every step of a document that fails, is retried, fails
     await untilAllReport(document, 'web', 'failed')
 
     const answerSignal = holdAnswer()
-    const signal = ['workflow', 'signal', '--address', env.address, '--workflow-id', listed[0]!, '--name', 'retry']
-    await run(process.env.TEST_TEMPORAL_BIN!, signal)
+    const signal = ['workflow', 'signal', '--workflow-id', listed[0]!, '--name', 'retry']
+    await temporal(signal)
     await untilEqual('number of requests', 3, () => web.arrivals.length)
     await untilAllReport(document, 'web', 'retrying')
     answerWith(200)
     answerSignal()
     await untilAllReport(document, 'web', 'failed')
 
-    await run(process.env.TEST_TEMPORAL_BIN!, [...signal, '--input', '{}'])
+    await temporal([...signal, '--input', '{}'])
     await document.handle().result()
     await untilAllReport(document, 'web', 'delivered')
     expect(await document.deliveries()).toMatchObject({ web: { attempts: 4 }, files: { attempts: 1 }, bucket: { attempts: 1 } })
@@ -248,8 +251,8 @@ test('one command retries all failed deliveries to a destination', async () => {
     for (const document of documents) await untilAllReport(document, 'web', 'failed')
     answerWith(200)
     const query = `WorkflowType = 'delivery' and ExecutionStatus = 'Running' and RelayStatus = 'failed' and RelayDestination = '${destinations['web']}'`
-    const signal = ['workflow', 'signal', '--address', env.address, '--name', 'retry', '--reason', 'the target is back', '--yes']
-    await run(process.env.TEST_TEMPORAL_BIN!, [...signal, '--query', query])
+    const signal = ['workflow', 'signal', '--name', 'retry', '--reason', 'the target is back', '--yes']
+    await temporal([...signal, '--query', query])
     for (const document of documents) await untilAllReport(document, 'web', 'delivered')
     expect(web.arrivals).toHaveLength(4)
   })

@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // A document that kills its worker, in every attempt. Each kill takes along what the worker was doing for other documents.
@@ -22,7 +22,7 @@ let onPoison: () => Promise<void>
 
 const start = (verb: 'api' | 'worker') =>
   startRelayProcess(verb, {
-    ...relayVariables(database, env.address),
+    ...relayVariables(database, env),
     DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000',
     OUTBOX_SWEEP_INTERVAL_MS: '1000',
   })
@@ -36,7 +36,7 @@ const replaceWorker = async () => {
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   target = await startHttpTarget()
   target.answerWith(({ url }, response) => {
     if (url === '/poison') void onPoison()

@@ -3,6 +3,7 @@ import { createReconcile, decide, describeReconciled, type WorkflowState } from 
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
+import { recordTermination } from '../../src/delivery/record-termination.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { newId } from '../../src/ids.ts'
@@ -167,6 +168,25 @@ describe('the reconciler', () => {
     expect([await reconcile({ dryRun: true }), terminated]).toEqual([expect.objectContaining({ started: 1 }), []])
     expect(await reconcile()).toMatchObject({ started: 1 })
     expect([terminated, sent]).toMatchObject([ids, [{ kind: 'startDelivery' }]])
+  })
+
+  test('a delivery whose stuck workflow was replaced does not fail when the workflow of its document learns of the end', async () => {
+    const { ids, destinationId } = await receive(2)
+    const [replaced, ended] = [ids[0]!, ids[1]!]
+    const { reconcile } = setUp((_, id) => (id === replaced ? { state: 'stuck' } : working))
+    await reconcile()
+    const terminated = (documentId: string) =>
+      recordTermination(database.db, { documentId, destinationId }, 'the delivery workflow was terminated')
+    await terminated(replaced)
+    expect(await deliveryOf(replaced)).toMatchObject({ status: 'pending', last_error: null })
+
+    // An operator ends a workflow that the reconciler checked an hour ago.
+    await database
+      .db('deliveries')
+      .where({ document_id: ended })
+      .update({ checked_at: new Date(Date.now() - 3_600_000) })
+    await terminated(ended)
+    expect(await deliveryOf(ended)).toMatchObject({ status: 'failed', last_error: 'the delivery workflow was terminated' })
   })
 
   test('a workflow that was ended before the delivery got its status is started again', () => {

@@ -4,7 +4,7 @@ import { createReconcile } from '../../src/delivery/reconcile.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startRelay, type Running, type StartedRelay } from '../support/relay.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // A real server: the one that skips time does not tell what a workflow waits for. Every open delivery counts as overdue at once.
@@ -14,7 +14,7 @@ let relay: StartedRelay
 let target: HttpTarget
 
 beforeAll(async () => {
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   relay = await startRelay(env, { RECONCILE_AGE_MS: '0' })
   target = await startHttpTarget()
 })

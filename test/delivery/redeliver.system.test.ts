@@ -49,7 +49,7 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
   const activitiesWith = (contents: ContentStore) =>
     deliveryActivities({
       db,
-      contents: createSegmentedStores(db, { postgres: contents, s3: undefined }),
+      contents: createSegmentedStores(db, { postgres: contents }),
       openCredentials: () => (connector === 'sftp' ? { username: server.username, private_key: server.privateKey } : {}),
       outbound,
       config,

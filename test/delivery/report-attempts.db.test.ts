@@ -39,7 +39,7 @@ test('every attempt is one log line and is counted', async () => {
   const [failed, delivered] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
   const common = {
     event: 'delivery.attempted',
-    level: 30,
+    level: 'info',
     request_id: (await db('documents').where({ id: documentId }).first('request_id'))!.request_id,
     workspace: `acme/${routes.workspaceSlug}`,
     document_id: documentId,

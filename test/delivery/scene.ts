@@ -45,11 +45,11 @@ export const startScene = async () => {
     // Does not await the result: the server would skip time up to the retry window of any workflow that an earlier test left open.
     untilClosed: (document: RelayedDocument) =>
       until(env, 'document workflow is closed', async () => (await document.handle().describe()).status.name === 'FAILED', hour),
-    /** Returns the times at which the attempts were scheduled, by the clock of the server. */
+    /** Returns the times at which the attempts started, by the clock of the server. */
     attemptTimes: async (document: RelayedDocument, name: string): Promise<number[]> => {
       const { events } = await document.handle(name).fetchHistory()
       return events!
-        .filter(({ activityTaskScheduledEventAttributes: scheduled }) => scheduled)
+        .filter(({ activityTaskStartedEventAttributes: started }) => started)
         .map(({ eventTime }) => Number(eventTime!.seconds) * 1_000)
     },
     stop: async () => {

@@ -6,7 +6,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeTo, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // The limits of a destination hold across all workers of the installation.
@@ -18,14 +18,14 @@ let api: RelayProcess
 const processes: RelayProcess[] = []
 
 const start = async (verb: 'api' | 'worker') => {
-  const running = await startRelayProcess(verb, { ...relayVariables(database, env.address), OUTBOX_SWEEP_INTERVAL_MS: '1000' })
+  const running = await startRelayProcess(verb, { ...relayVariables(database, env), OUTBOX_SWEEP_INTERVAL_MS: '1000' })
   processes.push(running)
   return running
 }
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   target = await startHttpTarget()
   api = await start('api')
   // One after the other, because each of them bundles the workflows.

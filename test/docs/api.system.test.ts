@@ -1,13 +1,15 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { readReady } from '../../src/embedded/data-dir.ts'
 import { freePort } from '../support/free-port.ts'
 import { result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
 import { until } from '../support/until.ts'
+import { commandsOf, readPages } from './commands.ts'
 import { comparable, runSteps, stepsOf } from './walk.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -38,6 +40,10 @@ const startServer = async (dataDir: string) => {
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'relay-walk-'))
   erp = await startRfcSystem({
+    ARCHIV_GET_CONNECTIONS: (parameters) => {
+      const connection = '<item><SAP_OBJECT>BKPF</SAP_OBJECT><OBJECT_ID>100019000000012026</OBJECT_ID></item>'
+      return result('ARCHIV_GET_CONNECTIONS', parameters, '<COUNT>1</COUNT>', { CONNECTIONS: connection })
+    },
     RFC_PING: (parameters) => result('RFC_PING', parameters, `<ECHOTEXT>${String(parameters['REQUTEXT'])}</ECHOTEXT>`),
   })
   baseUrl = await startServer(join(folder, 'data'))
@@ -51,24 +57,39 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
+const textOf = (page: string) => readFile(new URL(`../../${page}`, import.meta.url), 'utf8')
+
+interface Preparation {
+  /** Commands that run before those of the page, in the same shell. */
+  before?: string
+  /** Files of the folder in which the commands run. */
+  files?: Record<string, string>
+  variables?: Record<string, string>
+  /** Replacements for placeholders of the page. */
+  replace?: Record<string, string>
+}
+
 /** Runs the commands of a page against the server of this test instead of the one that the page starts. */
-const walk = async (page: string) => {
-  const steps = stepsOf(await readFile(new URL(`../../${page}`, import.meta.url), 'utf8'))
+const walk = async (page: string, { before = '', files = {}, variables = {}, replace = {} }: Preparation = {}) => {
+  const steps = stepsOf(await textOf(page))
   const targetPort = String(await freePort())
   // script/relay installs Node and the packages, then runs main.ts.
   const adapt = (commands: string) =>
-    commands
+    Object.entries(replace)
+      .reduce((rest, [placeholder, value]) => rest.replaceAll(placeholder, value), commands)
       .replaceAll('script/relay', `node ${main}`)
       .replaceAll('http://127.0.0.1:8080', baseUrl)
-      .replaceAll('9000', targetPort)
+      .replaceAll(/\b9000\b/g, targetPort)
       .replaceAll('https://erp.example.com:44300', erp.url)
   const workDir = join(folder, page.replaceAll('/', '-'))
   await mkdir(workDir)
-  const environment = { ...process.env, RELAY_DATA_DIR: join(folder, 'data') }
-  const answers = await runSteps(
-    steps.map(({ commands }) => adapt(commands)),
-    { folder: workDir, environment, timeoutMs: 200_000 },
-  )
+  for (const [name, content] of Object.entries(files)) await writeFile(join(workDir, name), content)
+  const environment = { ...process.env, RELAY_DATA_DIR: join(folder, 'data'), ...variables }
+  const [, ...answers] = await runSteps([before, ...steps.map(({ commands }) => commands)].map(adapt), {
+    folder: workDir,
+    environment,
+    timeoutMs: 200_000,
+  })
   return steps.map(({ commands, answer }, index) => ({ commands, answer: answer && adapt(answer), output: answers[index]! }))
 }
 
@@ -89,3 +110,98 @@ test.each(['docs/api.md', 'README.md'])(
   },
   300_000,
 )
+
+/** Commands before those of a page that begins with a workspace and a key. A request that is refused ends the shell. */
+const inWorkspace = (workspace: string) => `
+relay() { script/relay "$@"; }
+curl() { command curl --silent --show-error --fail-with-body "$@"; }
+id() { node -p 'JSON.parse(require("node:fs").readFileSync(0, "utf8")).data.id'; }
+relay workspace create ${workspace} >/dev/null
+key=$(relay key create ${workspace} --level admin)
+api=http://127.0.0.1:8080/api/${workspace}
+`
+
+test('the commands of docs/source-system.md set up a repository that requires signatures', async () => {
+  const certificates = '"$api/repositories/$repository/certificates'
+  const activated = await walk('docs/source-system.md', {
+    before: `${inWorkspace('acme/source')}
+openssl req -x509 -newkey rsa:2048 -nodes -keyout signing.key -days 30 -subj '/CN=TST' -out exported.pem 2>/dev/null
+first() { node -p 'JSON.parse(require("node:fs").readFileSync(0, "utf8")).data[0].id'; }`,
+    replace: { '/$certificate"': `/$(curl --header "Authorization: Bearer $key" ${certificates}" | first)"` },
+  })
+  const [created, , added, listed, fingerprint, active, required] = activated.map(({ output }) => output)
+  expect(created).toBe('')
+  const { data } = JSON.parse(listed!) as { data: { attributes: { fingerprint_sha256: string } }[] }
+  expect(JSON.parse(added!).data.attributes.status).toBe('inactive')
+  expect(fingerprint!.trim().split('=')[1]!.replaceAll(':', '').toLowerCase()).toBe(data[0]!.attributes.fingerprint_sha256)
+  expect(JSON.parse(active!).data.attributes.status).toBe('active')
+  expect(JSON.parse(required!).data.attributes.signature_verification).toBe(true)
+})
+
+test('the commands of docs/bridge.md call a function of the source system', async () => {
+  const [, call] = await walk('docs/bridge.md', {
+    before: inWorkspace('acme/bridge'),
+    replace: { 'acme/invoices': 'acme/bridge', '"password": "..."': '"password": "canary-rfc"' },
+  })
+  expect(comparable(call!.output)).toEqual(comparable(call!.answer!))
+})
+
+test('the commands of docs/notifications.md create a notification', async () => {
+  const [created] = await walk('docs/notifications.md', {
+    before: `${inWorkspace('acme/notifications')}
+destination=$(curl --header "Authorization: Bearer $key" "$api/destinations" --json '{
+  "name": "Operators", "connector_type": "webhook", "config": {"url": "http://127.0.0.1:9000/"}, "credentials": {}}' | id)`,
+    replace: { '"01K9R4B6ZD8M2V7X0QF3N5T1CG"': `"'$destination'"` },
+  })
+  expect(JSON.parse(created!.output).data.attributes).toMatchObject({ name: 'On call', quiet_seconds: 900, is_active: true })
+})
+
+test('the commands of docs/audit-log.md and docs/console.md change the tier of a workspace and create a key', async () => {
+  const replace = { 'acme/invoices': 'acme/tier' }
+  const [tier] = await walk('docs/audit-log.md', { before: inWorkspace('acme/tier'), replace })
+  expect(tier!.output).toBe('Workspace acme/tier is in the compliance tier.\n')
+  const [key] = await walk('docs/console.md', { before: 'relay() { script/relay "$@"; }', replace })
+  expect(comparable(key!.output)).toBe('relay_<key>')
+})
+
+test('the commands of docs/configuration-as-code.md apply the file of the page, export it, and find no drift', async () => {
+  const example = /^```yaml\n(.*?)^```$/ms.exec(await textOf('docs/configuration-as-code.md'))![1]!
+  const [applied, exported, compared] = await walk('docs/configuration-as-code.md', {
+    before: 'relay() { script/relay "$@"; }\nmkdir secrets\necho secret >secrets/archive-password',
+    files: { 'relay.yaml': example },
+    // The export of the page would replace the file whose secrets these variables have.
+    replace: { '> relay.yaml': '| tee exported.yaml' },
+    variables: {
+      ERP_USER: 'RELAY',
+      ERP_PASSWORD: 'secret',
+      ARCHIVE_USER: 'archive',
+      DMS_SECRET: `whsec_${Buffer.alloc(32).toString('base64')}`,
+    },
+  })
+  expect(applied!.output).toMatch(/\nNothing was changed\. A run would report: 9 created, 1 updated[^]*\n10 created, 1 updated/)
+  expect(exported!.output).toContain('slug: acme/prod')
+  // Status 2 for a difference would have ended the shell.
+  expect(compared!.output).toContain('0 created, 0 updated, 0 deleted')
+})
+
+test('every temporal command of the pages is one that the program knows', async () => {
+  const commands = (await readPages()).flatMap(commandsOf).filter(({ words, isComplete }) => words[0] === 'temporal' && isComplete)
+  expect(commands.length).toBeGreaterThan(4)
+  for (const { words } of commands) {
+    // With --help, the program refuses unknown options, and does nothing.
+    const { stdout } = await promisify(execFile)(process.env.TEST_TEMPORAL_BIN!, [...words.slice(1), '--help'])
+    const verbs = words
+      .slice(
+        0,
+        words.findIndex((word) => word.startsWith('--')),
+      )
+      .join(' ')
+    expect(stdout).toContain(`  ${verbs} [flags]`)
+  }
+})
+
+// The last test: the server still seals with the former key.
+test('the commands of docs/operations.md seal the credentials of script/server with another key', async () => {
+  const [rotated] = await walk('docs/operations.md', { replace: { '.relay/secret-key': join(folder, 'data', 'secret-key') } })
+  expect(rotated!.output).toMatch(/^Credentials re-sealed with key k1: [1-9]\d*\n$/)
+})

@@ -1,36 +1,68 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
+import type { Account } from '../../src/embedded/programs.ts'
 
 export interface Step {
+  /** The heading above the commands. */
+  heading: string
   /** The commands as they stand on the page. */
   commands: string
   /** The output that the page promises: the next block, unless that is a block of commands. */
   answer: string | undefined
 }
 
+/** The pages whose commands a test runs, by the test. */
+export const walkedPages = {
+  'test/docs/api.system.test.ts': [
+    'README.md',
+    'docs/api.md',
+    'docs/audit-log.md',
+    'docs/bridge.md',
+    'docs/configuration-as-code.md',
+    'docs/console.md',
+    'docs/notifications.md',
+    'docs/operations.md',
+    'docs/source-system.md',
+  ],
+  'test/docs/backup.system.test.ts': ['docs/backup.md'],
+  'test/docs/upgrade.system.test.ts': ['docs/upgrade.md'],
+}
+
 /** Returns the steps of a page from its fenced blocks: commands are ```bash, answers ```json or ```text. */
 export const stepsOf = (page: string): Step[] => {
-  const blocks = [...page.matchAll(/^```(bash|json|text)\n(.*?)^```$/gms)].map(([, language, content]) => ({ language, content: content! }))
-  return blocks.flatMap(({ language, content }, index) => {
+  const blocks = [...page.matchAll(/^```(bash|json|text)\n(.*?)^```$/gms)].map(({ index, 1: language, 2: content }) => ({
+    language,
+    content: content!,
+    heading: headingAt(page, index),
+  }))
+  return blocks.flatMap(({ language, content, heading }, index) => {
     if (language !== 'bash') return []
     const next = blocks[index + 1]
-    return [{ commands: content, answer: next && next.language !== 'bash' ? next.content : undefined }]
+    return [{ heading, commands: content, answer: next && next.language !== 'bash' ? next.content : undefined }]
   })
 }
 
+// A block of commands may contain comments, which begin like a heading of the first level.
+const headingAt = (page: string, index: number): string => [...page.slice(0, index).matchAll(/^##+ (.*)$/gm)].at(-1)?.[1] ?? ''
+
 const separator = '\x1e'
 
-/** Runs the commands in one shell, which stops at the first failure. @returns the output of each step */
+/**
+ * Runs the commands in one shell, which stops at the first failure.
+ * @param options.account that of the shell, if it is another one
+ * @returns the output of each step
+ */
 export const runSteps = async (
   commands: string[],
-  { folder, environment, timeoutMs }: { folder: string; environment: NodeJS.ProcessEnv; timeoutMs: number },
+  { folder, environment, timeoutMs, account }: { folder: string; environment: NodeJS.ProcessEnv; timeoutMs: number; account?: Account },
 ): Promise<string[]> => {
   const shell = spawn('bash', ['-euo', 'pipefail', '-s'], {
     cwd: folder,
     env: environment,
     stdio: ['pipe', 'pipe', 'pipe'],
     signal: AbortSignal.timeout(timeoutMs),
+    ...account,
   })
   shell.on('error', () => {})
   const ended = once(shell, 'close')

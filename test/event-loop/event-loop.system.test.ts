@@ -53,7 +53,7 @@ beforeAll(async () => {
   await signRepository(workspaceId)
   // Nothing is delivered, so Temporal is not needed.
   relay = await startMeasuredRelay({
-    ...relayVariables(database, '127.0.0.1:1'),
+    ...relayVariables(database, { address: '127.0.0.1:1' }),
     CAPTURE_WRITE_INTERVAL_MS: '10',
     RELAY_PUT_CERTS_PER_MINUTE: '1000',
   })

@@ -13,9 +13,11 @@ import { createDownloadLinks } from '../../src/security/download-link.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { insertDocument } from '../http/insert-document.ts'
 import { readOpenApi } from '../http/contract.ts'
+import { apiKeyParts } from '../support/api-key.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { fullOr } from '../support/full-run.ts'
+import { linesOfLevel } from '../support/log-lines.ts'
 import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { exception, fault, result, startRfcSystem } from '../support/rfc-system.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
@@ -187,13 +189,13 @@ beforeAll(async () => {
     system.logon.password,
     secretKeys[0]!.split(':')[1]!,
     new URL(database.url).password,
-    ...[...Object.values(world.steady.keys), ...Object.values(world.changing.keys), world.foreignKey].map((key) => key.split('_')[2]!),
+    ...[...Object.values(world.steady.keys), ...Object.values(world.changing.keys), world.foreignKey].map((key) => apiKeyParts(key).secret),
   ].filter((secret) => secret.length >= 10)
 
   relay = await startRelayProcess(
     'api',
     {
-      ...relayVariables(database, '127.0.0.1:1'),
+      ...relayVariables(database, { address: '127.0.0.1:1' }),
       RELAY_TRUST_PROXY: 'true',
       RELAY_CORS_ORIGINS: 'https://console.example',
       RELAY_WRONG_KEYS_PER_MINUTE: '1000000',
@@ -215,7 +217,7 @@ beforeAll(async () => {
     const lines = (line + chunk.toString('utf8')).split('\n')
     line = lines.pop()!
     for (const each of lines) {
-      if (each.includes('"level":"error"') || each.includes('"level":"fatal"')) logProblems.push(each)
+      logProblems.push(...linesOfLevel(each, ['error', 'fatal']))
       for (const secret of [...secrets, canaries.content]) if (each.includes(secret)) logProblems.push(`logs the secret ${secret}: ${each}`)
     }
   })

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createKey } from '../../src/commands/api-key.ts'
 import { createCertificates } from '../../src/db/certificates.ts'
 import { diagnose, exitStatusOf } from '../../src/doctor.ts'
@@ -231,4 +232,28 @@ test('tables whose partitions end within a week are named', async () => {
   `)
   for (const { name } of rows) await db.raw('drop table ??', [name])
   expect(await warningsOf('partitions')).toBe('The partitions of these tables end too early: captured_bodies.')
+})
+
+test('drift from the file of relay apply is a warning, and an invalid file is a failure', async () => {
+  const { db } = database
+  const { workspaceSlug } = await createRoutes(db, [])
+  const folder = await mkdtemp(join(tmpdir(), 'relay-doctor-'))
+  const file = join(folder, 'relay.yaml')
+  const config = testConfig({ DATABASE_URL: database.url, RELAY_SECRET_KEYS: keys.join(',') })
+  const driftFrom = async (name: string) => {
+    await writeFile(file, `workspaces: [{ slug: acme/${workspaceSlug}, repositories: [{ repo_id: Z1, name: ${name} }] }]`)
+    const options = { source: 'the test', isEmbedded: false, workspacesFile: { path: file, variables: {} } }
+    const findings = await diagnose({ ...config, TEMPORAL_START_TIMEOUT_MS: 100 }, options)
+    return findings.find((finding) => finding.name === 'drift')
+  }
+  expect(await driftFrom('Inbox')).toMatchObject({ status: 'ok', message: `the workspaces are as ${file} describes them` })
+  const warnings = [`not as ${file} describes them: repository Z1 of acme/${workspaceSlug}`]
+  expect(await driftFrom('Invoices')).toMatchObject({ status: 'warning', warnings, remedy: expect.stringContaining('relay apply -f') })
+  expect(await driftFrom('5')).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('workspaces[0].repositories[0].name: must be a string'),
+  })
+  expect(await db('repositories').where({ name: 'Inbox' })).not.toEqual([])
+  expect((await examine()).map(({ name }) => name)).not.toContain('drift')
+  await rm(folder, { recursive: true })
 })

@@ -104,7 +104,7 @@ export const startApi = async (
     keyRing = createKeyRing([`first:${randomBytes(32).toString('base64')}`]),
   }: {
     variables?: Record<string, string>
-    contents?: Partial<Stores>
+    contents?: Stores
     temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
     replay?: Replay
     findConnector?: EndpointDeps['findConnector']
@@ -125,7 +125,7 @@ export const startApi = async (
     findConnector: find,
     pinConfig: createPinConfig(db, { keyRing, findConnector: find }),
     outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
-    contents: { postgres: contents.postgres, s3: contents.s3 },
+    contents,
     // Without Temporal: messages stay in the outbox.
     launch: () => {},
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),

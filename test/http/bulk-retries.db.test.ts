@@ -1,7 +1,8 @@
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
-import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
+import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { newId } from '../../src/ids.ts'
 import { testConfig } from '../support/factories.ts'
+import { dueMessages } from '../support/outbox.ts'
 import { objstore, startScene, wire } from './api.ts'
 import { insertDocument, type DocumentRow } from './insert-document.ts'
 
@@ -102,7 +103,7 @@ describe('a bulk retry', () => {
     expect(status).toBe(202)
     const { id } = json.data
     expect(launched).toEqual([{ kind: 'startBulkRetry', input: { bulkRetryId: id, workspace: 'acme/prod' } }])
-    expect(await createOutbox(database.db).findDue(0, 10)).toEqual(launched)
+    expect(await dueMessages(database.db)).toEqual(launched)
     expect(await attributesOf(id)).toEqual({
       status: 'running',
       filter: { repo_id: 'A1', date_from: '2026-01-01T00:00:00.000Z' },

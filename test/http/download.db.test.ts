@@ -51,7 +51,7 @@ beforeAll(async () => {
     opened += 1
     return postgres.read(...what)
   }
-  const contents = { postgres: { ...postgres, read }, s3: undefined }
+  const contents = { postgres: { ...postgres, read } }
   const app = new Koa()
   app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo(logged) }))
   app.use((context) => {

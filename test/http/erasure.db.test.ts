@@ -98,7 +98,7 @@ test('erasing twice is answered with 204 and recorded once', async () => {
   expect(await database.db('audit_logs').where({ event: 'document.erased', subject_id: id })).toHaveLength(1)
 })
 
-test('bytes that the store cannot remove now are left to the orphan sweep', async () => {
+test('bytes that the store cannot remove now are left to the job remove-orphans', async () => {
   const { id } = await receive()
   const contentId = await contentsOf(id)
   const db = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 2 }, 'a store that is away')

@@ -1,7 +1,8 @@
 import { openDatabase } from '../../src/db/database.ts'
-import { createOutbox, type OutboxMessage, type RetryDelivery } from '../../src/db/outbox.ts'
+import type { OutboxMessage, RetryDelivery } from '../../src/db/outbox.ts'
 import { newId } from '../../src/ids.ts'
 import { databaseConfig } from '../support/database.ts'
+import { dueMessages } from '../support/outbox.ts'
 import { objstore, startApi, startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 
@@ -42,7 +43,7 @@ const statusesOf = async (id: string) => {
   const rows = await database.db('deliveries').where({ document_id: id }).orderBy('destination_id').select<{ status: Status }[]>('status')
   return rows.map(({ status }) => status)
 }
-const outbox = async () => (await createOutbox(database.db).findDue(0, 100)) as RetryDelivery[]
+const outbox = async () => (await dueMessages(database.db)) as RetryDelivery[]
 const entries = (id: string) => database.db('audit_logs').where({ event: 'document.retried', subject_id: id })
 
 describe('retrying a document', () => {

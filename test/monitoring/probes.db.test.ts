@@ -24,7 +24,7 @@ const serve = async (dependencies: Dependency[]) => {
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { get: (path: string) => fetch(url + path), close: () => server.close() }
+  return { get: (path: string) => fetch(url + path), stop: probes.stop, close: () => server.close() }
 }
 
 test('/readyz is not ready with a database that lacks migrations, and ready with a newer one', async () => {
@@ -46,6 +46,15 @@ test('/readyz is not ready with a database that lacks migrations, and ready with
   await db('knex_migrations')
     .where({ id: newest.id + 1 })
     .delete()
+  probes.close()
+})
+
+test('before a process ends, /healthz and /readyz answer 503, so that load balancers stop sending', async () => {
+  const probes = await serve([{ name: 'database', check: async () => {} }])
+  const statuses = async () => Promise.all(['/healthz', '/readyz', '/metrics'].map(async (path) => (await probes.get(path)).status))
+  expect(await statuses()).toEqual([200, 200, 200])
+  probes.stop()
+  expect(await statuses()).toEqual([503, 503, 200])
   probes.close()
 })
 

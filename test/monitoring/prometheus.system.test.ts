@@ -10,7 +10,8 @@ import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { dashboardFile, promtoolOn, rulesFile, startPrometheus, type Prometheus } from '../support/prometheus.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { createSourceSystem } from '../support/source-system.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { temporalVariables } from '../support/temporal-cluster.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 let database: TestDatabase
@@ -22,9 +23,9 @@ let prometheus: Prometheus
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   target = await startHttpTarget()
-  const variables = relayVariables(database, env.address)
+  const variables = relayVariables(database, env)
   api = await startRelayProcess('api', variables)
   worker = await startRelayProcess('worker', variables)
   prometheus = await startPrometheus({ 'relay-api': new URL(api.baseUrl).host, 'relay-worker': new URL(worker.baseUrl).host })
@@ -167,9 +168,7 @@ test('every rule has a section in docs/runbook.md, and every section a rule', as
 })
 
 test('relay doctor finds the worker, and the clock of Temporal', async () => {
-  const findings = await diagnose(
-    testConfig({ DATABASE_URL: database.url, TEMPORAL_ADDRESS: env.address, TEMPORAL_START_TIMEOUT_MS: '60000' }),
-  )
+  const findings = await diagnose(testConfig({ DATABASE_URL: database.url, ...temporalVariables(env), TEMPORAL_START_TIMEOUT_MS: '60000' }))
   const byName = new Map(findings.map((finding) => [finding.name, finding]))
   for (const name of ['workers', 'Temporal clock', 'Temporal settings', 'search attributes', 'schedules'])
     expect(byName.get(name)).toMatchObject({ name, status: 'ok', remedy: null })
@@ -178,7 +177,7 @@ test('relay doctor finds the worker, and the clock of Temporal', async () => {
 })
 
 test('the clock of Temporal is read between two readings of the own clock, and a namespace that does not exist is an error', async () => {
-  const { before, theirs, after } = await readServerTime(env.connection, 'default', 60_000)
+  const { before, theirs, after } = await readServerTime(env.connection, env.namespace ?? 'default', 60_000)
   // Both processes of this test read the clock of the same machine. Temporal rounds to nanoseconds.
   expect(theirs).toBeGreaterThanOrEqual(before - 1)
   expect(theirs).toBeLessThanOrEqual(after + 1)

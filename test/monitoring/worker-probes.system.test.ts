@@ -7,7 +7,7 @@ import { dataDirMetricName } from '../../src/monitoring/data-dir-metric.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { createSourceSystem } from '../support/source-system.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 let database: TestDatabase
@@ -19,13 +19,13 @@ let openRequests = 0
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   // Answers nothing, so an attempt lasts until the worker breaks it off.
   target = createServer(() => {
     openRequests += 1
   }).listen(0, '127.0.0.1')
   await once(target, 'listening')
-  const variables = { ...relayVariables(database, env.address), RELAY_SHUTDOWN_GRACE_MS: '300000' }
+  const variables = { ...relayVariables(database, env), RELAY_SHUTDOWN_GRACE_MS: '300000' }
   api = await startRelayProcess('api', variables)
   worker = await startRelayProcess('worker', variables)
 })

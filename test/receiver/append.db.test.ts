@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { createOutbox } from '../../src/db/outbox.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { newId } from '../../src/ids.ts'
 import { createUseCases } from '../../src/use-cases.ts'
 import { receivedDocument, testConfig } from '../support/factories.ts'
+import { dueMessages } from '../support/outbox.ts'
 import { part } from '../support/source-system.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
@@ -184,7 +184,7 @@ describe('a document after an append', () => {
     const [message] = await messagesOf('R1')
     expect(message).toMatchObject({ message: { input: { revision: 2, destinations: [{ name: 'archive' }, { name: 'backup' }] } } })
     expect(message.due_at.getTime() - Date.now()).toBeGreaterThan(quietMs - 10_000)
-    expect(await createOutbox(scene.db).findDue(0, 10_000)).not.toContainEqual(message.message)
+    expect(await dueMessages(scene.db)).not.toContainEqual(message.message)
   })
 
   test('is delivered once for consecutive appends, after a quiet period that begins with the last one', async () => {

@@ -34,9 +34,9 @@ const refusedByQuota = { status: 507, headers: { 'x-errordescription': expect.st
 const refusedByRate = { status: 503, headers: { 'x-errordescription': expect.stringMatching(/^rate_limited: /) } }
 
 describe('the stored bytes of a workspace', () => {
-  const stores = () => createSegmentedStores(scene.db, { postgres: createPostgresStore(scene.db), s3: undefined })
+  const stores = () => createSegmentedStores(scene.db, { postgres: createPostgresStore(scene.db) })
 
-  test('are counted by every command that stores some, and no longer once retention and the orphan sweep have removed them', async () => {
+  test('are counted by every command that stores some, and no longer once retention and the job remove-orphans have removed them', async () => {
     const workspace = await scene.workspace()
     const { source } = workspace
     await source.create('D1', 'small')

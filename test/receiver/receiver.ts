@@ -10,7 +10,7 @@ import { createSealedQueries } from '../../src/capture/sealed-query.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
-import type { ContentStore, Stores } from '../../src/content/store.ts'
+import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { StartDocument } from '../../src/db/outbox.ts'
 import { createUseCases } from '../../src/use-cases.ts'
@@ -29,8 +29,7 @@ type OpenStore = (db: Database) => ContentStore
 export const startReceiver = async (db: Database, variables: Record<string, string> = {}, openStore: OpenStore = createPostgresStore) => {
   const config = testConfig(variables)
   const writeTo = openStore(db)
-  const none: Stores = { postgres: undefined, s3: undefined }
-  const stores = createSegmentedStores(db, { ...none, [writeTo.kind]: writeTo })
+  const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
   const launched: StartDocument[] = []
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
+import { addPostponedAttempts } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config.ts'
 import { findTemporal } from '../../src/embedded/find-temporal.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
@@ -20,7 +21,7 @@ import type {
   WakeActivities,
 } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { deliveriesOf, standaloneStories, stories, type StandaloneStory, type Story } from './stories.ts'
 
 const identity = 'recorder'
@@ -56,7 +57,7 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  return { activities, attempted: first.promise }
+  return { activities: addPostponedAttempts(activities), attempted: first.promise }
 }
 
 const standaloneActivities = ({
@@ -129,7 +130,7 @@ const runsOf = async (client: Client, workflowId: string): Promise<string[]> => 
 const withoutTraces = (json: string): unknown => JSON.parse(json, (key, value: unknown) => (key === 'stackTrace' ? undefined : value))
 
 process.env.TEST_TEMPORAL_BIN ||= await findTemporal({ config: readConfig(), say })
-const env = await startTemporalDevServer(settings)
+const env = await startTemporalServer(settings)
 const client = new Client({ connection: env.connection, identity })
 const workflowBundle = await bundleWorkflowCode({
   workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', here)),

@@ -114,3 +114,30 @@ describe('comment-length', () => {
     expect(check(`const text = '${'x'.repeat(140)}'`)).toEqual([])
   })
 })
+
+describe('contract-migration', () => {
+  const later = 'migrations/20270101000000_example.ts'
+
+  test.each([
+    'alter table documents drop column traceparent',
+    'drop table aggregates',
+    'alter table documents rename column title to name',
+    'alter table documents alter column title set not null',
+    'alter table documents alter column size type integer',
+    'alter table documents add column title text not null',
+  ])('reports %s, unless the migration states what it requires', (sql) => {
+    expect(check(sql, later)).toEqual(['1 contract-migration'])
+    expect(check(`${sql}; insert into required_migrations (name) values ('20261201000000_expand')`, later)).toEqual([])
+    expect(check(sql, 'migrations/20261121090000_before_the_rule.ts')).toEqual([])
+  })
+
+  test.each([
+    'create table titles (name text not null)',
+    'alter table documents add column title text',
+    "alter table documents add column title text not null default '', add column name text default '' not null",
+    'alter table documents drop constraint documents_check, alter column title drop not null',
+    'drop index documents_title',
+  ])('accepts %s', (sql) => {
+    expect(check(sql, later)).toEqual([])
+  })
+})

@@ -7,6 +7,7 @@ export const databaseConfig = (url: string) => ({
   DATABASE_IDLE_TIMEOUT_MS: 60_000,
   DATABASE_ACQUIRE_TIMEOUT_MS: 60_000,
   DATABASE_STATEMENT_TIMEOUT_MS: 60_000,
+  DATABASE_TRANSACTION_POOLING: false,
 })
 
 export interface TestDatabase {

@@ -1,4 +1,4 @@
-import { createDeliveryActivities } from '../../activities/delivery.ts'
+import { createDeliveryActivities, addPostponedAttempts } from '../../activities/delivery.ts'
 import type { Config } from '../../src/config.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -23,30 +23,32 @@ interface Options extends Partial<DeliverDeps> {
 
 /** Creates the delivery activities with the real parts of a worker. Targets need no credentials, unless a test sets some. */
 export const deliveryActivities = ({ db, config, ...options }: Options) =>
-  createDeliveryActivities({
-    db,
-    loadJob: createLoadJob(db, config),
-    recordAttempt: createRecordAttempt(db, config),
-    redeliverNewer: createRedeliverNewer(db, config),
-    slots: createSlots(
-      {
-        total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
-        limits: {
-          maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
-          maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+  addPostponedAttempts(
+    createDeliveryActivities({
+      db,
+      loadJob: createLoadJob(db, config),
+      recordAttempt: createRecordAttempt(db, config),
+      redeliverNewer: createRedeliverNewer(db, config),
+      slots: createSlots(
+        {
+          total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
+          limits: {
+            maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+            maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+          },
+          maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
         },
-        maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
-      },
-      Date.now,
-      Math.random,
-    ),
-    contents: createSegmentedStores(db, { postgres: createPostgresStore(db), s3: undefined }),
-    findConnector,
-    openCredentials: () => ({}),
-    downloadUrl: () => undefined,
-    pinConfig: createPinConfig(db, { keyRing: createKeyRing(config.RELAY_SECRET_KEYS), findConnector }),
-    keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
-    installation: createInstallation(db),
-    config,
-    ...options,
-  })
+        Date.now,
+        Math.random,
+      ),
+      contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
+      findConnector,
+      openCredentials: () => ({}),
+      downloadUrl: () => undefined,
+      pinConfig: createPinConfig(db, { keyRing: createKeyRing(config.RELAY_SECRET_KEYS), findConnector }),
+      keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+      installation: createInstallation(db),
+      config,
+      ...options,
+    }),
+  )

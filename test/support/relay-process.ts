@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -9,6 +9,7 @@ import type { Database } from '../../src/db/database.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import type { TestDatabase } from './database.ts'
 import { createRoutes, testConfig } from './factories.ts'
+import { temporalVariables, type TemporalConnection } from './temporal-cluster.ts'
 
 const sourceMain = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 // Generous: on a machine that runs the other tests at the same time, a start has taken more than a minute.
@@ -27,20 +28,30 @@ export interface RelayProcess {
   memory(): Promise<{ now: number; peak: number }>
 }
 
+interface StartOptions {
+  preload?: string
+  main?: string
+  command?: (verb: string, variables: Record<string, string>) => { file: string; args: string[]; options: SpawnOptions }
+}
+
 /**
  * Starts `relay api` or `relay worker` as a child process and waits until it is ready.
  * @param options.preload module that is loaded first, and that may exchange messages with this process
  * @param options.main path of the program; the one of the checkout by default
+ * @param options.command how to run a verb of another installation, with these variables and no others
  */
 export const startRelayProcess = async (
   verb: 'api' | 'worker',
   variables: Record<string, string>,
-  { preload, main = sourceMain }: { preload?: string; main?: string } = {},
+  { preload, main = sourceMain, command }: StartOptions = {},
 ): Promise<RelayProcess> => {
-  const child = spawn(process.execPath, [...(preload === undefined ? [] : ['--import', preload]), main, verb], {
-    env: { ...process.env, RELAY_PORT: '0', RELAY_WORKER_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables },
-    stdio: ['ignore', 'ignore', 'pipe', ...(preload === undefined ? [] : ['ipc' as const])],
-  })
+  const settings = { RELAY_PORT: '0', RELAY_WORKER_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables }
+  const { file, args, options } = command?.(verb, settings) ?? {
+    file: process.execPath,
+    args: [...(preload === undefined ? [] : ['--import', preload]), main, verb],
+    options: { env: { ...process.env, ...settings } },
+  }
+  const child = spawn(file, args, { ...options, stdio: ['ignore', 'ignore', 'pipe', ...(preload === undefined ? [] : ['ipc' as const])] })
   const baseUrl = await untilReady(child, verb)
   const exited = once(child, 'exit') as Promise<[number | null]>
   return {
@@ -85,11 +96,11 @@ const untilReady = async (child: ChildProcess, verb: string): Promise<string> =>
 }
 
 /** Returns the variables that api and worker of a test share: database, Temporal, keys, and permission to deliver to loopback addresses. */
-export const relayVariables = (database: TestDatabase, temporalAddress: string): Record<string, string> => {
+export const relayVariables = (database: Pick<TestDatabase, 'url'>, temporal: TemporalConnection): Record<string, string> => {
   const { RELAY_SECRET_KEYS, RELAY_ALLOWED_PRIVATE_CIDRS } = testConfig()
   return {
     DATABASE_URL: database.url,
-    TEMPORAL_ADDRESS: temporalAddress,
+    ...temporalVariables(temporal),
     RELAY_SECRET_KEYS: RELAY_SECRET_KEYS.join(','),
     RELAY_ALLOWED_PRIVATE_CIDRS: RELAY_ALLOWED_PRIVATE_CIDRS.join(','),
   }

@@ -14,7 +14,24 @@ import { createLog } from '../../src/log.ts'
 import { bundleCheckout } from '../../src/temporal/checkout-bundle.ts'
 import { databaseConfig } from './database.ts'
 import cleanUp, { registerCleanup } from './tear-down.ts'
-import { findApiTools, findAzurite, findBrowser, findPrometheus, findSshd, findTimeSkippingServer, findVersitygw } from './tools.ts'
+import { startTemporalCluster } from './temporal-cluster.ts'
+import {
+  findApiTools,
+  findAzurite,
+  findBrowser,
+  findHaproxy,
+  findHelm,
+  findKubeconform,
+  findKubernetesApi,
+  findPgbouncer,
+  findPostgresPrograms,
+  findPrometheus,
+  findSshd,
+  findTemporalServer,
+  findTimeSkippingServer,
+  findVersitygw,
+  type ToolOptions,
+} from './tools.ts'
 
 const say = (line: string) => void process.stderr.write(`${line}\n`)
 
@@ -55,7 +72,11 @@ const allowDatabases = async (adminUrl: string): Promise<void> => {
   await admin.destroy()
 }
 
-export const setUpDb = setUp(startDatabase)
+/** Without PostgreSQL the set-up fails. Without PgBouncer, only the tests that need it fail. */
+export const setUpDb = setUp(async (workDir) => {
+  await startDatabase(workDir)
+  await orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer({ config: readConfig(), say })))
+})
 
 /** Without PostgreSQL the set-up fails. If another program is missing, only the tests that need it fail. */
 export const setUpSystem = setUp(async (workDir) => {
@@ -71,14 +92,34 @@ export const setUpSystem = setUp(async (workDir) => {
     orWarn(provide('TEST_BROWSER_BIN', () => findBrowser(tools))),
     orWarn(provide('TEST_API_TOOLS', () => findApiTools(tools))),
     orWarn(provide('TEST_PROMETHEUS_DIR', () => findPrometheus(tools))),
+    orWarn(provide('TEST_HELM_BIN', () => findHelm(tools))),
+    orWarn(provide('TEST_KUBECONFORM_BIN', () => findKubeconform(tools))),
+    orWarn(provide('TEST_KUBERNETES_API_DIR', () => findKubernetesApi(tools))),
+    orWarn(provide('TEST_HAPROXY_BIN', () => findHaproxy(tools))),
+    orWarn(provide('TEST_POSTGRES_DIR', () => findPostgresPrograms(tools))),
   ])
+  // script/test --temporal postgres
+  if (process.env['TEST_TEMPORAL'] === 'postgres') await provide('TEST_TEMPORAL_CLUSTER', () => startCluster(workDir, tools))
 })
+
+const startCluster = async (workDir: string, tools: ToolOptions): Promise<string> => {
+  const programs = await findTemporalServer(tools)
+  say('Starting Temporal: frontend, history, matching and worker services with PostgreSQL, 512 history shards, mTLS.')
+  const { cluster, stop } = await startTemporalCluster({
+    folder: join(workDir, 'temporal'),
+    programs,
+    cli: process.env.TEST_TEMPORAL_BIN!,
+    serverUrl: process.env.TEST_DATABASE_URL!,
+  })
+  registerCleanup(stop)
+  return JSON.stringify(cluster)
+}
 
 const provide = async (variable: string, make: () => Promise<string>): Promise<void> => {
   process.env[variable] ||= await make()
 }
 
-const orWarn = async (providing: Promise<void>): Promise<void> => {
+const orWarn = async (providing: Promise<void>) => {
   try {
     await providing
   } catch (thrown) {

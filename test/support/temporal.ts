@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
-import { searchAttributes } from '../../workflows/options.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 
 /** Keeps the log of the SDK out of the output of the tests. */
@@ -18,8 +17,8 @@ export const silenceSdkLog = () => {
   }
 }
 
-// The SDK gives a server five seconds to start, which is not always enough on a busy machine.
-const startWithRetries = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
+/** Starts a server. The SDK gives it five seconds, which is not always enough on a busy machine. */
+export const startWithRetries = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
   try {
     return await start()
   } catch (thrown) {
@@ -54,29 +53,11 @@ export const withWorker = async <T>(
   const { taskQueue = randomUUID() } = options
   const worker = await Worker.create({
     connection: env.nativeConnection,
+    namespace: env.namespace ?? 'default',
     workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! },
     activities,
     ...options,
     taskQueue,
   })
   return worker.runUntil(work(taskQueue))
-}
-
-/** Starts the real server, in memory: lists, schedules, search attributes and time work as in production. */
-export const startTemporalDevServer = async (
-  settings: string[] = [],
-  attributes = Object.values(searchAttributes),
-): Promise<TestWorkflowEnvironment> => {
-  silenceSdkLog()
-  return startWithRetries(() =>
-    TestWorkflowEnvironment.createLocal({
-      server: {
-        executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
-        extraArgs: [
-          ...attributes.flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
-          ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
-        ],
-      },
-    }),
-  )
 }

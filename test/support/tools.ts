@@ -1,9 +1,10 @@
 // Programs that tests run against. A program that is not found is downloaded or built once into the cache of the embedded stack.
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync, globSync } from 'node:fs'
+import { copyFile, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import pLimit from 'p-limit'
 import type { Config } from '../../src/config.ts'
 import { buildWithGo, cacheDirOf, downloadFromSdk, installInto } from '../../src/embedded/install-program.ts'
 import { findProgram, isExecutable, runProgram } from '../../src/embedded/programs.ts'
@@ -92,6 +93,146 @@ export const findVersitygw = async ({ config, say }: ToolOptions): Promise<strin
     config,
     say,
   })
+}
+
+interface GoProgram {
+  program: string
+  /** Environment variable with the path of the program. */
+  variable: string
+  /** Its purpose here, after `which`. */
+  use: string
+  /** The module of its main package. */
+  module: string
+  version: string
+  /** How long its build takes. */
+  duration: string
+}
+
+/**
+ * Returns one version of a program: the one that its variable names, the cache, or a build with Go, in this order. Not the one on PATH:
+ * tests compare the output of this version.
+ */
+const findGoProgram = async (goProgram: GoProgram, { config, say }: ToolOptions): Promise<string> => {
+  const { program, variable, use, module, version, duration } = goProgram
+  const named = await programFrom(variable)
+  if (named) return named
+  const target = join(cacheDirOf(config), program, version, program)
+  if (await isExecutable(target)) return target
+  return buildWithGo({
+    name: `${program}, which ${use},`,
+    module: `${module}@${version}`,
+    flags: ['-ldflags=-s -w'],
+    duration,
+    target,
+    remedy: `Set ${variable} to a ${program} ${version}, or install Go 1.26 or newer.`,
+    config,
+    say,
+  })
+}
+
+const helm = {
+  program: 'helm',
+  variable: 'RELAY_HELM_BIN',
+  use: 'renders the chart in deploy/helm',
+  module: 'helm.sh/helm/v3/cmd/helm',
+  version: 'v3.22.0',
+  duration: 'about 2 minutes on 2 cores',
+}
+
+const kubeconform = {
+  program: 'kubeconform',
+  variable: 'RELAY_KUBECONFORM_BIN',
+  use: 'checks the rendered chart',
+  module: 'github.com/yannh/kubeconform/cmd/kubeconform',
+  version: 'v0.8.0',
+  duration: 'less than a minute',
+}
+
+export const findHelm = (options: ToolOptions): Promise<string> => findGoProgram(helm, options)
+export const findKubeconform = (options: ToolOptions): Promise<string> => findGoProgram(kubeconform, options)
+
+/** The version in docker-compose.yml. */
+export const temporalServerVersion = '1.31.2'
+
+/**
+ * Returns the folder with the programs temporal-server and temporal-sql-tool: RELAY_TEMPORAL_SERVER_DIR, the cache, or a build with Go, in
+ * this order.
+ */
+export const findTemporalServer = async ({ config, say }: ToolOptions): Promise<string> => {
+  const named = process.env['RELAY_TEMPORAL_SERVER_DIR']
+  if (named) return named
+  const folder = join(cacheDirOf(config), 'temporal-server', temporalServerVersion)
+  const build = async (program: string, command: string, duration: string) => {
+    const target = join(folder, program)
+    if (await isExecutable(target)) return
+    await buildWithGo({
+      name: program,
+      module: `go.temporal.io/server/cmd/${command}@v${temporalServerVersion}`,
+      flags: ['-ldflags=-s -w'],
+      duration,
+      target,
+      remedy: `Set RELAY_TEMPORAL_SERVER_DIR to a folder with temporal-server and temporal-sql-tool ${temporalServerVersion}, or install Go 1.26 or newer.`,
+      config,
+      say,
+    })
+  }
+  await build('temporal-server', 'server', 'about 4 minutes on 2 cores')
+  await build('temporal-sql-tool', 'tools/sql', 'a few seconds after that')
+  return folder
+}
+
+/** The oldest version of Kubernetes that the chart accepts, and a recent one, which lacks the kinds and versions removed since. */
+export const kubernetesVersions = ['1.27.0', '1.37.2'] as const
+
+const prometheusOperator = 'github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd'
+
+// Files of Go modules, and their names in the folder.
+const kubernetesApi: Record<string, string> = {
+  ...Object.fromEntries(
+    kubernetesVersions.flatMap((version) => [
+      [`${version}.json`, `k8s.io/kubernetes@v${version}/api/openapi-spec/swagger.json`],
+      [`${version}.go`, `k8s.io/kubernetes@v${version}/pkg/generated/openapi/zz_generated.openapi.go`],
+    ]),
+  ),
+  'scaled-objects.yaml': 'github.com/kedacore/keda/v2@v2.21.0/config/crd/bases/keda.sh_scaledobjects.yaml',
+  'service-monitors.yaml': `${prometheusOperator}/monitoring.coreos.com_servicemonitors.yaml`,
+  'prometheus-rules.yaml': `${prometheusOperator}/monitoring.coreos.com_prometheusrules.yaml`,
+}
+
+const moduleOf = (file: string): string => /^.+?@[^/]+/.exec(file)![0]
+
+/**
+ * Returns the folder with the descriptions of the APIs of Kubernetes, KEDA and the Prometheus Operator: RELAY_KUBERNETES_API_DIR, the cache,
+ * or a download by Go, in this order.
+ */
+export const findKubernetesApi = async ({ config, say }: ToolOptions): Promise<string> => {
+  const named = process.env['RELAY_KUBERNETES_API_DIR']
+  if (named) return named
+  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const digest = createHash('sha256').update(JSON.stringify(kubernetesApi)).digest('hex').slice(0, 12)
+  const target = join(cacheDirOf(config), 'kubernetes-api', digest)
+  if (existsSync(target)) return target
+  const remedy = `Install Go, or set RELAY_KUBERNETES_API_DIR to a folder with ${Object.keys(kubernetesApi).join(', ')}.`
+  const go = await findProgram('go', env.PATH)
+  if (!go) throw new UserError(`The descriptions of the Kubernetes API were not found, and Go is not installed to download them. ${remedy}`)
+  say('Downloading the descriptions of the Kubernetes API with Go (46 MB) to check the rendered chart: less than a minute, once.')
+  try {
+    await installInto(target, async (workDir) => {
+      // Not the cache of the user: the modules take 300 MB, of which a few files are kept.
+      const modules = join(workDir, 'modules')
+      const command = ['mod', 'download', '-modcacherw', ...new Set(Object.values(kubernetesApi).map(moduleOf))]
+      await runProgram(go, command, { env: { ...env, GOMODCACHE: modules }, timeoutMs, cwd: workDir })
+      const folder = join(workDir, 'api')
+      await mkdir(folder)
+      for (const [name, file] of Object.entries(kubernetesApi)) await copyFile(join(modules, file), join(folder, name))
+      return folder
+    })
+  } catch (thrown) {
+    throw new UserError(`Go could not download the descriptions of the Kubernetes API. ${remedy} Output of Go: ${messageOf(thrown)}`, {
+      cause: thrown,
+    })
+  }
+  return target
 }
 
 // Not 3.37.0: its telemetry requires a package version that some registries lack.
@@ -200,30 +341,58 @@ export const findApiTools = async ({ config, say }: ToolOptions): Promise<string
   }
 }
 
-/** Returns sshd: from PATH, from /usr/sbin, or from Debian's package if this process may install it. */
-export const findSshd = async ({ config, say }: ToolOptions): Promise<string> => {
+// The installation that ends first would allow services to the others.
+const oneAtATime = pLimit(1)
+
+const debianPrograms = {
+  sshd: { package: 'openssh-server', use: 'the SFTP server of the tests' },
+  haproxy: { package: 'haproxy', use: 'the reverse proxy of the tests' },
+  pgbouncer: { package: 'pgbouncer', use: 'the connection pooler of the tests' },
+  // The PostgreSQL of the npm package lacks it.
+  pg_basebackup: { package: 'postgresql', use: 'a program of PostgreSQL for backups' },
+}
+
+/** Where Debian installs programs that are not on PATH. */
+const debianFolders = () => [...globSync('/usr/lib/postgresql/*/bin'), '/usr/sbin'].toSorted().toReversed()
+
+/**
+ * Returns a program that is in a folder of Debian or on PATH, or that root can install from Debian. Services are not started.
+ * @throws `UserError` that says what to install
+ */
+const fromDebian = async (name: keyof typeof debianPrograms, { config, say }: ToolOptions): Promise<string> => {
+  const { package: debianPackage, use } = debianPrograms[name]
   const { childEnvironment: env } = config
-  const lookUp = () => findProgram('sshd', `/usr/sbin:${env.PATH}`)
+  const lookUp = () => findProgram(name, [...debianFolders(), env.PATH].join(':'))
   const found = await lookUp()
   if (found) return found
   const aptGet = await findProgram('apt-get', env.PATH)
   if (!aptGet || process.getuid?.() !== 0)
-    throw new UserError('sshd, the SFTP server of the tests, was not found. Install openssh-server (it need not be running).')
-  say('Installing openssh-server for the tests (the service is not started).')
+    throw new UserError(`${name}, ${use}, was not found. Install ${debianPackage} (it need not be running).`)
+  say(`Installing ${debianPackage} for the tests (the service is not started).`)
   try {
-    await withoutStartingServices(async () => {
-      const options = { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' }, timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS }
-      const lock = ['-o', 'DPkg::Lock::Timeout=120']
-      await runProgram(aptGet, [...lock, 'update'], options)
-      await runProgram(aptGet, [...lock, 'install', '-y', '--no-install-recommends', 'openssh-server'], options)
-    })
+    await oneAtATime(() =>
+      withoutStartingServices(async () => {
+        const options = { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' }, timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS }
+        const lock = ['-o', 'DPkg::Lock::Timeout=120']
+        await runProgram(aptGet, [...lock, 'update'], options)
+        await runProgram(aptGet, [...lock, 'install', '-y', '--no-install-recommends', debianPackage], options)
+      }),
+    )
   } catch (thrown) {
-    throw new UserError(`openssh-server could not be installed: ${messageOf(thrown)}`, { cause: thrown })
+    throw new UserError(`${debianPackage} could not be installed: ${messageOf(thrown)}`, { cause: thrown })
   }
   const installed = await lookUp()
-  if (!installed) throw new UserError('openssh-server is installed, but sshd was not found.')
+  if (!installed) throw new UserError(`${debianPackage} is installed, but ${name} was not found.`)
   return installed
 }
+
+export const findSshd = (options: ToolOptions): Promise<string> => fromDebian('sshd', options)
+export const findHaproxy = (options: ToolOptions): Promise<string> => fromDebian('haproxy', options)
+export const findPgbouncer = (options: ToolOptions): Promise<string> => fromDebian('pgbouncer', options)
+
+/** Returns the folder of a PostgreSQL with its programs for backups. */
+export const findPostgresPrograms = async (options: ToolOptions): Promise<string> =>
+  dirname(await realpath(await fromDebian('pg_basebackup', options)))
 
 const policyFile = '/usr/sbin/policy-rc.d'
 

@@ -4,14 +4,15 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { dynamicConfig } from '../../src/embedded/temporal-dev-server.ts'
 import type { DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
-import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
+import { withWorker } from '../support/temporal.ts'
 
 // Measured: the single document took 1.8 s behind 2,000 others, 1.3 s alone, and 37 s behind 200 others without fairness.
 const waiting = 200
 
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
-  env = await startTemporalDevServer(dynamicConfig)
+  env = await startTemporalServer(dynamicConfig)
 })
 afterAll(() => env.teardown())
 

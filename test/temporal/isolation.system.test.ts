@@ -10,7 +10,8 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { deliveryActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
+import { withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 
 // Field lesson R8: a destination that hangs and one that always answers 500 must not slow down the others.
@@ -30,7 +31,7 @@ let maxOpenRequests = 0
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
   good = await startHttpTarget()
   healthy = await startHttpTarget()
   broken = await startHttpTarget()

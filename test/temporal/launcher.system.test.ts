@@ -9,7 +9,6 @@ import { documentWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { createTimeSkippingTemporal } from '../support/temporal.ts'
-import { until } from '../support/until.ts'
 
 let database: TestDatabase
 let env: TestWorkflowEnvironment
@@ -72,16 +71,6 @@ describe('the launcher', () => {
     expect(await countOutbox()).toBe(0)
   })
 
-  test('leaves messages to the sweep if too many starts are in flight and in the queue', async () => {
-    const messages = await receive(6)
-    const launcher = createLauncher(temporal(), outbox(), config, log)
-    launcher.launch(messages)
-    await until('all starts in flight and in the queue are sent', countOutbox, (count) => count <= 2)
-    await launcher.close()
-    expect(await countOutbox()).toBe(2)
-    expect(await launcher.sweep()).toBe(2)
-  })
-
   test('keeps all messages while Temporal is unavailable', async () => {
     const messages = await receive(6)
     let calls = 0
@@ -90,16 +79,26 @@ describe('the launcher', () => {
         calls += 1
         throw new Error('14 UNAVAILABLE')
       },
+      hasBegun: async () => true,
     }
     const launcher = createLauncher(unavailable, outbox(), config, log)
     launcher.launch(messages)
     expect(await launcher.sweep()).toBe(0)
     await launcher.close()
     expect(await countOutbox()).toBe(6)
-    // The launch tries up to three starts in flight and one in the queue. The sweep stops after its first batch of three.
+    // The launch tries three at a time and one from the queue. The sweep, and the process for what it left, stop after a page of three.
     expect(calls).toBeGreaterThanOrEqual(3 + 3)
-    expect(calls).toBeLessThanOrEqual(4 + 3)
+    expect(calls).toBeLessThanOrEqual(4 + 3 + 3)
     expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(6)
+  })
+
+  test('finds that a document waits for a worker, and that an unknown or ended workflow does not', async () => {
+    const [message, unsent] = await receive(2)
+    await temporal().send(message!)
+    expect(await temporal().hasBegun(message!)).toBe(false)
+    expect(await temporal().hasBegun(unsent!)).toBe(true)
+    await env.client.workflow.getHandle(documentWorkflowId(message!.input)).terminate()
+    expect(await temporal().hasBegun(message!)).toBe(true)
   })
 
   test('leaves recent messages to the process that wrote them', async () => {

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { addPostponedAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { type AttemptInput, type DeliveryActivities, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
 import { documentOptions, searchAttributes } from '../../workflows/options.ts'
-import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
+import { withWorker } from '../support/temporal.ts'
 
 // Much less than the default of 4,096 events, so that short tests reach it.
 const suggestedAfterEvents = 30
@@ -12,7 +14,7 @@ const earlierAttempts = 8
 
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
-  env = await startTemporalDevServer([`limit.historyCount.suggestContinueAsNew=${suggestedAfterEvents}`])
+  env = await startTemporalServer([`limit.historyCount.suggestContinueAsNew=${suggestedAfterEvents}`])
 })
 afterAll(() => env.teardown())
 
@@ -41,7 +43,7 @@ test('a delivery that waits many times continues in a new run with the same roun
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  await withWorker(env, activities, async (taskQueue) => {
+  await withWorker(env, addPostponedAttempts(activities), async (taskQueue) => {
     const handle = await env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })
     expect(await handle.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
 

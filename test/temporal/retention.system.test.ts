@@ -30,9 +30,9 @@ test('over months, the maintenance jobs remove expired rows and create partition
   const { workspaceId } = await createRoutes(db, [{ name: 'archive' }])
   const activities = createMaintenanceActivities({
     db,
-    stores: { postgres: createPostgresStore(db), s3: undefined },
+    stores: { postgres: createPostgresStore(db) },
     release: createRelease(db, config),
-    launcher: createLauncher({ send: () => Promise.resolve() }, createOutbox(db), config, createLog('silent')),
+    launcher: createLauncher({ send: () => Promise.resolve(), hasBegun: async () => true }, createOutbox(db), config, createLog('silent')),
     checkIncidents: createCheckIncidents(db, config),
     reconcile: () => Promise.reject(new Error('not available in this test')),
     config,

@@ -10,13 +10,14 @@ import type { DocumentInput } from '../../workflows/messages.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { temporalVariables } from '../support/temporal-cluster.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 
 let database: TestDatabase
 let env: TestWorkflowEnvironment
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer([], [])
+  env = await startTemporalServer([], [])
 })
 afterAll(async () => {
   await env.teardown()
@@ -26,7 +27,7 @@ afterAll(async () => {
 /** Runs `relay migrate` in a child process. @returns its JSON output */
 const migrate = async (): Promise<unknown> => {
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-  const variables = { PATH: process.env['PATH'], HOME: process.env['HOME'], DATABASE_URL: database.url, TEMPORAL_ADDRESS: env.address }
+  const variables = { PATH: process.env['PATH'], HOME: process.env['HOME'], DATABASE_URL: database.url, ...temporalVariables(env) }
   const { stdout } = await promisify(execFile)(process.execPath, [main, 'migrate', '--json'], { env: variables })
   return JSON.parse(stdout)
 }
@@ -55,7 +56,7 @@ test('documents are started without search attributes until relay migrate regist
   expect(await startDocument()).toEqual({ status: 'RUNNING', workspace: undefined })
 
   expect(await migrate()).toEqual({ applied: [], search_attributes: true })
-  const config = { ...testConfig(), temporal: { connectionOptions: { address: env.address } } }
+  const config = testConfig(temporalVariables(env))
   expect(await registerSearchAttributes(config)).toBeUndefined()
   expect(await registerSearchAttributes(config)).toBeUndefined()
 

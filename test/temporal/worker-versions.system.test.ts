@@ -5,13 +5,14 @@ import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { type DeliveryActivities, type DeliveryInput, deliveryStatusQuery, retrySignal } from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
 import { testConfig } from '../support/factories.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { temporalVariables } from '../support/temporal-cluster.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 let env: TestWorkflowEnvironment
 
 beforeAll(async () => {
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
 })
 afterAll(() => env.teardown())
 
@@ -24,7 +25,7 @@ const startVersion = async (buildId: string, taskQueue: string, outcome: Attempt
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  const config = testConfig({ TEMPORAL_ADDRESS: env.address, TEMPORAL_TASK_QUEUE: taskQueue, TEMPORAL_WORKER_BUILD_ID: buildId })
+  const config = testConfig({ ...temporalVariables(env), TEMPORAL_TASK_QUEUE: taskQueue, TEMPORAL_WORKER_BUILD_ID: buildId })
   const { worker, close } = await createWorker(config, activities, { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } })
   const ended = worker.run()
   return async () => {
@@ -38,7 +39,11 @@ const startVersion = async (buildId: string, taskQueue: string, outcome: Attempt
 const makeCurrent = (buildId: string) =>
   until(`${buildId} is current`, async () => {
     try {
-      await env.connection.workflowService.setWorkerDeploymentCurrentVersion({ namespace: 'default', deploymentName, buildId })
+      await env.connection.workflowService.setWorkerDeploymentCurrentVersion({
+        namespace: env.namespace ?? 'default',
+        deploymentName,
+        buildId,
+      })
       return true
     } catch {
       return false

@@ -6,7 +6,7 @@ import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startOtlpCollector } from '../support/otlp-collector.ts'
 import { relayVariables, routeToWebhook, startRelayProcess } from '../support/relay-process.ts'
 import { createSourceSystem } from '../support/source-system.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 const preload = fileURLToPath(new URL('../support/imported-packages.mjs', import.meta.url))
@@ -19,7 +19,7 @@ let database: TestDatabase
 let target: HttpTarget
 
 beforeAll(async () => {
-  ;[env, database, target] = await Promise.all([startTemporalDevServer(), createTestDatabase(), startHttpTarget()])
+  ;[env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
 })
 afterAll(async () => {
   await target.stop()
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 /** Starts an api and a worker, delivers a document, and stops both. */
 const deliver = async (variables: Record<string, string>) => {
-  const all = { ...relayVariables(database, env.address), ...variables }
+  const all = { ...relayVariables(database, env), ...variables }
   // One after the other, so that a busy machine starts each in time.
   const api = await startRelayProcess('api', all, { preload })
   const worker = await startRelayProcess('worker', all, { preload })

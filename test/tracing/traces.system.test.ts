@@ -11,7 +11,7 @@ import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from
 import { expirationIn, signedQuery } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { createSourceSystem } from '../support/source-system.ts'
-import { startTemporalDevServer } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 const authId = 'CN%3DTST'
@@ -37,14 +37,14 @@ const clientSpanId = 'b7ad6b7169203331'
 
 beforeAll(async () => {
   ;[env, database, target, collector, signer] = await Promise.all([
-    startTemporalDevServer(),
+    startTemporalServer(),
     createTestDatabase(),
     startHttpTarget(),
     startOtlpCollector(),
     createSigner('RSA 2048'),
   ])
   const variables = {
-    ...relayVariables(database, env.address),
+    ...relayVariables(database, env),
     RELAY_LOG_LEVEL: 'trace',
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
     OTEL_EXPORTER_OTLP_HEADERS: `api-key=${collectorKey}`,

@@ -10,7 +10,8 @@ import { checkAgainSignal } from '../../workflows/messages.ts'
 import { batchOptions } from '../../workflows/options.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, insertNumberedDocuments, testConfig } from '../support/factories.ts'
-import { startTemporalDevServer, withWorker } from '../support/temporal.ts'
+import { startTemporalServer } from '../support/temporal-server.ts'
+import { withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 
 // The release runs on the real database and the dev server. It starts deliveries on a task queue without a worker.
@@ -23,7 +24,7 @@ let env: TestWorkflowEnvironment
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  env = await startTemporalDevServer()
+  env = await startTemporalServer()
 })
 afterAll(async () => {
   await env.teardown()
@@ -49,6 +50,7 @@ describe('the release of 10,000 held documents', () => {
         sent += 1
         started.add(outboxKey(message))
       },
+      hasBegun: async () => true,
     }
     const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
     const { processBatch } = createBatchActivities({ db, release: createRelease(db, config), sendAll: launcher.sendAll, config })

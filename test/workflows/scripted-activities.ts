@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { activityInfo } from '@temporalio/activity'
+import { addPostponedAttempts } from '../../activities/delivery.ts'
 import { decideRetry } from '../../src/domain/retry.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
@@ -13,7 +14,7 @@ export const scriptedActivities = (answer: (destinationId: string, attempt: numb
   const terminated: string[] = []
   const activities: DeliveryActivities = {
     attemptDelivery: async (input: AttemptInput): Promise<AttemptOutcome> => {
-      attempts.push({ destinationId: input.destinationId, atMs: activityInfo().scheduledTimestampMs, input })
+      attempts.push({ destinationId: input.destinationId, atMs: activityInfo().scheduledTimestampMs + (input.delayMs ?? 0), input })
       const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
       const result = answer(input.destinationId, count)
       if (result === 'delivered') return { status: 'delivered' }
@@ -34,7 +35,7 @@ export const scriptedActivities = (answer: (destinationId: string, attempt: numb
     },
   }
   return {
-    activities,
+    activities: addPostponedAttempts(activities),
     attempts,
     cancelled,
     terminated,

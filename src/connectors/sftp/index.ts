@@ -27,6 +27,7 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
   config: sftpConfig,
   credentials: sftpCredentials,
   boundKeys: ['host', 'port', 'host_key_sha256'],
+  pinnedKeys: ['host_key_sha256'],
   example: sftpExample,
 
   deliver: async (payload, target, context) => {

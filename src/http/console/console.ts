@@ -98,7 +98,7 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
     const session = await sessions.find(context)
     if (!session) throw signInRequired()
     context.state['keyId'] = session.actor.keyId
-    eventStreams.open(context, session.actor, async () => (await sessions.find(context)) !== undefined)
+    await eventStreams.open(context, session.actor, async () => (await sessions.find(context)) !== undefined)
   }
 
   const answers: Record<string, (context: Context) => Promise<void>> = {

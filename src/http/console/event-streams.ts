@@ -22,13 +22,16 @@ const retryAfterSeconds = 60
 // A browser that reads no more gets no more.
 const unreadMaxBytes = 64 * 1_024
 
+const tooMany = () => new AppError('unavailable', 'This process has too many streams of events.', { retryAfterSeconds })
+
 /**
  * Creates the streams of server-sent events by which pages of the console learn that something has changed. All streams of a process share
  * one query per interval, and none is made while nobody listens.
  */
 export const createEventStreams = (readVersions: ReadVersions, config: StreamConfig, log: Log) => {
   const streams = new Set<Stream>()
-  let known = new Map<string, Versions>()
+  // By workspace, while it has a stream.
+  const known = new Map<string, Versions>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
@@ -37,16 +40,22 @@ export const createEventStreams = (readVersions: ReadVersions, config: StreamCon
     else body.destroy()
   }
 
+  const listWorkspaces = () => new Set([...streams].map(({ workspaceId }) => workspaceId))
+
+  const remember = (versions: Map<string, Versions>) => {
+    const listened = listWorkspaces()
+    for (const [workspaceId, current] of versions) if (listened.has(workspaceId)) known.set(workspaceId, current)
+  }
+
   const check = async () => {
-    const workspaceIds = [...new Set([...streams].map(({ workspaceId }) => workspaceId))]
-    const current = await readVersions(workspaceIds)
+    const current = await readVersions([...listWorkspaces()])
     for (const stream of streams) {
       const [before, now] = [known.get(stream.workspaceId), current.get(stream.workspaceId)]
-      if (!now) continue
-      const changed = changeKinds.filter((kind) => before && before[kind] !== now[kind])
+      if (!before || !now) continue
+      const changed = changeKinds.filter((kind) => before[kind] !== now[kind])
       if (changed.length > 0) send(stream, `event: change\ndata: ${JSON.stringify({ changed })}\n\n`)
     }
-    known = current
+    remember(current)
   }
 
   const schedule = () => {
@@ -79,10 +88,8 @@ export const createEventStreams = (readVersions: ReadVersions, config: StreamCon
      * @param isSignedIn asked with every heartbeat
      * @throws AppError 429 if the key has too many streams, 503 if the process has
      */
-    open: (context: Context, { keyId, workspace }: Actor, isSignedIn: () => Promise<boolean>): void => {
-      if (streams.size >= config.RELAY_EVENT_STREAMS || isClosed) {
-        throw new AppError('unavailable', 'This process has too many streams of events.', { retryAfterSeconds })
-      }
+    open: async (context: Context, { keyId, workspace }: Actor, isSignedIn: () => Promise<boolean>): Promise<void> => {
+      if (streams.size >= config.RELAY_EVENT_STREAMS || isClosed) throw tooMany()
       if ([...streams].filter((stream) => stream.keyId === keyId).length >= config.RELAY_EVENT_STREAMS_PER_KEY) {
         throw new AppError('rate_limited', 'This API key has too many streams of events.', { retryAfterSeconds })
       }
@@ -104,8 +111,17 @@ export const createEventStreams = (readVersions: ReadVersions, config: StreamCon
       stream.body.once('close', () => {
         clearInterval(heartbeat)
         streams.delete(stream)
+        if (!listWorkspaces().has(workspace.id)) known.delete(workspace.id)
       })
       streams.add(stream)
+      try {
+        // Before the answer: a page loads its data when the stream is open, and learns of every change after that.
+        if (!known.has(workspace.id)) remember(await readVersions([workspace.id]))
+        if (isClosed) throw tooMany()
+      } catch (thrown) {
+        stream.body.destroy()
+        throw thrown
+      }
       send(stream, ': open\n\n')
       context.body = stream.body
       schedule()

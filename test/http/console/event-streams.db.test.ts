@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { createTestDatabase } from '../../support/database.ts'
 import { until } from '../../support/until.ts'
-import { objstore, startApi, wire, type Tenant } from '../api.ts'
+import { objstore, startApi, wire } from '../api.ts'
 import { insertDocument } from '../insert-document.ts'
 
 const database = await createTestDatabase()
@@ -49,17 +49,6 @@ const listen = async (cookie: string) => {
   return { response, text: () => text, changes, hasEnded: () => hasEnded }
 }
 
-/** Waits until the process has looked at the workspace, from when on it sees changes. */
-const settled = async (tenant: Tenant, stream: Awaited<ReturnType<typeof listen>>) => {
-  let count = 0
-  await until('the first change is seen', async () => {
-    if (stream.changes().length > 0) return true
-    count += 1
-    await tenant.call('POST', '/destinations', { ...objstore(`Destination ${count}`) })
-    return false
-  })
-}
-
 test('a page learns of documents, deliveries and settings of its workspace, uncompressed and not cached', async () => {
   const stream = await listen(await signIn(acme.keys.viewer))
   const foreign = await listen(await signIn(other.keys.viewer))
@@ -70,8 +59,9 @@ test('a page learns of documents, deliveries and settings of its workspace, unco
     'x-accel-buffering': 'no',
   })
   expect(stream.response.headers).not.toHaveProperty('content-encoding')
-  await settled(acme, stream)
-  expect(stream.changes()).toContain('configuration')
+  // The first change after the answer must be seen.
+  await acme.call('POST', '/destinations', objstore('Another'))
+  await until('the destination is seen', async () => stream.changes().includes('configuration'))
   await insertDocument(database.db, {
     workspaceId: acme.id,
     repositoryId: wired.repositoryId,

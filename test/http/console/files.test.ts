@@ -22,7 +22,7 @@ const start = async (variables: Record<string, string> = {}) => {
       config: readConfig(variables),
       authenticator,
       keyRing,
-      eventStreams: { open: () => {} },
+      eventStreams: { open: async () => {} },
       signInLinks: { redeem: async () => undefined },
       ...logsTo([]),
     }),

@@ -1,5 +1,6 @@
 import { request } from 'node:http'
 import { createSignInLinks } from '../../../src/db/sign-in-links.ts'
+import { apiKeyParts } from '../../support/api-key.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { until } from '../../support/until.ts'
 import { startApi } from '../api.ts'
@@ -59,7 +60,7 @@ test('a key is signed in: the session says what it may do, and its cookie contai
     user_slug: 'acme',
     workspace_slug: 'prod',
     level: 'viewer',
-    key_id: acme.keys.viewer.split('_')[1],
+    key_id: apiKeyParts(acme.keys.viewer).id,
     temporal_workflows_url: null,
   })
   const remainingMs = Date.parse(json.data.attributes.expires_at) - Date.now()
@@ -67,9 +68,9 @@ test('a key is signed in: the session says what it may do, and its cookie contai
   expect(remainingMs).toBeLessThanOrEqual(12 * 3_600_000)
   const [cookie] = headers.getSetCookie()
   expect(cookie).toMatch(/^relay_session=[A-Za-z0-9_-]+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43\d{3}$/)
-  const [, keyId, secret] = acme.keys.viewer.split('_') as [string, string, string]
+  const { id, secret } = apiKeyParts(acme.keys.viewer)
   const sealed = Buffer.from(/=([^;]+)/.exec(cookie!)![1]!, 'base64url').toString('latin1')
-  expect(sealed).not.toContain(keyId)
+  expect(sealed).not.toContain(id)
   expect(sealed + cookie!).not.toContain(secret)
   expect(headers.get('cache-control')).toBe('no-store')
 })
@@ -231,16 +232,15 @@ test('no log line contains the cookie or the key', async () => {
   const log = api.log.join('\n')
   expect(log).toContain('/console/session')
   expect(log).not.toContain(cookie.split('=')[1])
-  expect(log).not.toContain(acme.keys.admin.split('_')[2])
+  expect(log).not.toContain(apiKeyParts(acme.keys.admin).secret)
 })
 
 describe('a link', () => {
   const links = createSignInLinks(database.db)
   const redeem = (token: string) => send('POST', '/console/session', { body: { token }, headers: fromConsole })
-  const idOf = (key: string) => key.split('_')[1]!
 
   test('signs in with its key, once', async () => {
-    const token = await links.create(idOf(acme.keys.member), 60_000)
+    const token = await links.create(apiKeyParts(acme.keys.member).id, 60_000)
     const { status, json, text, headers } = await redeem(token)
     expect(status).toBe(200)
     expect(json.data.attributes).toMatchObject({ user_slug: 'acme', level: 'member' })
@@ -252,13 +252,13 @@ describe('a link', () => {
   })
 
   test('of several requests at the same time, one is signed in', async () => {
-    const token = await links.create(idOf(acme.keys.viewer), 60_000)
+    const token = await links.create(apiKeyParts(acme.keys.viewer).id, 60_000)
     const statuses = await Promise.all(Array.from({ length: 5 }, async () => (await redeem(token)).status))
     expect(statuses.toSorted((left, right) => left - right)).toEqual([200, 401, 401, 401, 401])
   })
 
   test('that has expired, or whose key was revoked, does not sign in', async () => {
-    expect((await redeem(await links.create(idOf(acme.keys.viewer), -1))).status).toBe(401)
+    expect((await redeem(await links.create(apiKeyParts(acme.keys.viewer).id, -1))).status).toBe(401)
     const { data } = (await acme.call('POST', '/api-keys', { name: 'short', level: 'viewer' })).json
     const token = await links.create(data.id, 60_000)
     await acme.call('DELETE', `/api-keys/${data.id}`)
@@ -266,7 +266,7 @@ describe('a link', () => {
   })
 
   test('signs in from the console only, and wrong ones are counted like wrong keys', async () => {
-    const token = await links.create(idOf(acme.keys.viewer), 60_000)
+    const token = await links.create(apiKeyParts(acme.keys.viewer).id, 60_000)
     const foreign = await send('POST', '/console/session', { body: { token }, headers: { 'sec-fetch-site': 'cross-site' } })
     expect(foreign.status).toBe(403)
     const wrong = () => send('POST', '/console/session', { url: guarded.url, body: { token: 'wrong' }, headers: fromConsole })

@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL('../', import.meta.url))
+
+/** A compiled relay. */
+export interface Build {
+  folder: string
+  version: string
+}
+
+export const programOf = ({ folder }: Build): string => join(folder, 'dist/src/main.js')
+
+const copyCommit = 'git archive "$2" | tar -xf - -C "$1"'
+const copyWorkingTree =
+  'git ls-files -z --cached --others --exclude-standard --deduplicate | tar --null -T - --ignore-failed-read -cf - | tar -xf - -C "$1"'
+
+/** Compiles the relay of a commit, or of the working tree, in a folder of its own, with the packages of this checkout. */
+export const buildRelay = async (folder: string, ref?: string): Promise<Build> => {
+  await copySources(folder, ref)
+  await npm(folder, 'run', '--silent', 'build')
+  return { folder, version: await versionOf(folder) }
+}
+
+/** Copies a commit, or the working tree. The packages are those of this checkout. */
+const copySources = async (folder: string, ref?: string) => {
+  await mkdir(folder)
+  const copy = ref === undefined ? copyWorkingTree : copyCommit
+  await run('bash', ['-o', 'pipefail', '-c', copy, 'bash', folder, ref ?? ''], { cwd: root })
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+}
+
+const npm = async (folder: string, ...args: string[]) => {
+  const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH']}` }
+  return (await run('npm', args, { cwd: folder, env, maxBuffer: 16 * 1024 * 1024 })).stdout
+}
+
+const versionOf = async (folder: string) =>
+  (JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { version: string }).version
+
+export interface Tarball {
+  file: string
+  name: string
+  version: string
+  sizeBytes: number
+  fileCount: number
+}
+
+/** A version after that of the working tree, and a migration that it has in addition. */
+export interface NextVersion {
+  version: string
+  migration: { name: string; sql: string }
+}
+
+/** Packs the working tree as it is published, or a next version of it. */
+export const packRelay = async (folder: string, next?: NextVersion): Promise<Tarball> => {
+  await copySources(folder)
+  const current = await versionOf(folder)
+  if (next) {
+    for (const name of ['package.json', 'src/version.ts']) {
+      const text = await readFile(join(folder, name), 'utf8')
+      await writeFile(join(folder, name), text.replace(current, next.version))
+    }
+    const { name, sql } = next.migration
+    const code = `import type { Knex } from 'knex'\n\nexport const up = (knex: Knex) => knex.raw(${JSON.stringify(sql)})\n`
+    await writeFile(join(folder, `migrations/${name}.ts`), code)
+  }
+  const output = await npm(folder, 'pack', '--json', '--silent')
+  // What the build prints comes first.
+  const [packed] = JSON.parse(output.slice(output.search(/^\[/m))) as [{ filename: string; size: number; entryCount: number }]
+  const { filename, size, entryCount } = packed
+  return { file: join(folder, filename), name: filename, version: next?.version ?? current, sizeBytes: size, fileCount: entryCount }
+}
+
+/** Installs a packed relay with its dependencies, from the cache of npm as far as it has them. @returns the last line of npm's output */
+export const installRelay = async ({ file }: Tarball, folder: string): Promise<string> => {
+  await mkdir(folder)
+  await writeFile(join(folder, 'package.json'), '{}')
+  const output = await npm(folder, 'install', '--prefer-offline', '--no-audit', '--no-fund', file)
+  return output.trim().split('\n').at(-1)!
+}
+
+/** Copies a build and gives the copy another version, so that the processes of two builds differ. */
+export const copyBuild = async (build: Build, folder: string, version: string): Promise<Build> => {
+  await mkdir(folder)
+  await cp(join(build.folder, 'dist'), join(folder, 'dist'), { recursive: true })
+  await cp(join(build.folder, 'package.json'), join(folder, 'package.json'))
+  await cp(join(build.folder, 'openapi.json'), join(folder, 'openapi.json'))
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  const file = join(folder, 'dist/src/version.js')
+  const code = await readFile(file, 'utf8')
+  await writeFile(file, code.replace(`'${build.version}'`, `'${version}'`))
+  return { folder, version }
+}

@@ -1,0 +1,191 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { runProgram } from '../src/embedded/programs.ts'
+import { until } from '../test/support/until.ts'
+import { programOf, type Build } from './build.ts'
+import { areSettled, check, type Counts } from './check.ts'
+import { startHaproxy, type Haproxy, type ProxyCounters } from './haproxy.ts'
+import { startInstallation, type Installation } from './installation.ts'
+import { createLoad, type Load, type Workspace } from './load.ts'
+import type { Kind } from './targets.ts'
+
+export interface Upgrade {
+  /** Names of the migrations that `relay migrate` of the new version applied while the old version was running. */
+  migrations: string[]
+  counts: Counts
+  findings: string[]
+  proxy: ProxyCounters
+  /** Requests to the management API. */
+  reads: { answered: number; failures: string[] }
+  /** Versions that the proxy has reached, in the order of their first answer. */
+  versions: string[]
+  /** Version of each process at the end. */
+  finalVersions: string[]
+  /** Ends of processes that nobody has asked for. */
+  crashes: number
+  logs: string[]
+}
+
+export const replicas = 3
+const kinds: Kind[] = ['webhook']
+export const settleLimitMs = 240_000
+// As long as HAProxy takes to notice, twice: deploy/haproxy/haproxy.cfg.
+export const drainMs = 2_500
+
+// On a busy machine, the short times of the other rows would repeat attempts, and ask Temporal about every delivery again and again.
+const usualTimes = {
+  DELIVERY_HEARTBEAT_TIMEOUT_MS: '30000',
+  DELIVERY_IDLE_TIMEOUT_MS: '60000',
+  RECONCILE_INTERVAL_MS: '60000',
+  RECONCILE_AGE_MS: '60000',
+}
+
+/**
+ * Starts three API processes behind HAProxy and three workers of one version, and replaces each by one of the next version while source
+ * systems send documents and others read them.
+ */
+export const runUpgrade = async (
+  { from, to }: { from: Build; to: Build },
+  { haproxyProgram, say }: { haproxyProgram: string; say: (line: string) => void },
+): Promise<Upgrade> => {
+  const extraVariables = { RELAY_TRUST_PROXY: 'true', RELAY_DRAIN_MS: String(drainMs), ...usualTimes }
+  const installation = await startInstallation({ say, program: programOf(from), extraVariables, replicas, kinds })
+  let haproxy: Haproxy | undefined
+  try {
+    const ports = installation.baseUrls.map((url) => Number(new URL(url).port))
+    haproxy = await startHaproxy(haproxyProgram, installation.workDir, ports)
+    return await upgrade(installation, haproxy, to, say)
+  } finally {
+    // At once, because each of them drains.
+    await Promise.all(installation.processes.map((one) => one.stop()))
+    await haproxy?.stop()
+    await installation.stop()
+  }
+}
+
+const upgrade = async (installation: Installation, haproxy: Haproxy, to: Build, say: (line: string) => void): Promise<Upgrade> => {
+  const workspace = await installation.createWorkspace(`upgrade-${Date.now().toString(36)}`, kinds, { configs: {}, settings: {} })
+  const load = createLoad({
+    seed: 'upgrade',
+    baseUrls: [haproxy.url],
+    workspace,
+    signer: installation.signer,
+    clients: 1,
+    intervalMs: 1_000,
+    largestBytes: 1024 * 1024,
+  })
+  const clients = startClients(haproxy.url, workspace, load)
+  try {
+    load.start()
+    await until('documents are acknowledged', () => load.sent.filter(({ outcome }) => outcome === 'acknowledged').length >= 5)
+
+    say('Migrating with the new version.')
+    const output = await runProgram(process.execPath, [programOf(to), 'migrate', '--json', '--without-search-attributes'], {
+      env: { ...installation.config.childEnvironment, ...installation.variablesOf(installation.processes[0]!) },
+      timeoutMs: 120_000,
+    })
+    const { applied } = JSON.parse(output) as { applied: string[] }
+    // The old version with the new schema.
+    await pause(2_000)
+
+    await replaceOneByOne(installation, haproxy, programOf(to), say)
+    await pause(1_000)
+    say('Waiting until every document is delivered.')
+    await load.stop()
+    const reads = await clients.stop()
+
+    const acknowledged = load.sent.filter(({ outcome }) => outcome === 'acknowledged').map(({ docId }) => docId)
+    for (const deadline = Date.now() + settleLimitMs; Date.now() < deadline; await pause(250)) {
+      if (await areSettled(installation, workspace.id, acknowledged)) break
+    }
+    const targets = kinds.map((kind) => installation.targets.all[kind])
+    const result = await check(installation, workspace.id, load.sent, targets, { failed: new Set() })
+    const logs = await Promise.all(installation.processes.map((one) => one.log()))
+    return {
+      migrations: applied,
+      ...result,
+      proxy: await haproxy.counters(),
+      reads: { answered: reads.answered, failures: reads.failures },
+      versions: reads.versions,
+      finalVersions: logs.map(versionIn),
+      crashes: installation.processes.reduce((sum, one) => sum + one.crashes(), 0),
+      logs,
+    }
+  } finally {
+    await clients.stop()
+    await load.stop()
+    await load.close()
+  }
+}
+
+/** Replaces the API processes and the workers by those of another program, one of each at a time. */
+export const replaceOneByOne = async (
+  { processes, variablesOf }: Pick<Installation, 'processes' | 'variablesOf'>,
+  haproxy: Haproxy,
+  program: string,
+  say: (line: string) => void,
+): Promise<void> => {
+  for (let index = 0; index < replicas; index += 1) {
+    say(`Replacing the API process and the worker ${index + 1} of ${replicas}.`)
+    const pair = processes.filter(({ name }) => name.endsWith(`-${index}`))
+    await Promise.all(
+      pair.map(async (one) => {
+        await one.replace(variablesOf(one), program)
+        await one.ready()
+      }),
+    )
+    await until('the proxy sends requests to the new process', () => haproxy.isUp(index))
+  }
+}
+
+/** Returns the version that a process has stated at its last start. */
+export const versionIn = (log: string): string => {
+  const line = log.split('\n').findLast((one) => one.includes('is ready"'))
+  return (JSON.parse(line ?? '{}') as { version?: string }).version ?? 'unknown'
+}
+
+/** Starts clients that read with the management API, and clients whose uploads take seconds: one upload or more for each process. */
+export const startClients = (baseUrl: string, workspace: Workspace, load: Load) => {
+  const stopped = new AbortController()
+  const agent = new Agent({ connections: 16 })
+  const versions = new Set<string>()
+  const failures: string[] = []
+  let answered = 0
+
+  const read = async (path: string) => {
+    try {
+      const { statusCode, body } = await request(baseUrl + path, {
+        headers: { authorization: `Bearer ${workspace.key}` },
+        dispatcher: agent,
+      })
+      const { info } = (await body.json()) as { info?: { version: string } }
+      if (info) versions.add(info.version)
+      answered += 1
+      if (statusCode !== 200) failures.push(`${path}: ${statusCode}`)
+    } catch (thrown) {
+      failures.push(`${path}: ${(thrown as Error).message}`)
+    }
+  }
+  const runReader = async () => {
+    const paths = [`${workspace.apiPath}/documents`, `${workspace.apiPath}/destinations`, `${workspace.apiPath}/requests`, '/openapi.json']
+    for (let count = 0; !stopped.signal.aborted; count += 1) {
+      await read(paths[count % paths.length]!)
+      await pause(50)
+    }
+  }
+  const runSlowClient = async () => {
+    while (!stopped.signal.aborted) await load.create({ sizeBytes: 160 * 1024, signed: false, slowMs: 3_000 })
+  }
+  const running = Promise.all([runReader(), runReader(), ...Array.from({ length: replicas }, runSlowClient)])
+  const end = async () => {
+    stopped.abort()
+    await running
+    await agent.close()
+    return { answered, failures, versions: [...versions] }
+  }
+  let ended: ReturnType<typeof end> | undefined
+  return {
+    /** May be called again, and returns the same then. */
+    stop: () => (ended ??= end()),
+  }
+}

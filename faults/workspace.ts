@@ -1,0 +1,59 @@
+import { createKey } from '../src/commands/api-key.ts'
+import { createWorkspace } from '../src/commands/workspace.ts'
+import type { Config } from '../src/config.ts'
+import { openDatabase } from '../src/db/database.ts'
+import { managementApi } from '../test/support/management-api.ts'
+import type { Signer } from '../test/support/signer.ts'
+import type { Workspace } from './load.ts'
+import type { Kind, Targets } from './targets.ts'
+
+const retrySettings = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 5, max_retries: 100 }
+
+export interface WorkspaceChanges {
+  /** Settings of destinations. */
+  configs: Partial<Record<Kind, object>>
+  /** Settings of the workspace. */
+  settings: object
+}
+
+interface Relay {
+  /** Names the database. */
+  config: Config
+  baseUrl: string
+  signer: Signer
+  targets: Targets
+}
+
+/** Creates a workspace with an open and a signed repository, and a destination of each kind for all documents. */
+export const setUpWorkspace = async (
+  { config, baseUrl, signer, targets }: Relay,
+  slug: string,
+  targetKinds: Kind[],
+  { configs, settings }: WorkspaceChanges,
+): Promise<Workspace> => {
+  const name = `faults/${slug}`
+  const db = openDatabase(config, 'faults')
+  try {
+    const { id } = await createWorkspace(db, name)
+    const { key } = await createKey(db, { workspace: name, level: 'admin' })
+    const send = managementApi(baseUrl, name, key)
+    await send('PATCH', '/settings', { ...retrySettings, ...settings })
+    const open = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Open' })
+    const signed = await send('POST', '/repositories', { repo_id: 'Z2', name: 'Signed', signature_verification: true })
+    await send('POST', `/repositories/${signed}/certificates`, {
+      auth_id: 'CN=TST,OU=I0099999999,OU=SAPWebAS,O=SAPTrustCommunity,C=DE',
+      certificate: signer.pem,
+      status: 'active',
+    })
+    const destinationIds: string[] = []
+    for (const kind of targetKinds) {
+      const { config: usual, credentials } = targets.all[kind]
+      const target = { config: { ...usual, ...configs[kind] }, credentials }
+      destinationIds.push(await send('POST', '/destinations', { name: kind, connector_type: kind, ...target }))
+    }
+    await send('POST', '/connections', { name: 'all', repository_ids: [open, signed], destination_ids: destinationIds })
+    return { id, apiPath: `/api/${name}`, key, path: `/receiver/${name}`, repositories: { open: 'Z1', signed: 'Z2' } }
+  } finally {
+    await db.destroy()
+  }
+}

@@ -1,0 +1,244 @@
+import { isDeepStrictEqual } from 'node:util'
+import { credentialsOwner, changedBoundKeys } from '../connectors/bound-config.ts'
+import { createApiKeys } from '../db/api-keys.ts'
+import { systemActor } from '../db/audit.ts'
+import type { Transaction } from '../db/database.ts'
+import { connectionSettingsFields } from '../domain/connection-settings.ts'
+import { AppError, type ErrorDetail } from '../errors.ts'
+import type { LaunchDeps } from '../http/launch.ts'
+import { createNoticeCheck } from '../http/notifications.ts'
+import { connectorOf } from '../http/targets.ts'
+import { newId } from '../ids.ts'
+import { createConnections, type Connection } from '../routing/connections.ts'
+import { changedNames, createDestinations, type DestinationChange, type SealedDestination } from '../routing/destinations.ts'
+import { createNotifications, type Notification } from '../routing/notifications.ts'
+import { createRepositories, type Repository } from '../routing/repositories.ts'
+import { newApiKey } from '../security/api-keys.ts'
+import type { ApplyOptions, Change } from './change.ts'
+import type { FileDeps } from './read-workspaces-file.ts'
+import {
+  connectionInFile,
+  notificationInFile,
+  repositoryInFile,
+  type OpenedDestination,
+  type StateDeps,
+  type WorkspaceState,
+} from './workspace-state.ts'
+import type { WantedConnection, WantedDestination, WantedNotification, WantedRepository, WantedWorkspace } from './workspaces-file.ts'
+
+export type ApplyDeps = FileDeps & StateDeps & Pick<LaunchDeps, 'config'>
+
+/** One run of the command, and what it has found so far. */
+export type Run = ApplyDeps &
+  ApplyOptions & {
+    /** The path of the workspace in the file. */
+    at: string
+    changes: Change[]
+    issues: ErrorDetail[]
+  }
+
+/** A workspace of the file and its counterpart in the database. */
+export interface Target {
+  trx: Transaction
+  workspaceId: string
+  wanted: WantedWorkspace
+  state: WorkspaceState
+  run: Run
+}
+
+/** One kind of object: how those of the file are compared with those of the workspace, and the use cases that change them. */
+export interface Kind<Wanted, Current> {
+  kind: Change['kind']
+  /** The key of the list in the file. */
+  list: string
+  wanted: readonly Wanted[]
+  current: readonly Current[]
+  nameInFile(wanted: Wanted): string
+  nameOf(current: Current): string
+  create(wanted: Wanted): Promise<Pick<Change, 'action' | 'key'>>
+  /** Returns the names of the values that differ. */
+  compare(current: Current, wanted: Wanted): string[]
+  update(current: Current, wanted: Wanted): Promise<unknown>
+  delete(current: Current): Promise<unknown>
+}
+
+const listDifferences = (current: Record<string, unknown>, wanted: Record<string, unknown>): string[] =>
+  Object.keys(wanted).filter((key) => !isDeepStrictEqual(current[key], wanted[key]))
+
+const created = { action: 'create' } as const
+
+type Key = WantedWorkspace['api_keys'][number]
+
+export const createKeyKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<Key, Key & { id: string }> => {
+  const apiKeys = createApiKeys(trx)
+  const nameOf = ({ name, level }: Key) => `${name} (${level})`
+  return {
+    kind: 'api_key',
+    list: 'api_keys',
+    wanted: wanted.api_keys,
+    current: state.apiKeys,
+    nameInFile: nameOf,
+    nameOf,
+    create: async ({ name, level }) => {
+      if (!run.printNewKeys) return { action: 'not_created' }
+      const { id, key, secretSha256 } = newApiKey()
+      await apiKeys.insert({ id, workspaceId, memberId: null, name, level, secretSha256, expiresAt: null }, systemActor)
+      // The transaction of a dry run is rolled back, and its keys do not exist.
+      return { ...created, ...(!run.dryRun && { key }) }
+    },
+    compare: () => [],
+    update: async () => {},
+    delete: ({ id }) => apiKeys.revoke(id, systemActor, workspaceId),
+  }
+}
+
+export const createRepositoryKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedRepository, Repository> => {
+  const repositories = createRepositories(trx)
+  const valuesOf = ({ name, status, signature_verification, signed_parameter_order }: WantedRepository) => ({
+    name,
+    status,
+    signatureVerification: signature_verification,
+    signedParameterOrder: signed_parameter_order,
+  })
+  return {
+    kind: 'repository',
+    list: 'repositories',
+    wanted: wanted.repositories,
+    current: state.repositories,
+    nameInFile: ({ repo_id }) => repo_id,
+    nameOf: ({ repoId }) => repoId,
+    create: async (item) => {
+      const inserted = await repositories.insert(workspaceId, { repoId: item.repo_id, ...valuesOf(item) }, systemActor)
+      if (!inserted) throw new AppError('conflict', 'was created at the same time. Try again')
+      // A new repository is active.
+      await repositories.update(workspaceId, inserted.id, { status: item.status }, systemActor)
+      return created
+    },
+    compare: (current, item) => listDifferences(repositoryInFile(current), item),
+    update: ({ id }, item) => repositories.update(workspaceId, id, valuesOf(item), systemActor),
+    delete: ({ id }) => repositories.delete(workspaceId, id, systemActor, run.config.DELIVERY_BATCH_SIZE),
+  }
+}
+
+export const createDestinationKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedDestination, OpenedDestination> => {
+  const destinations = createDestinations(trx)
+  const { keyRing, findConnector } = run
+
+  const changeOf = (current: SealedDestination, stored: unknown, item: WantedDestination): DestinationChange => {
+    const connector = connectorOf(findConnector, item.connector_type)
+    // What the relay has pinned stays, unless the file names another server.
+    const pinnedKeys = (connector.pinnedKeys ?? []).filter((key) => item.config[key] === undefined && current.config[key] !== undefined)
+    const isElsewhere = changedBoundKeys(connector, current.config, item.config).some((key) => !pinnedKeys.includes(key))
+    const pinned = isElsewhere ? {} : Object.fromEntries(pinnedKeys.map((key) => [key, current.config[key]]))
+    const config = { ...item.config, ...pinned }
+    const areNew = !isDeepStrictEqual(stored, item.credentials)
+    const areBoundElsewhere = changedBoundKeys(connector, current.config, config).length > 0
+    const seal = () => keyRing.seal(item.credentials, credentialsOwner(connector, { workspaceId, id: current.id, config }))
+    return { config, ...((areNew || areBoundElsewhere) && { credentials: { sealed: seal(), areNew } }) }
+  }
+  const compare = (current: OpenedDestination, item: WantedDestination): string[] => {
+    if (current.connectorType === item.connector_type) return changedNames(current, changeOf(current, current.credentials, item))
+    const message = `cannot be changed: the destination is of the type ${current.connectorType}. Give the new destination another name`
+    throw new AppError('validation_failed', message, { details: [{ path: 'connector_type', message }] })
+  }
+  return {
+    kind: 'destination',
+    list: 'destinations',
+    wanted: wanted.destinations,
+    current: state.destinations,
+    nameInFile: ({ name }) => name,
+    nameOf: ({ name }) => name,
+    create: async ({ name, connector_type, config, credentials }) => {
+      const connector = connectorOf(findConnector, connector_type)
+      const id = newId()
+      const credentialsSealed = keyRing.seal(credentials, credentialsOwner(connector, { workspaceId, id, config }))
+      await destinations.insert(workspaceId, { id, name, connectorType: connector.kind, config, credentialsSealed }, systemActor)
+      return created
+    },
+    compare,
+    update: ({ id, credentials }, item) =>
+      destinations.update(workspaceId, id, (locked) => changeOf(locked, credentials, item), systemActor),
+    delete: ({ id }) => destinations.delete(workspaceId, id, systemActor, run.config.DELIVERY_BATCH_SIZE),
+  }
+}
+
+export const createConnectionKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedConnection, Connection> => {
+  const connections = createConnections(trx)
+  // An object that could not be created has been reported, and its id is missing: nothing will be committed.
+  const idsOf = (names: string[], found: { id: string; name: string }[]) =>
+    names.flatMap((each) => found.find(({ name }) => name === each)?.id ?? [])
+  const valuesOf = ({ name, is_active, settings, repositories, destinations }: WantedConnection) => ({
+    name,
+    isActive: is_active,
+    settings,
+    repositoryIds: idsOf(
+      repositories,
+      state.repositories.map(({ id, repoId }) => ({ id, name: repoId })),
+    ),
+    destinationIds: idsOf(destinations, state.destinations),
+  })
+  // The order of the links has no meaning, and a default has the meaning of the value.
+  const comparable = (item: WantedConnection | ReturnType<typeof connectionInFile>) => ({
+    ...item,
+    repositories: [...new Set(item.repositories)].toSorted(),
+    destinations: [...new Set(item.destinations)].toSorted(),
+    settings: connectionSettingsFields.parse(item.settings),
+  })
+  const compare = (current: Connection, item: WantedConnection) => listDifferences(comparable(connectionInFile(current)), comparable(item))
+  return {
+    kind: 'connection',
+    list: 'connections',
+    wanted: wanted.connections,
+    current: state.connections,
+    nameInFile: ({ name }) => name,
+    nameOf: ({ name }) => name,
+    create: async (item) => {
+      const links = valuesOf(item)
+      if (links.repositoryIds.length > 0 && links.destinationIds.length > 0) await connections.insert(workspaceId, links, systemActor)
+      return created
+    },
+    compare,
+    update: (current, item) => {
+      const changed = new Set(compare(current, item))
+      const { isActive, settings, repositoryIds, destinationIds } = valuesOf(item)
+      const change = {
+        ...(changed.has('is_active') && { isActive }),
+        ...(changed.has('settings') && { settings }),
+        ...(changed.has('repositories') && { repositoryIds }),
+        ...(changed.has('destinations') && { destinationIds }),
+      }
+      return connections.update(workspaceId, current.id, change, systemActor, run.config.DELIVERY_BATCH_SIZE)
+    },
+    delete: ({ id }) => connections.delete(workspaceId, id, systemActor, run.config.DELIVERY_BATCH_SIZE),
+  }
+}
+
+export const createNotificationKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedNotification, Notification> => {
+  const notifications = createNotifications(trx)
+  const check = createNoticeCheck(run.findConnector)
+  const valuesOf = ({ name, events, destination, quiet_seconds, is_active }: WantedNotification) => ({
+    name,
+    events,
+    destinationId: state.destinations.find((each) => each.name === destination)?.id ?? '',
+    quietSeconds: quiet_seconds,
+    isActive: is_active,
+  })
+  const comparable = (item: WantedNotification) => ({ ...item, events: [...new Set(item.events)].toSorted() })
+  const compare = (current: Notification, item: WantedNotification) =>
+    listDifferences(comparable(notificationInFile(current, state.destinations)), comparable(item))
+  return {
+    kind: 'notification',
+    list: 'notifications',
+    wanted: wanted.notifications,
+    current: state.notifications,
+    nameInFile: ({ name }) => name,
+    nameOf: ({ name }) => name,
+    create: async (item) => {
+      await notifications.insert(workspaceId, valuesOf(item), systemActor, check)
+      return created
+    },
+    compare,
+    update: ({ id }, item) => notifications.update(workspaceId, id, valuesOf(item), systemActor, check, () => {}),
+    delete: ({ id }) => notifications.delete(workspaceId, id, systemActor, () => {}),
+  }
+}

@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto'
+import { close, createReadStream, open as openWithCallback, read } from 'node:fs'
+import { mkdir, open, rm, stat, type FileHandle } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import type { Config } from '../config.ts'
+import type { Database } from '../db/database.ts'
+import { newId } from '../ids.ts'
+import {
+  clampRange,
+  discardWithBytes,
+  insertUnownedContent,
+  removeWithBytes,
+  storeFailed,
+  unownedContent,
+  type ContentStore,
+  type UnownedContent,
+} from './store.ts'
+
+export type FilesStoreConfig = Pick<Config, 'CONTENT_DIR_MIN_BYTES'> & { CONTENT_DIR: string }
+
+const readBytes = 256 * 1024
+// One write while the next part is received and hashed. An upload holds this size in memory twice.
+const writeBytes = 1024 * 1024
+// The end of an id is random, so the files spread evenly over 1,024 directories.
+const shardCharacters = 2
+
+/**
+ * Stores each content of at least CONTENT_DIR_MIN_BYTES as a file, and smaller ones in PostgreSQL: those are committed with their document,
+ * which costs less than to sync a file. The row in `contents` is written before the file and deleted together with it, so every file has
+ * a row. A file never changes.
+ */
+export const createFilesStore = (db: Database, postgres: ContentStore, config: FilesStoreConfig): ContentStore => {
+  const directoryOf = (contentId: string) => join(config.CONTENT_DIR, contentId.slice(-shardCharacters))
+  const fileOf = (contentId: string) => join(directoryOf(contentId), contentId)
+
+  // By directory. Another process may have created a directory and not synced its entry yet, so each process syncs it once.
+  const created = new Map<string, Promise<void>>()
+  const ensureDirectory = (directory: string) => {
+    const creation = created.get(directory) ?? createDirectory(directory)
+    created.set(directory, creation)
+    return creation
+  }
+
+  const removeFiles = async (contentIds: string[]) => {
+    for (const id of contentIds) await rm(fileOf(id), { force: true })
+    // A file must not come back after its row is gone: nothing would ever remove it.
+    for (const directory of new Set(contentIds.map(directoryOf))) await syncDirectory(directory).catch(ignore('ENOENT'))
+  }
+  const discard = (id: string) => discardWithBytes(db, id, removeFiles)
+
+  /** Creates the file of a new content. The caller either finishes or abandons it. */
+  const createFile = async (workspaceId: string) => {
+    const id = newId()
+    const directory = directoryOf(id)
+    await insertUnownedContent(db, { id, workspaceId, store: 'files' })
+
+    let file: FileHandle | undefined
+    const abandon = async () => {
+      created.delete(directory)
+      await file?.close().catch(() => {})
+      await discard(id)
+    }
+    try {
+      await orUnavailable(ensureDirectory(directory))
+      file = await orUnavailable(open(fileOf(id), 'wx', 0o600))
+    } catch (thrown) {
+      await abandon()
+      throw thrown
+    }
+    const hash = createHash('sha256')
+    let sizeBytes = 0
+    const writer = createWriter(file)
+    return {
+      write: async (chunk: Uint8Array) => {
+        hash.update(chunk)
+        sizeBytes += chunk.length
+        await writer.write(chunk)
+      },
+      /** The file survives a power failure once this has resolved. */
+      finish: async (): Promise<UnownedContent> => {
+        await writer.finish()
+        await orUnavailable(syncDirectory(directory))
+        return unownedContent({ id, sizeBytes, sha256: hash.digest() }, discard)
+      },
+      abandon,
+    }
+  }
+
+  return {
+    kind: 'files',
+
+    write: async (workspaceId, source) => {
+      const start: Uint8Array[] = []
+      let startBytes = 0
+      let file: Awaited<ReturnType<typeof createFile>> | undefined
+      try {
+        for await (const chunk of source) {
+          if (file) {
+            await file.write(chunk)
+            continue
+          }
+          start.push(chunk)
+          startBytes += chunk.length
+          if (startBytes < config.CONTENT_DIR_MIN_BYTES) continue
+          file = await createFile(workspaceId)
+          for (const first of start.splice(0)) await file.write(first)
+        }
+        if (!file && startBytes < config.CONTENT_DIR_MIN_BYTES) return await postgres.write(workspaceId, each(start))
+        file ??= await createFile(workspaceId)
+        return await file.finish()
+      } catch (thrown) {
+        await file?.abandon()
+        throw thrown
+      }
+    },
+
+    read: (content, byteRange) => {
+      const range = clampRange(content, byteRange)
+      return range ? createReadStream(fileOf(content.id), { ...range, highWaterMark: readBytes, fs: readOperations }) : Readable.from([])
+    },
+
+    sizesOf: async (contentIds) => {
+      const sizes = new Map<string, number>()
+      for (const id of contentIds) {
+        const found = await stat(fileOf(id)).catch(ignore('ENOENT'))
+        if (found) sizes.set(id, found.size)
+      }
+      return sizes
+    },
+
+    remove: (contentIds) => removeWithBytes(db, contentIds, removeFiles),
+  }
+}
+
+async function* each(chunks: Uint8Array[]): AsyncGenerator<Uint8Array, void, undefined> {
+  yield* chunks
+}
+
+/** Writes a file in large parts, each while the next one is received. @throws AppError `unavailable` */
+const createWriter = (file: FileHandle) => {
+  let waiting: Uint8Array[] = []
+  let waitingBytes = 0
+  let writing = Promise.resolve()
+  const writeWaiting = async () => {
+    await writing
+    writing = writePart(file, waiting, waitingBytes)
+    // The next `await` throws the error.
+    writing.catch(() => {})
+    waiting = []
+    waitingBytes = 0
+  }
+  return {
+    write: async (chunk: Uint8Array) => {
+      waiting.push(chunk)
+      waitingBytes += chunk.length
+      if (waitingBytes >= writeBytes) await orUnavailable(writeWaiting())
+    },
+    finish: () =>
+      orUnavailable(
+        writeWaiting()
+          .then(() => writing)
+          .then(() => file.datasync())
+          .then(() => file.close()),
+      ),
+  }
+}
+
+const writePart = async (file: FileHandle, chunks: Uint8Array[], bytes: number) => {
+  const { bytesWritten } = await file.writev(chunks)
+  if (bytesWritten < bytes) throw new Error(`only ${bytesWritten} of ${bytes} bytes were written`)
+}
+
+const orUnavailable = async <Result>(step: Promise<Result>): Promise<Result> => {
+  try {
+    return await step
+  } catch (thrown) {
+    throw storeFailed('store', thrown)
+  }
+}
+
+const ignore = (code: string) => (thrown: NodeJS.ErrnoException) => {
+  if (thrown.code !== code) throw thrown
+}
+
+type Callback = (error: Error | null, ...result: unknown[]) => void
+
+/**
+ * Makes the errors of an operation, which it passes to the callback in its last argument, errors of the store.
+ * @param problemIn returns what is wrong with a result
+ */
+const orUnavailableCallback =
+  (operation: (...args: never[]) => void, problemIn: (result: unknown) => Error | null = () => null) =>
+  (...args: unknown[]) => {
+    const callback = args.pop() as Callback
+    const report: Callback = (error, ...result) => {
+      const problem = error ?? problemIn(result[0])
+      callback(problem && storeFailed('read', problem), ...result)
+    }
+    operation(...([...args, report] as never[]))
+  }
+
+// The stream reads only bytes that the content has, so the file must not end.
+const endIn = (bytesRead: unknown) => (bytesRead === 0 ? new Error('the file is shorter than its content') : null)
+
+const readOperations = { open: orUnavailableCallback(openWithCallback), read: orUnavailableCallback(read, endIn), close }
+
+/** Creates a directory, unless it exists, whose entry survives a power failure. Its parent must exist. */
+export const createDirectory = async (directory: string): Promise<void> => {
+  await mkdir(directory, { mode: 0o700 }).catch(ignore('EEXIST'))
+  await syncDirectory(dirname(directory))
+}
+
+/** Makes the entries of a directory durable: that of a new file is not, even if the file itself is. */
+const syncDirectory = async (directory: string) => {
+  const handle = await open(directory, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

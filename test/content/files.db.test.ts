@@ -1,0 +1,137 @@
+import { mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { createFilesStore } from '../../src/content/files.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { sweepOrphans } from '../../src/content/sweep.ts'
+import type { Database } from '../../src/db/database.ts'
+import { newId } from '../../src/ids.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { describeContentStore } from './conformance.ts'
+
+let directory: string
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'contents-'))
+})
+afterAll(() => rm(directory, { recursive: true, force: true }))
+
+const filesIn = async (folder: string) => {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => basename(name))
+}
+
+describeContentStore('files', () => ({
+  open: (db) => createFilesStore(db, createPostgresStore(db), { CONTENT_DIR: directory, CONTENT_DIR_MIN_BYTES: 0 }),
+  stored: async () => (await filesIn(directory)).toSorted(),
+}))
+
+describe('the files content store', () => {
+  let db: Database
+  let drop: () => Promise<void>
+  let own: string
+  const workspaceId = newId()
+
+  beforeEach(async () => {
+    ;({ db, drop } = await createTestDatabase())
+    await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'main' })
+    own = await mkdtemp(join(directory, 'own-'))
+  })
+  afterEach(() => drop())
+
+  const openStore = (folder = own) => createFilesStore(db, createPostgresStore(db), { CONTENT_DIR: folder, CONTENT_DIR_MIN_BYTES: 1_000 })
+  async function* chunks(...sizes: number[]) {
+    for (const size of sizes) yield Buffer.alloc(size, 'x')
+  }
+
+  test.each([
+    ['postgres', [999]],
+    ['postgres', []],
+    ['files', [1_000]],
+    ['files', [999, 1]],
+    ['files', [300_000, 300_000]],
+  ])('stores contents below CONTENT_DIR_MIN_BYTES in PostgreSQL, others as files: %s, chunks of %j bytes', async (kind, sizes) => {
+    const content = await openStore().write(workspaceId, chunks(...sizes))
+    await db.transaction((trx) => content.own(trx))
+    const sizeBytes = sizes.reduce((sum, size) => sum + size, 0)
+    expect(await db('contents')).toMatchObject([{ id: content.id, store: kind, size_bytes: sizeBytes }])
+    expect(await filesIn(own)).toEqual(kind === 'files' ? [content.id] : [])
+    const store = kind === 'files' ? openStore() : createPostgresStore(db)
+    expect(await buffer(store.read({ id: content.id, sizeBytes }))).toHaveLength(sizeBytes)
+  })
+
+  test('the sweep removes what a crash left behind: a row without a file, and a file whose document was not committed', async () => {
+    const store = openStore()
+    const written = await store.write(workspaceId, chunks(2_000))
+    const before = newId()
+    await db('contents').insert({ id: before, workspace_id: workspaceId, store: 'files' })
+    expect(await sweepOrphans(db, { files: store }, new Date(Date.now() + 1_000))).toBe(2)
+    expect(await db('contents')).toEqual([])
+    expect(await filesIn(own)).toEqual([])
+    // The document of a removed content is not committed.
+    await expect(db.transaction((trx) => written.own(trx))).rejects.toThrow(/was removed/)
+  })
+
+  test('a directory that does not exist makes the store unavailable, and is not created', async () => {
+    const missing = join(own, 'not-mounted')
+    await expect(openStore(missing).write(workspaceId, chunks(2_000))).rejects.toMatchObject({ code: 'unavailable' })
+    expect(await readdir(own)).toEqual([])
+    expect(await db('contents')).toEqual([])
+  })
+
+  test('a file that cannot be read makes the store unavailable', async () => {
+    const content = await openStore().write(workspaceId, chunks(2_000))
+    const error = await buffer(openStore(join(own, 'not-mounted')).read(content)).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'unavailable', cause: { code: 'ENOENT' } })
+  })
+
+  test.each([
+    ['all of it', undefined],
+    ['a range behind its end', { start: 1_500, end: 1_700 }],
+  ])('reading a file that is shorter than its content fails: %s', async (_, range) => {
+    const content = await openStore().write(workspaceId, chunks(2_000))
+    await truncate(join(own, content.id.slice(-2), content.id), 1_000)
+    const error = await buffer(openStore().read(content, range)).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'unavailable', cause: { message: 'the file is shorter than its content' } })
+  })
+
+  test('writes again after the directories have come back', async () => {
+    const store = openStore()
+    const writeAll = () => Promise.all(Array.from({ length: 8 }, () => store.write(workspaceId, chunks(2_000))))
+    await writeAll()
+    await rename(own, `${own}-away`)
+    await expect(store.write(workspaceId, chunks(2_000))).rejects.toMatchObject({ code: 'unavailable' })
+    await rename(`${own}-away`, own)
+    const ids = (await writeAll()).map(({ id }) => id)
+    expect(await filesIn(own)).toEqual(expect.arrayContaining(ids))
+  })
+
+  test('closes a source that it has begun to read if the database cannot be reached', async () => {
+    let isClosed = false
+    async function* source() {
+      try {
+        yield* chunks(600, 600, 600)
+      } finally {
+        isClosed = true
+      }
+    }
+    const store = openStore()
+    await db.destroy()
+    await expect(store.write(workspaceId, source())).rejects.toThrow('Unable to acquire a connection')
+    expect(isClosed).toBe(true)
+  })
+
+  test('a directory that cannot be written to makes the store unavailable, and leaves a row for the sweep', async () => {
+    const notADirectory = join(own, 'file')
+    await writeFile(notADirectory, '')
+    await expect(openStore(notADirectory).write(workspaceId, chunks(2_000))).rejects.toMatchObject({ code: 'unavailable' })
+    expect(await db('contents')).toMatchObject([{ owned_at: null }])
+  })
+
+  test('the files can be read by the account of the relay only', async () => {
+    const content = await openStore().write(workspaceId, chunks(2_000))
+    const file = (await readdir(own, { recursive: true })).find((name) => basename(name) === content.id)!
+    expect((await stat(join(own, file))).mode & 0o777).toBe(0o600)
+  })
+})

@@ -1,0 +1,76 @@
+import { readFile } from 'node:fs/promises'
+import { backupBlocks, nextVersion } from '../../faults/production.ts'
+import type { Block } from '../../faults/production-site.ts'
+import { createTranscript, plainOutput, transcriptMarkdown } from '../../faults/transcript.ts'
+import { backupSteps } from '../docs/backup-commands.ts'
+
+// script/production takes minutes and is run by hand. These tests hold what it relies on, and what it has written.
+
+const blocks: Block[] = Object.values(backupBlocks).flat()
+const page = await readFile(new URL('../../docs/production.md', import.meta.url), 'utf8')
+
+test('every command that script/production takes from docs/backup.md stands there', async () => {
+  const steps = await backupSteps()
+  for (const [heading, block] of blocks) {
+    const found = steps.filter((step) => step.heading === heading)
+    expect({ heading, has: found.length > (block ?? 0) }).toEqual({ heading, has: true })
+  }
+})
+
+test('the transcript in docs/production.md has the commands of docs/backup.md as they stand there now', async () => {
+  const commands = page
+    .split('\n')
+    .filter((line) => /^[$>] /.test(line))
+    .map((line) => line.slice(2))
+    .join('\n')
+  const steps = await backupSteps()
+  for (const [heading, block] of blocks) {
+    const found = steps.filter((step) => step.heading === heading)
+    for (const step of block === undefined ? found : [found[block]!]) expect(commands).toContain(step.commands.trimEnd())
+  }
+})
+
+test('docs/production.md shows a run whose every count met its goal, without names of the machine', () => {
+  const rows = page
+    .slice(page.indexOf('### Counts'))
+    .split('\n')
+    .filter((line) => / \| (met|MISSED) \|$/.test(line))
+  expect(rows.length).toBeGreaterThan(15)
+  expect(rows.filter((row) => !row.endsWith('| met |'))).toEqual([])
+  for (const name of ['lost', 'altered']) expect(rows).toContain(`| **${name}** | 0 | 0 | met |`)
+  expect(page).not.toMatch(/127\.0\.0\.1:\d|\/tmp\/|\/home\/|\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/)
+})
+
+test('an output is printed without addresses, times and ids, and without its middle', () => {
+  expect(plainOutput('at 127.0.0.1:5432, 2026-11-23 12:00:00.123+00\n\nid 01KAMV2R3N4P5Q6R7S8T9VABCD in 12.3s.....\n')).toEqual([
+    'at <address>, <time>',
+    'id <id> in 12 s...',
+  ])
+  expect(plainOutput('/somewhere/backup/wal', [['/somewhere/backup', '$BACKUP']])).toEqual(['$BACKUP/wal'])
+  expect(plainOutput('ok    node: v24\nwarn  clock: late\nok    schema: up to date')).toEqual(['ok    2 checks', 'warn  clock: late'])
+  const lines = plainOutput(Array.from({ length: 100 }, (_, index) => `line ${index}`).join('\n'))
+  expect(lines).toHaveLength(17)
+  expect(lines[8]).toBe('... (84 more lines)')
+})
+
+test('a transcript has a block of text for each step, and a table that names what missed its goal', () => {
+  const said: string[] = []
+  const transcript = createTranscript((line) => said.push(line))
+  transcript.rename('/somewhere', '.')
+  transcript.begin('Install', 'It is installed.')
+  transcript.command('cd folder\nls /somewhere\n')
+  transcript.output('/somewhere/a\n')
+  transcript.note('Done.')
+  const counts = [
+    { name: 'lost', value: 0, goal: '0', isMet: true },
+    { name: 'altered', value: 2, goal: '0', isMet: false },
+  ]
+  const text = transcriptMarkdown(transcript.steps, counts, 'today')
+  expect(text).toContain('### 1. Install\n\nIt is installed.\n\n```text\n$ cd folder\n> ls /somewhere\n./a\n-- Done.\n```\n')
+  expect(text).toContain('| lost | 0 | 0 | met |\n| altered | 2 | 0 | MISSED |\n')
+  expect(said).toContain('./a')
+})
+
+test('the second package has the next patch version', () => {
+  expect([nextVersion('0.1.0').version, nextVersion('1.2.9').version]).toEqual(['0.1.1', '1.2.10'])
+})

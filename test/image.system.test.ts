@@ -1,0 +1,166 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { request } from 'undici'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { freePort } from './support/free-port.ts'
+import { startHttpTarget } from './support/http-target.ts'
+import { buildImage, context, engine, runInImage, type BuiltImage } from './support/image/image.ts'
+import { relayVariables, routeToWebhook, startRelayProcess } from './support/relay-process.ts'
+import { startTemporalServer } from './support/temporal-server.ts'
+import { until } from './support/until.ts'
+
+const MiB = 1024 * 1024
+const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'))
+
+describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the steps of the Dockerfile without an engine'}`, () => {
+  let image: BuiltImage
+  let app: string
+  let files: { path: string; mode: number; sizeBytes: number }[]
+
+  beforeAll(async () => {
+    image = await buildImage()
+    app = join(image.root, 'app')
+    const entries = await readdir(app, { recursive: true, withFileTypes: true })
+    files = await Promise.all(
+      entries
+        .filter((entry) => entry.isFile() || entry.isDirectory())
+        .map(async (entry) => {
+          const path = join(entry.parentPath, entry.name)
+          const { mode, size } = await stat(path)
+          return { path: path.slice(app.length + 1), mode, sizeBytes: entry.isFile() ? size : 0 }
+        }),
+    )
+  }, 900_000)
+  afterAll(() => image?.remove())
+
+  test('has the compiled relay with everything that it reads, and nothing else', async () => {
+    expect((await readdir(app)).toSorted()).toEqual(['LICENSE', 'bin', 'dist', 'node_modules', 'package.json', 'sbom.cdx.json'])
+    const folders = ['activities', 'clients', 'console', 'migrations', 'src', 'swagger-ui', 'workflows']
+    expect((await readdir(join(app, 'dist'))).toSorted()).toEqual([...folders, 'knexfile.js', 'workflow-bundle.js'].toSorted())
+    const migrations = (await readdir(join(context, 'migrations'))).map((name) => name.replace(/\.ts$/, '.js'))
+    expect((await readdir(join(app, 'dist/migrations'))).toSorted()).toEqual(migrations.toSorted())
+    expect(files.filter(({ path }) => /\.(map|d\.[cm]?ts)$|^dist\/.*(\.ts$|\.test\.)/.test(path))).toEqual([])
+  })
+
+  test("has no packages of the development, and the native module of Temporal for the image's platform only", async () => {
+    const { devDependencies } = (await readJson(join(context, 'package.json'))) as { devDependencies: Record<string, string> }
+    const declared = await readJson(join(app, 'package.json'))
+    expect([declared.name, declared.devDependencies, declared.optionalDependencies]).toEqual(['document-relay', undefined, undefined])
+    for (const name of ['jest', 'oxlint', 'playwright-core', 'typescript']) {
+      expect(devDependencies).toHaveProperty([name])
+      expect(files.map(({ path }) => path)).not.toContain(`node_modules/${name}/package.json`)
+    }
+    const bridge = createRequire(import.meta.url)(`${app}/node_modules/@temporalio/core-bridge/common.js`) as {
+      getPrebuiltTargetName(): string
+    }
+    expect(await readdir(join(app, 'node_modules/@temporalio/core-bridge/releases'))).toEqual([bridge.getPrebuiltTargetName()])
+    const native = files.filter(({ path }) => path.endsWith('.node') && path.includes('/@temporalio/'))
+    expect(native).toHaveLength(1)
+    // 29 MiB of 118. With the modules of all platforms, the source maps and the declarations of types, the packages have 296 MiB.
+    expect(native[0]!.sizeBytes).toBeLessThan(40 * MiB)
+    expect(files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)).toBeLessThan(150 * MiB)
+  })
+
+  test('has files that its user can read and nobody but root can change, even from a checkout with an umask of 077', () => {
+    const unreadable = files.filter(({ path, mode }) => (mode & 0o004) === 0 && !path.startsWith('node_modules/.'))
+    const writable = files.filter(({ path, mode }) => (mode & 0o022) !== 0 && !path.startsWith('node_modules/.'))
+    expect({ unreadable, writable }).toEqual({ unreadable: [], writable: [] })
+  })
+
+  test('says how to run it: user, processes, ports, health check and labels', async () => {
+    const { version, license } = await readJson(join(context, 'package.json'))
+    expect(image.config).toMatchObject({
+      // Kubernetes refuses to check runAsNonRoot for a name.
+      User: expect.stringMatching(/^[1-9]\d*:[1-9]\d*$/),
+      WorkingDir: '/app',
+      Entrypoint: ['relay'],
+      Cmd: ['api'],
+      ExposedPorts: { '8080/tcp': {}, '8081/tcp': {} },
+      Healthcheck: { Test: ['CMD', 'node', 'dist/src/health.js'] },
+      Labels: {
+        'org.opencontainers.image.title': 'Document Relay',
+        'org.opencontainers.image.version': version,
+        'org.opencontainers.image.licenses': license,
+      },
+    })
+  })
+
+  test('has an SBOM of exactly the packages in it, each with its hash', async () => {
+    const sbom = await readJson(join(app, 'sbom.cdx.json'))
+    expect([sbom.bomFormat, sbom.metadata.component.purl]).toEqual(['CycloneDX', expect.stringMatching(/^pkg:npm\/document-relay@/)])
+    const components = sbom.components as { purl: string; hashes?: { alg: string; content: string }[] }[]
+    const { packages } = (await readJson(join(app, 'node_modules/.package-lock.json'))) as { packages: Record<string, { version: string }> }
+    const installed = Object.entries(packages).map(([path, { version }]) => {
+      const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+      return `pkg:npm/${name.replace('@', '%40')}@${version}`
+    })
+    expect(installed.length).toBeGreaterThan(300)
+    expect([...new Set(components.map(({ purl }) => purl))].toSorted()).toEqual([...new Set(installed)].toSorted())
+    expect(components.filter(({ hashes = [] }) => hashes.length === 0)).toEqual([])
+  })
+
+  test('has certificates of public authorities, with which the Temporal SDK verifies a server', async () => {
+    const certificates = await readFile(join(image.root, 'etc/ssl/certs/ca-certificates.crt'), 'utf8')
+    expect(certificates.match(/-----BEGIN CERTIFICATE-----/g)!.length).toBeGreaterThan(50)
+  })
+
+  test('runs API and worker as its user with a root file system that it cannot write, and tells their health', async () => {
+    const [database, temporal, target] = await Promise.all([createTestDatabase(), startTemporalServer(), startHttpTarget()])
+    const ports = { RELAY_PORT: String(await freePort()), RELAY_WORKER_PORT: String(await freePort()), RELAY_HOST: '127.0.0.1' }
+    const variables = relayVariables(database, temporal)
+    const command = (verb: string, settings: Record<string, string>) => image.command('relay', [verb], settings)
+    // As in containers of their own: the health check finds one process.
+    const healthOf = async (verb: 'api' | 'worker', ...args: string[]) => {
+      const closed = String(await freePort())
+      const only = verb === 'api' ? { ...ports, RELAY_WORKER_PORT: closed } : { ...ports, RELAY_PORT: closed }
+      return runInImage(image, [...image.config.Healthcheck.Test.slice(1), ...args], only)
+    }
+    const running = []
+    try {
+      const identity = await runInImage(image, ['node', '-p', 'process.getuid()'])
+      const write = await runInImage(image, ['node', '-e', "fs.writeFileSync('dist/x', '')"])
+      expect(write).toEqual({ status: 1, output: expect.stringMatching(/EROFS|EACCES/) })
+      if (process.getuid?.() === 0 || engine) expect(identity).toEqual({ status: 0, output: `${image.config.User.split(':')[0]}\n` })
+      const temporary = "const path = os.tmpdir() + '/x'; fs.writeFileSync(path, 'x'); fs.rmSync(path)"
+      expect(await runInImage(image, ['node', '-e', temporary])).toEqual({ status: 0, output: '' })
+
+      expect(await runInImage(image, ['relay', 'migrate'], variables)).toMatchObject({ status: 0 })
+      expect((await healthOf('api')).status).toBe(1)
+      const api = await startRelayProcess('api', { ...variables, ...ports }, { command })
+      running.push(api)
+      const worker = await startRelayProcess('worker', { ...variables, ...ports }, { command })
+      running.push(worker)
+      expect(await healthOf('api')).toMatchObject({ status: 0, output: expect.stringContaining('alive') })
+      expect(await healthOf('worker')).toMatchObject({ status: 0, output: expect.stringContaining('alive') })
+      const isReady = async () => (await healthOf('worker', '/readyz')).status === 0
+      await until('the worker is ready', isReady)
+
+      await deliverDocument(database, api.baseUrl, target.origin)
+      expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
+      for (const path of ['/console/', '/docs', '/openapi.json']) {
+        const { statusCode, body } = await request(`${api.baseUrl}${path}`)
+        await body.dump()
+        expect({ path, statusCode }).toEqual({ path, statusCode: 200 })
+      }
+      expect(await worker.stop()).toBe(0)
+      expect((await healthOf('worker')).status).toBe(1)
+      expect(await api.stop()).toBe(0)
+    } finally {
+      for (const { child } of running) child.kill('SIGKILL')
+      await target.stop()
+      await temporal.teardown()
+      await database.drop()
+    }
+  }, 300_000)
+})
+
+/** Sends a document, and waits until it is delivered. */
+const deliverDocument = async (database: TestDatabase, baseUrl: string, target: string): Promise<void> => {
+  const { workspaceSlug } = await routeToWebhook(database, `${target}/documents`)
+  const query = 'create&pVersion=0045&contRep=Z1&docId=0123456789ABCDEF0123456789ABCDEF&compId=data'
+  const { statusCode, body } = await request(`${baseUrl}/receiver/acme/${workspaceSlug}?${query}`, { method: 'PUT', body: 'hello' })
+  await body.dump()
+  expect(statusCode).toBe(201)
+  await until('the document is delivered', async () => (await database.db('documents').where({ status: 'delivered' })).length === 1)
+}

@@ -1,0 +1,32 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const chart = fileURLToPath(new URL('../../deploy/helm/document-relay', import.meta.url))
+
+/** Runs helm on the chart. @returns its output @throws with its errors */
+export const helmOnChart = async (helm: string, command: string[], options: string[]): Promise<string> => {
+  const { stdout } = await run(helm, [...command, chart, ...options], { maxBuffer: 16 * 1024 * 1024, timeout: 120_000 })
+  return stdout
+}
+
+// A helm that is built from source takes 1.20 for the version of the cluster, which the chart refuses.
+const cluster = ['--kube-version', '1.33.0']
+
+/** Renders the chart as the release document-relay. @param options options of `helm template` */
+export const renderChart = (helm: string, options: string[]): Promise<string> =>
+  helmOnChart(helm, ['template', 'document-relay'], [...cluster, ...options])
+
+const header = `# Made by npm run kubernetes from the chart in deploy/helm/document-relay, with its default values. Do not edit: render the chart with
+# your own values instead, or change the address of Temporal and the image with a kustomization.
+#
+#   kubectl delete job document-relay-migrate --ignore-not-found
+#   kubectl apply --filename deploy/kubernetes/document-relay.yaml
+#
+# The processes restart until the job has migrated the schema. docs/kubernetes.md says which Secret they need.
+`
+
+/** Renders deploy/kubernetes/document-relay.yaml. */
+export const renderManifests = async (helm: string): Promise<string> =>
+  header + (await renderChart(helm, ['--set-string', 'config.TEMPORAL_ADDRESS=temporal-frontend.temporal:7233']))

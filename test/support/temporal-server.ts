@@ -1,0 +1,57 @@
+// The Temporal server of the system tests: the dev server, one for each test file, or a namespace of the cluster that
+// `script/test --temporal postgres` starts for the run.
+import { setTimeout as delay } from 'node:timers/promises'
+import { TestWorkflowEnvironment } from '@temporalio/testing'
+import { readConfig } from '../../src/config.ts'
+import { newId } from '../../src/ids.ts'
+import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
+import { searchAttributes } from '../../workflows/options.ts'
+import { addSetting, createNamespace, temporalCluster, type TemporalCluster } from './temporal-cluster.ts'
+import { silenceSdkLog, startWithRetries } from './temporal.ts'
+import { until } from './until.ts'
+
+/** Starts a server with lists, schedules, search attributes and time as in production. `settings` are dynamic configuration. */
+export const startTemporalServer = (
+  settings: string[] = [],
+  attributes = Object.values(searchAttributes),
+): Promise<TestWorkflowEnvironment> => {
+  silenceSdkLog()
+  const cluster = temporalCluster()
+  return cluster ? openNamespace(cluster, settings, attributes.length > 0) : startDevServer(settings, attributes)
+}
+
+const startDevServer = (settings: string[], attributes: { name: string }[]) =>
+  startWithRetries(() =>
+    TestWorkflowEnvironment.createLocal({
+      server: {
+        executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
+        extraArgs: [
+          ...attributes.flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
+          ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
+        ],
+      },
+    }),
+  )
+
+const openNamespace = async (cluster: TemporalCluster, settings: string[], isRegistered: boolean): Promise<TestWorkflowEnvironment> => {
+  const namespace = `test-${newId().toLowerCase()}`
+  for (const setting of settings) await addSetting(cluster, namespace, setting)
+  await createNamespace(cluster, process.env.TEST_TEMPORAL_BIN!, namespace)
+  const config = readConfig({ ...cluster.variables, TEMPORAL_NAMESPACE: namespace })
+  const { connectionOptions } = config.temporal
+  const env = await TestWorkflowEnvironment.createFromExistingServer({
+    address: connectionOptions.address!,
+    namespace,
+    connectionOptions: { tls: connectionOptions.tls! },
+  })
+  const isKnown = () => env.connection.operatorService.listSearchAttributes({ namespace }).then(Boolean, () => false)
+  await until('the frontend knows the namespace', isKnown)
+  if (isRegistered) {
+    // As relay migrate does it.
+    const refused = await registerSearchAttributes(config)
+    if (refused !== undefined) throw new Error(refused)
+    // The other services read the search attributes every two seconds, and on a busy machine later.
+    await delay(5_000)
+  }
+  return env
+}
