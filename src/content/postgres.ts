@@ -17,7 +17,8 @@ import {
 
 /** Of the sizes measured (64 KiB to 4 MiB), COPY reads 256 KiB fastest. Never change this value: stored contents are split by it. */
 const chunkBytes = 256 * 1024
-// One insert writes 1 MiB. A larger insert is hardly faster, and an upload holds its size in memory twice.
+// One insert writes 1 MiB. A larger insert is hardly faster, and an upload holds its size in memory twice: one insert runs while the
+// chunks of the next are read and hashed.
 const insertChunks = 4
 // One delete removes 256 MiB, far below the statement timeout.
 const deleteChunks = 1_024
@@ -78,9 +79,16 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
       const measured = measure(source)
       let inserted = 0
       let waiting: Buffer[] = []
+      let running = Promise.resolve()
+      const insertAt = async (first: number, chunks: Buffer[]) => {
+        if (first === 0) await insertUnownedContent(db, { id, workspaceId, store: 'postgres' })
+        await db('content_chunks').insert(chunks.map((data, index) => ({ content_id: id, seq: first + index, data })))
+      }
       const insert = async () => {
-        if (inserted === 0) await insertUnownedContent(db, { id, workspaceId, store: 'postgres' })
-        await db('content_chunks').insert(waiting.map((data, index) => ({ content_id: id, seq: inserted + index, data })))
+        await running
+        running = insertAt(inserted, waiting)
+        // Its error is thrown before the next insert, or in the end.
+        running.catch(() => {})
         inserted += waiting.length
         waiting = []
       }
@@ -94,8 +102,10 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
           return buffered(workspaceId, content, waiting[0] ?? Buffer.alloc(0))
         }
         if (waiting.length > 0) await insert()
+        await running
         return unownedContent(content, discard)
       } catch (thrown) {
+        await running.catch(() => {})
         await discard(id)
         throw thrown
       }
