@@ -293,7 +293,7 @@ const describeNetwork = (get: () => { running: RunningTarget; outbound: Outbound
     const { port } = running.network!
     const payload = largePayload(40 * MiB)
     const proxy = await startTcpProxy(port, { kind: 'slow', bytesPerSecond: 4 * MiB, answerBytesPerSecond: 256 * 1024 })
-    // Longer than one part of 8 MiB takes (2 s), and shorter than five parts take on two parallel connections (6 s).
+    // Longer than one part of 8 MiB takes (2 s), and shorter than all parts take (over 6 s).
     const idleTimeoutMs = 5_000
     const startedAt = Date.now()
 

@@ -89,17 +89,17 @@ export const uploadParts = async (
   // Ends the parts in flight when one part has failed, before the upload is aborted.
   const stop = new AbortController()
   const options = { abortSignal: AbortSignal.any([abortSignal, stop.signal]) }
-  const send = async (bytes: Buffer, PartNumber: number): Promise<CompletedPart> => {
+  const parts = [...stored]
+  const send = async (bytes: Buffer, PartNumber: number) => {
     const part = await client.send(
       new UploadPartCommand({ ...upload, ...checksum, PartNumber, Body: bytes, ContentLength: bytes.length }),
       options,
     )
-    return { PartNumber, ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32 }
+    parts[PartNumber - 1] = { PartNumber, ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32 }
   }
   try {
-    const rest = await sendPartsInParallel(body, { sizeBytes, partBytes }, (bytes, number) => send(bytes, stored.length + number))
-    const Parts = [...stored, ...rest]
-    return await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }), { abortSignal })
+    await sendPartsInParallel(body, { sizeBytes, partBytes }, (bytes, number) => send(bytes, stored.length + number))
+    return await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: parts } }), { abortSignal })
   } catch (thrown) {
     stop.abort()
     if (abortSignal.reason instanceof Interruption) throw thrown

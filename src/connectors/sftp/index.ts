@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import ssh2, { type Stats } from 'ssh2'
 import { newId } from '../../ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Target } from '../connector.ts'
@@ -7,6 +7,7 @@ import { withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { secretsIn } from '../shared/secrets.ts'
 import { partFileName, targetSegments } from '../shared/target-path.ts'
+import { sendPartsInParallel } from '../shared/upload-parts.ts'
 import { sftpError, sftpStatusOf } from './errors.ts'
 import { sftpConfig, sftpCredentials, type SftpConfig, type SftpCredentials, sftpExample } from './schema.ts'
 import { openSftpSession, type SftpSession } from './session.ts'
@@ -41,7 +42,7 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
       const source = openPayload(payload, context)
       const partFile = posix.join(folder, partFileName(name, payload.deliveryId))
       try {
-        await writeFile(session, partFile, source, context.signal)
+        await writeFile(session, partFile, { sizeBytes: payload.sizeBytes, source }, context.signal)
         await replace(session, partFile, path, context.signal)
       } catch (thrown) {
         await cleanUp(session, partFile)
@@ -58,7 +59,7 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
       await requireFolder(session, target.config.directory, context.signal)
       const partFile = posix.join(target.config.directory, partFileName('probe', newId()))
       try {
-        await writeFile(session, partFile, [Buffer.from('.')], context.signal)
+        await writeFile(session, partFile, { sizeBytes: 1, source: Readable.from([Buffer.from('.')]) }, context.signal)
         await session.call((done) => session.sftp.unlink(partFile, done), context.signal)
       } catch (thrown) {
         await cleanUp(session, partFile)
@@ -93,28 +94,19 @@ const withSession = (
     sftpError,
   )
 
-const writeFile = async (session: SftpSession, path: string, source: Readable | Buffer[], signal: AbortSignal) => {
+const writeFile = async (
+  session: SftpSession,
+  path: string,
+  { sizeBytes, source }: { sizeBytes: number; source: AsyncIterable<Buffer> },
+  signal: AbortSignal,
+) => {
   const { sftp: channel, call } = session
   const handle = await call<Buffer>((done) => channel.open(path, 'w', done), signal)
   try {
-    const writes = new Set<Promise<void>>()
-    let position = 0
-    for await (const chunk of source as AsyncIterable<Buffer>) {
-      for (let offset = 0; offset < chunk.length; offset += packetBytes) {
-        if (writes.size >= maxWritesInFlight) await Promise.race(writes)
-        const at = position
-        const length = Math.min(packetBytes, chunk.length - offset)
-        const write = call((done) => channel.write(handle, chunk, offset, length, at, done), signal)
-        // A failed write stays in the set, so that the race or the final wait throws its error.
-        writes.add(write)
-        write.then(
-          () => writes.delete(write),
-          () => {},
-        )
-        position += length
-      }
-    }
-    await Promise.all(writes)
+    const sizes = { sizeBytes, partBytes: packetBytes, maxInFlight: maxWritesInFlight }
+    await sendPartsInParallel(source, sizes, (bytes, number) =>
+      call((done) => channel.write(handle, bytes, 0, bytes.length, (number - 1) * packetBytes, done), signal),
+    )
     await flushToDisk(session, handle, signal)
   } catch (thrown) {
     channel.close(handle, () => {})

@@ -5,42 +5,53 @@ import { openPayload } from './payload-stream.ts'
 const MiB = 1024 * 1024
 /** Up to this size, one request is cheaper than several. */
 export const minPartBytes = 8 * MiB
-// A third part is read while two are sent, so three parts are in memory at a time.
-const maxPartsInFlight = 2
+// One more part is read meanwhile, so five parts are in memory at a time.
+const maxPartsInFlight = 4
 
 /** Returns the part size for an upload that may have at most `maxParts` parts. */
 export const partBytesFor = (sizeBytes: number, maxParts: number) => Math.max(minPartBytes, Math.ceil(sizeBytes / maxParts))
 
 /**
- * Sends a body in parts of equal size (the last one may be shorter), two at a time. Once a part fails, no further part
- * is started; the caller must abort the parts that are still in flight.
- * @param send gets a part and its number, counted from 1
+ * Sends a body in parts of equal size (the last one may be shorter), at most `maxInFlight` at a time. Once a part fails, no
+ * further part is started; the caller must abort the parts that are still in flight.
+ * @param send gets a part and its number, counted from 1. The memory of the part is used again when `send` has ended
  */
-export const sendPartsInParallel = async <Sent>(
-  body: Readable,
-  sizes: { sizeBytes: number; partBytes: number },
-  send: (bytes: Buffer, number: number) => Promise<Sent>,
-): Promise<Sent[]> => {
-  const inFlight = new Set<Promise<Sent>>()
-  const parts: Promise<Sent>[] = []
-  for await (const bytes of cutIntoParts(body, sizes)) {
-    if (inFlight.size >= maxPartsInFlight) await Promise.race(inFlight)
-    const part = send(bytes, parts.length + 1)
-    parts.push(part)
+export const sendPartsInParallel = async (
+  body: AsyncIterable<Buffer>,
+  { maxInFlight = maxPartsInFlight, ...sizes }: { sizeBytes: number; partBytes: number; maxInFlight?: number },
+  send: (bytes: Buffer, number: number) => Promise<void>,
+): Promise<void> => {
+  const inFlight = new Set<Promise<void>>()
+  // New memory for each part would stay until the next garbage collection, which takes several parts.
+  const free: Buffer[] = []
+  let number = 0
+  for await (const bytes of cutIntoParts(body, sizes, free)) {
+    if (inFlight.size >= maxInFlight) await Promise.race(inFlight)
+    number += 1
+    const part = send(bytes, number)
     // A failed part stays in the set, so that the race or the final wait throws its error.
     inFlight.add(part)
     part.then(
-      () => inFlight.delete(part),
+      () => {
+        inFlight.delete(part)
+        free.push(bytes)
+      },
       () => {},
     )
   }
-  return Promise.all(parts)
+  await Promise.all(inFlight)
 }
 
-async function* cutIntoParts(body: Readable, { sizeBytes, partBytes }: { sizeBytes: number; partBytes: number }): AsyncGenerator<Buffer> {
-  let part = Buffer.allocUnsafe(Math.min(partBytes, sizeBytes))
+/** @param free contains buffers that are not used at the moment; the length of each is `partBytes` */
+async function* cutIntoParts(
+  body: AsyncIterable<Buffer>,
+  { sizeBytes, partBytes }: { sizeBytes: number; partBytes: number },
+  free: Buffer[],
+): AsyncGenerator<Buffer> {
   let [filled, left] = [0, sizeBytes]
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+  const nextPart = () => (free.pop() ?? Buffer.allocUnsafe(Math.min(partBytes, left))).subarray(0, left)
+  let part = nextPart()
+  for await (const chunk of body) {
     for (let at = 0; at < chunk.length;) {
       const copied = chunk.copy(part, filled, at)
       at += copied
@@ -48,7 +59,7 @@ async function* cutIntoParts(body: Readable, { sizeBytes, partBytes }: { sizeByt
       if (filled < part.length) continue
       yield part
       left -= filled
-      part = Buffer.allocUnsafe(Math.min(partBytes, left))
+      part = nextPart()
       filled = 0
     }
   }

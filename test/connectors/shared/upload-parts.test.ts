@@ -1,5 +1,8 @@
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { sendPartsInSequence, type UploadPart } from '../../../src/connectors/shared/upload-parts.ts'
+import { setImmediate } from 'node:timers/promises'
+import { sendPartsInParallel, sendPartsInSequence, type UploadPart } from '../../../src/connectors/shared/upload-parts.ts'
 import { failing, failure, largePayload, payloadOf } from '../payloads.ts'
 
 const bytes = Buffer.from('0123456789')
@@ -60,4 +63,21 @@ test('a source that fails, fails the part that is being sent', async () => {
     return part.isLast ? { done: true } : { nextByte: part.end }
   })
   expect(await failure(sending)).toMatchObject({ code: 'content_unreadable' })
+})
+
+test('an upload in parallel parts holds five parts in memory, and each part keeps its bytes until it is sent', async () => {
+  // Node takes the memory of smaller buffers from a common one.
+  const partBytes = 10_000
+  const document = randomBytes(10 * partBytes + 3)
+  const memory = new Set<ArrayBufferLike>()
+  const sent: Buffer[] = []
+  await sendPartsInParallel(Readable.from([document]), { sizeBytes: document.length, partBytes }, async (part, number) => {
+    memory.add(part.buffer)
+    // Later parts end first.
+    for (let turn = number % 4; turn < 4; turn += 1) await setImmediate()
+    sent[number - 1] = Buffer.from(part)
+  })
+  expect(sent.map(({ length }) => length)).toEqual([...Array.from({ length: 10 }, () => partBytes), 3])
+  expect(Buffer.concat(sent).equals(document)).toBe(true)
+  expect(memory.size).toBeLessThanOrEqual(5)
 })
