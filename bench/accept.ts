@@ -26,7 +26,7 @@ const { values: options } = parseArgs({
     sizes: { type: 'string' },
     // `held`: measures what needs no delivery only, in a fraction of the time.
     only: { type: 'string' },
-    // Path of an Outpost program. Redis and NATS are started from PATH.
+    // Path of an Outpost program. Redis and RabbitMQ are started from PATH.
     peer: { type: 'string' },
     // Options of Node for the process with the API, for example --cpu-prof.
     'node-option': { type: 'string', multiple: true, default: [] },
