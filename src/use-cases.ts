@@ -14,6 +14,7 @@ import type { Database } from './db/database.ts'
 import { createDocuments } from './db/documents.ts'
 import { createIdempotencyKeys } from './db/idempotency-keys.ts'
 import { createInstallation } from './db/installation.ts'
+import { createMembers } from './db/members.ts'
 import { createSignInLinks } from './db/sign-in-links.ts'
 import { createStatistics } from './db/statistics.ts'
 import { createDestinationStatistics } from './db/destination-statistics.ts'
@@ -68,6 +69,7 @@ export const createUseCases = (db: Database, config: InsertConfig & AppendConfig
   documents: createDocuments(db),
   idempotencyKeys: createIdempotencyKeys(db),
   installation: createInstallation(db),
+  members: createMembers(db),
   signInLinks: createSignInLinks(db),
   statistics: createStatistics(db),
   destinationStatistics: createDestinationStatistics(db),

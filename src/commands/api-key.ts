@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { createApiKeys } from '../db/api-keys.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { createWorkspaces } from '../db/workspaces.ts'
+import { createMembers } from '../db/members.ts'
 import { UserError } from '../errors.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { isLevel, keyLevels } from '../security/levels.ts'
@@ -37,7 +37,7 @@ export const createKey = async (db: Database, { workspace: workspaceName, level,
   if (!isLevel(level)) throw new UserError(`${JSON.stringify(level)} is not a level. Use one of: ${keyLevels.join(', ')}.`)
   const expiry = expiresAt === undefined ? null : readExpiry(expiresAt)
   const workspace = await findWorkspace(db, workspaceName)
-  const memberId = member === undefined ? null : await createWorkspaces(db).ensureMember(workspace.id, readEmail(member))
+  const memberId = member === undefined ? null : await createMembers(db).ensure(workspace.id, readEmail(member), systemActor)
   const { id, key, secretSha256 } = newApiKey()
   const row = { id, workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, secretSha256, expiresAt: expiry }
   await createApiKeys(db).insert(row, systemActor)

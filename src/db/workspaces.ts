@@ -115,19 +115,6 @@ export const createWorkspaces = (db: Database | Transaction) => ({
         .update({ compliance_tier: tier === 'compliance', updated_at: trx.fn.now() })
       await recordChange(trx, id, { before: { tier: current.tier }, after: { tier } }, actor)
     }),
-
-  /** Returns the id of the member with this address. Inserts the member if there is none. */
-  ensureMember: async (workspaceId: string, email: string): Promise<string> => {
-    await db('members')
-      .insert({ id: newId(), workspace_id: workspaceId, email, name: email })
-      .onConflict(['workspace_id', 'email'])
-      .ignore()
-    const member = await db('members').select<{ id: string }>('id').where({ workspace_id: workspaceId, email }).first()
-    return member!.id
-  },
-
-  hasMember: async (workspaceId: string, id: string): Promise<boolean> =>
-    (await db('members').select('id').where({ workspace_id: workspaceId, id }).first()) !== undefined,
 })
 
 export type Workspaces = ReturnType<typeof createWorkspaces>

@@ -30,6 +30,7 @@ export const auditEvents = {
   'bulk_retry.cancelled': 'BulkRetry',
   'request.replayed': 'CapturedRequest',
   'settings.updated': 'Settings',
+  'member.created': 'Member',
   'apikey.created': 'ApiKey',
   'apikey.revoked': 'ApiKey',
   'rfc.call': 'RfcCall',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ApiKeys } from '../db/api-keys.ts'
-import type { Workspaces } from '../db/workspaces.ts'
+import type { Members } from '../db/members.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { keyLevels } from '../security/levels.ts'
 import { actorOf } from './actor.ts'
@@ -30,10 +30,10 @@ const present = resourceOf('api_key')
 
 export interface ApiKeyDeps {
   apiKeys: Pick<ApiKeys, 'list' | 'insert' | 'revoke'>
-  workspaces: Pick<Workspaces, 'hasMember'>
+  members: Pick<Members, 'exists'>
 }
 
-export const apiKeyEndpoints = ({ apiKeys, workspaces }: ApiKeyDeps): Endpoint[] => {
+export const apiKeyEndpoints = ({ apiKeys, members }: ApiKeyDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -64,7 +64,7 @@ export const apiKeyEndpoints = ({ apiKeys, workspaces }: ApiKeyDeps): Endpoint[]
         const { name: keyName, level, expiresAt, userId } = body
         if (expiresAt && expiresAt.getTime() <= Date.now())
           throw validationFailed([{ path: 'expires_at', message: 'must be in the future' }])
-        if (userId !== null && !(await workspaces.hasMember(workspaceId, userId))) {
+        if (userId !== null && !(await members.exists(workspaceId, userId))) {
           throw validationFailed([{ path: 'user_id', message: 'there is no such member in this workspace' }])
         }
         const { id, key, secretSha256 } = newApiKey()

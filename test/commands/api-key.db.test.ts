@@ -33,6 +33,14 @@ test('a key can have an expiry time and a member, who is created only once', asy
   const [one, two] = await listKeys(db, 'keys/two')
   expect(one).toMatchObject({ name: 'Reader', user_id: expect.any(String), expires_at: new Date('2099-01-01T00:00:00Z') })
   expect(two?.user_id).toBe(one?.user_id)
+  expect(await db('audit_logs').where({ event: 'member.created' })).toMatchObject([
+    {
+      subject_type: 'Member',
+      subject_id: one?.user_id,
+      actor_type: 'system',
+      metadata: { email: 'ada@example.org', name: 'ada@example.org' },
+    },
+  ])
 })
 
 test.each([

@@ -1,5 +1,6 @@
 import { createKey } from '../../src/commands/api-key.ts'
-import { createWorkspaces } from '../../src/db/workspaces.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createMembers } from '../../src/db/members.ts'
 import { auditEvents } from '../../src/domain/audit-events.ts'
 import { newId } from '../../src/ids.ts'
 import { ulid, type Row, type World } from './world.ts'
@@ -186,6 +187,7 @@ const decidedEvents = {
   'bulk_retry.cancelled': 'BulkRetry',
   'request.replayed': 'CapturedRequest',
   'settings.updated': 'Settings',
+  'member.created': 'Member',
 }
 
 const isRecorded = ([event, subjectType]: [string, string]): Row => [
@@ -212,7 +214,7 @@ const events: Row[] = [
   [
     '6 user_id is the member to whom the key belongs',
     async ({ acme, db }) => {
-      const userId = await createWorkspaces(db).ensureMember(acme.id, 'ada@example.org')
+      const userId = await createMembers(db).ensure(acme.id, 'ada@example.org', systemActor)
       const { key } = await createKey(db, { workspace: acme.name, level: 'member', member: 'ada@example.org' })
       const { json } = await acme.call('POST', '/destinations', acme.webhook(), { key })
       const [entry] = (await acme.call('GET', `/audit-logs?user_id=${userId}`)).json.data

@@ -1,4 +1,5 @@
-import { createWorkspaces } from '../../src/db/workspaces.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createMembers } from '../../src/db/members.ts'
 import { startScene } from './api.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 
@@ -7,7 +8,7 @@ afterAll(stop)
 
 describe('API keys', () => {
   test('a new key is returned once and can be used immediately', async () => {
-    const userId = await createWorkspaces(database.db).ensureMember(acme.id, 'ada@example.org')
+    const userId = await createMembers(database.db).ensure(acme.id, 'ada@example.org', systemActor)
     const expiresAt = '2099-01-01T00:00:00.000Z'
     const { status, json } = await acme.call('POST', '/api-keys', { name: 'CI', level: 'member', expires_at: expiresAt, user_id: userId })
     expect({ status, data: json.data }).toEqual({
@@ -45,7 +46,7 @@ describe('API keys', () => {
   })
 
   test('an unknown level, a past expiry and a member of another workspace are 422', async () => {
-    const foreignMember = await createWorkspaces(database.db).ensureMember(other.id, 'eve@example.org')
+    const foreignMember = await createMembers(database.db).ensure(other.id, 'eve@example.org', systemActor)
     for (const wrong of [{ level: 'owner' }, { expires_at: '2020-01-01T00:00:00Z' }, { user_id: foreignMember }, { expires_at: 'soon' }]) {
       const { status, json } = await acme.call('POST', '/api-keys', { name: 'A', level: 'viewer', ...wrong })
       expect({ status, path: json.error.details[0].path }).toEqual({ status: 422, path: Object.keys(wrong)[0] })

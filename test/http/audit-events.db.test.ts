@@ -1,7 +1,8 @@
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createKey, revokeKey } from '../../src/commands/api-key.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
-import { createWorkspaces } from '../../src/db/workspaces.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createMembers } from '../../src/db/members.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
 import { testConfig } from '../support/factories.ts'
 import { createSigner } from '../support/signer.ts'
@@ -19,6 +20,7 @@ const unaudited: Record<string, string> = {
 
 /** Events that the management API does not record, with their source. */
 const elsewhere: Partial<Record<AuditEvent, string>> = {
+  'member.created': 'the command line',
   'rfc.call': 'the bridge',
   'incident.opened': 'the check for incidents',
   'incident.closed': 'the check for incidents',
@@ -29,7 +31,7 @@ const elsewhere: Partial<Record<AuditEvent, string>> = {
 const { database, api, acme, stop } = await startScene()
 const signer = await createSigner('RSA 2048')
 const resources = createResources({ db: database.db, store: createPostgresStore(database.db), certificate: signer.pem })
-const userId = await createWorkspaces(database.db).ensureMember(acme.id, 'ada@example.org')
+const userId = await createMembers(database.db).ensure(acme.id, 'ada@example.org', systemActor)
 const { id: keyId, key } = await createKey(database.db, { workspace: 'acme/prod', level: 'admin', member: 'ada@example.org' })
 afterAll(async () => {
   await signer.remove()

@@ -1147,7 +1147,7 @@ export interface components {
         /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
         /** @enum {string} */
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: {
                 actor_type: components["schemas"]["ActorType"];
@@ -1171,7 +1171,7 @@ export interface components {
             meta: components["schemas"]["CursorMeta"];
         };
         /** @enum {string} */
-        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "ApiKey" | "RfcCall";
+        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         BulkRetry: {
             attributes: {
                 /** Format: date-time */
