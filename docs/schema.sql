@@ -33,7 +33,8 @@ create table members (
 create table api_keys (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
-  member_id text collate "C" references members (id) on delete cascade,
+  -- Null if the key belongs to nobody, or was revoked because its member was deleted.
+  member_id text collate "C" references members (id) on delete set null,
   name text not null,
   level text not null check (level in ('viewer', 'member', 'admin')),
   secret_sha256 bytea not null,

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { credentialsOwner, changedBoundKeys } from '../connectors/bound-config.ts'
-import { createApiKeys } from '../db/api-keys.ts'
+import { createApiKeys, type ApiKey } from '../db/api-keys.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Transaction } from '../db/database.ts'
+import { createMembers, type Member } from '../db/members.ts'
 import { connectionSettingsFields } from '../domain/connection-settings.ts'
 import { AppError, type ErrorDetail } from '../errors.ts'
 import type { LaunchDeps } from '../http/launch.ts'
@@ -18,13 +19,23 @@ import type { ApplyOptions, Change } from './change.ts'
 import type { FileDeps } from './read-workspaces-file.ts'
 import {
   connectionInFile,
+  keyInFile,
+  memberInFile,
   notificationInFile,
   repositoryInFile,
   type OpenedDestination,
   type StateDeps,
   type WorkspaceState,
 } from './workspace-state.ts'
-import type { WantedConnection, WantedDestination, WantedNotification, WantedRepository, WantedWorkspace } from './workspaces-file.ts'
+import type {
+  WantedConnection,
+  WantedDestination,
+  WantedKey,
+  WantedMember,
+  WantedNotification,
+  WantedRepository,
+  WantedWorkspace,
+} from './workspaces-file.ts'
 
 export type ApplyDeps = FileDeps & StateDeps & Pick<LaunchDeps, 'config'>
 
@@ -67,22 +78,43 @@ const listDifferences = (current: Record<string, unknown>, wanted: Record<string
 
 const created = { action: 'create' } as const
 
-type Key = WantedWorkspace['api_keys'][number]
+export const createMemberKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedMember, Member> => {
+  const members = createMembers(trx)
+  const valuesOf = ({ email, name = email }: WantedMember) => ({ email, name })
+  return {
+    kind: 'member',
+    list: 'members',
+    wanted: wanted.members,
+    current: state.members,
+    nameInFile: ({ email }) => email,
+    nameOf: ({ email }) => email,
+    create: async (item) => {
+      const inserted = await members.insert(workspaceId, valuesOf(item), systemActor)
+      if (!inserted) throw new AppError('conflict', 'was created at the same time. Try again')
+      return created
+    },
+    compare: (current, item) => listDifferences(valuesOf(memberInFile(current)), valuesOf(item)),
+    update: ({ id }, item) => members.rename(workspaceId, id, valuesOf(item).name, systemActor),
+    delete: ({ id }) => members.delete(workspaceId, id, systemActor),
+  }
+}
 
-export const createKeyKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<Key, Key & { id: string }> => {
+export const createKeyKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedKey, ApiKey> => {
   const apiKeys = createApiKeys(trx)
-  const nameOf = ({ name, level }: Key) => `${name} (${level})`
+  const members = createMembers(trx)
+  const nameInFile = ({ name, level, member }: WantedKey) => `${name} (${member === undefined ? level : `${level}, ${member}`})`
   return {
     kind: 'api_key',
     list: 'api_keys',
     wanted: wanted.api_keys,
     current: state.apiKeys,
-    nameInFile: nameOf,
-    nameOf,
-    create: async ({ name, level }) => {
+    nameInFile,
+    nameOf: (current) => nameInFile(keyInFile(current, state.members)),
+    create: async ({ name, level, member }) => {
       if (!run.printNewKeys) return { action: 'not_created' }
       const { id, key, secretSha256 } = newApiKey()
-      await apiKeys.insert({ id, workspaceId, memberId: null, name, level, secretSha256, expiresAt: null }, systemActor)
+      const memberId = member === undefined ? null : await members.ensure(workspaceId, member, systemActor)
+      await apiKeys.insert({ id, workspaceId, memberId, name, level, secretSha256, expiresAt: null }, systemActor)
       // The transaction of a dry run is rolled back, and its keys do not exist.
       return { ...created, ...(!run.dryRun && { key }) }
     },

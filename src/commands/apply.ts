@@ -10,6 +10,7 @@ import {
   createConnectionKind,
   createDestinationKind,
   createKeyKind,
+  createMemberKind,
   createNotificationKind,
   createRepositoryKind,
   type ApplyDeps,
@@ -58,6 +59,7 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   const state = await readState(trx, found.id, run)
   const target: Target = { trx, workspaceId: found.id, wanted, state, run }
   await applySettings(target)
+  const pruneMembers = await applyKind(target, createMemberKind(target))
   const pruneKeys = await applyKind(target, createKeyKind(target))
   const pruneRepositories = await applyKind(target, createRepositoryKind(target))
   const pruneDestinations = await applyKind(target, createDestinationKind(target))
@@ -66,7 +68,8 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   const pruneConnections = await applyKind(linked, createConnectionKind(linked))
   const pruneNotifications = await applyKind(linked, createNotificationKind(linked))
   // A deletion also deletes what refers to the object. Deleted first, those objects are part of the result.
-  for (const prune of [pruneNotifications, pruneConnections, pruneDestinations, pruneRepositories, pruneKeys]) await prune()
+  const prunes = [pruneNotifications, pruneConnections, pruneDestinations, pruneRepositories, pruneKeys, pruneMembers]
+  for (const prune of prunes) await prune()
 }
 
 /** Applies the tier and the settings. Omitted ones are not changed. */

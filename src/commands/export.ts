@@ -6,7 +6,15 @@ import { createWorkspaces, type Workspace } from '../db/workspaces.ts'
 import { toSnakeCase } from '../domain/casing.ts'
 import { workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
 import { UserError } from '../errors.ts'
-import { connectionInFile, notificationInFile, readState, repositoryInFile, type StateDeps } from './workspace-state.ts'
+import {
+  connectionInFile,
+  keyInFile,
+  memberInFile,
+  notificationInFile,
+  readState,
+  repositoryInFile,
+  type StateDeps,
+} from './workspace-state.ts'
 import { findWorkspace } from './workspace.ts'
 
 interface Exported {
@@ -62,12 +70,13 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
       const { tier, settings: stored } = state.stored
       const { rfc, audit_days, ...settings } = toSnakeCase(workspaceSettingsFields, workspaceSettings(stored)) as Record<string, unknown>
       const bridge = rfc ? { ...rfc, credentials: referencesTo('rfc', state.rfcCredentials) } : null
-      const keys = state.apiKeys.map((key) => ({ name: key.name, level: key.level }))
+      const keys = state.apiKeys.map((key) => keyInFile(key, state.members))
       return {
         slug,
         tier,
         // In the compliance tier, `audit_days` cannot be set.
         settings: { ...settings, ...(tier === 'standard' && { audit_days }), rfc: bridge },
+        members: state.members.map(memberInFile),
         api_keys: keys.filter((key, index) => keys.findIndex((other) => isDeepStrictEqual(other, key)) === index),
         repositories: state.repositories.map(repositoryInFile),
         destinations: state.destinations.map(({ name, connectorType, config, credentials }) => ({

@@ -134,7 +134,7 @@ const findRepeated = (items: unknown[], at: string, keys: string[]): ErrorDetail
   return items.flatMap((item, index) => {
     const values = keys.map((key) => fieldOf(item, key))
     const key = JSON.stringify(values)
-    const isRepeated = values.every((value) => typeof value === 'string') && seen.has(key)
+    const isRepeated = typeof values[0] === 'string' && seen.has(key)
     seen.add(key)
     return isRepeated ? [{ path: `${at}.${index}.${keys[0]!}`, message: 'is used by an item before this one' }] : []
   })
@@ -143,16 +143,24 @@ const findRepeated = (items: unknown[], at: string, keys: string[]): ErrorDetail
 /** Returns the issues of the names of a workspace: those that are used twice, and those that nothing in the file has. */
 const namesIn = (item: unknown, at: string): ErrorDetail[] => {
   const namesOf = (list: string, key: string) => new Set(listOf(item, list).map((each) => fieldOf(each, key)))
-  const [repositories, destinations] = [namesOf('repositories', 'repo_id'), namesOf('destinations', 'name')]
+  const [members, repositories, destinations] = [
+    namesOf('members', 'email'),
+    namesOf('repositories', 'repo_id'),
+    namesOf('destinations', 'name'),
+  ]
   const unknown = (found: unknown, known: Set<unknown>, noun: string, path: string) =>
     typeof found !== 'string' || known.has(found)
       ? []
       : [{ path, message: `this workspace of the file has no ${noun} ${JSON.stringify(found)}` }]
   return [
-    ...findRepeated(listOf(item, 'api_keys'), `${at}.api_keys`, ['name', 'level']),
+    ...findRepeated(listOf(item, 'members'), `${at}.members`, ['email']),
+    ...findRepeated(listOf(item, 'api_keys'), `${at}.api_keys`, ['name', 'level', 'member']),
     ...findRepeated(listOf(item, 'repositories'), `${at}.repositories`, ['repo_id']),
     ...(['destinations', 'connections', 'notifications'] as const).flatMap((list) =>
       findRepeated(listOf(item, list), `${at}.${list}`, ['name']),
+    ),
+    ...listOf(item, 'api_keys').flatMap((each, index) =>
+      unknown(fieldOf(each, 'member'), members, 'member', `${at}.api_keys.${index}.member`),
     ),
     ...listOf(item, 'connections').flatMap((each, index) => [
       ...listOf(each, 'repositories').flatMap((found, position) =>

@@ -1,7 +1,8 @@
 import type { Connector } from '../connectors/connector.ts'
 import { credentialsOwner } from '../connectors/bound-config.ts'
-import { createApiKeys } from '../db/api-keys.ts'
+import { createApiKeys, type ApiKey } from '../db/api-keys.ts'
 import type { Transaction } from '../db/database.ts'
+import { createMembers, type Member } from '../db/members.ts'
 import { createWorkspaces } from '../db/workspaces.ts'
 import { createConnections, type Connection } from '../routing/connections.ts'
 import { createDestinations, type SealedDestination } from '../routing/destinations.ts'
@@ -41,10 +42,12 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
   const found: OpenedDestination[] = []
   for (const { id } of listed.items) found.push(opened((await destinations.find(workspaceId, id))!))
   const sealed = await workspaces.findRfcCredentials(workspaceId)
+  const members = await createMembers(trx).list(workspaceId)
   const keys = await createApiKeys(trx).listEverywhere(workspaceId)
   return {
     stored: await workspaces.findSettings(workspaceId),
     rfcCredentials: sealed && openStored(() => keyRing.open(sealed, rfcCredentialsOf(workspaceId))),
+    members,
     apiKeys: keys.filter(({ revokedAt, expiresAt }) => !revokedAt && !(expiresAt && expiresAt.getTime() <= Date.now())),
     repositories: (await createRepositories(trx).list(workspaceId, everything)).items,
     destinations: found,
@@ -56,6 +59,13 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
 export type WorkspaceState = Awaited<ReturnType<typeof readState>>
 
 // The objects as a file describes them.
+
+export const memberInFile = ({ email, name }: Member) => ({ email, ...(name !== email && { name }) })
+
+export const keyInFile = ({ name, level, userId }: ApiKey, members: readonly Member[]) => {
+  const member = members.find(({ id }) => id === userId)?.email
+  return { name, level, ...(member !== undefined && { member }) }
+}
 
 export const repositoryInFile = (found: Repository) => ({
   repo_id: found.repoId,

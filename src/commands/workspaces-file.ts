@@ -29,6 +29,14 @@ const reference = z
 export type Reference = z.output<typeof reference>
 export const references = z.record(z.string(), reference)
 
+const email = z.email()
+const member = z.strictObject({
+  email: email.describe('The e-mail address, which identifies the member. Upper and lower case differ.'),
+  name: name.optional().describe('The display name. If omitted, the e-mail address.'),
+})
+const apiKey = newKeyFields.extend({
+  member: email.optional().describe('The e-mail address of the member to whom the key belongs. Audit log entries name this member.'),
+})
 const repository = newRepository.extend({ status: repositoryStatus.default('active') })
 export const destinationInFile = z.strictObject({
   name,
@@ -58,7 +66,8 @@ const workspace = z.strictObject({
     .extend({ rfc: rfc.nullable().optional() })
     .default({})
     .describe('The settings of the workspace. Omitted settings are not changed.'),
-  api_keys: z.array(newKeyFields).default([]).describe('API keys, without their values.'),
+  members: z.array(member).default([]).describe('Persons whom API keys and audit log entries name.'),
+  api_keys: z.array(apiKey).default([]).describe('API keys, without their values.'),
   repositories: z.array(repository).default([]),
   destinations: z.array(destinationInFile).default([]),
   connections: z.array(connection).default([]),
@@ -69,6 +78,8 @@ const workspace = z.strictObject({
 export const workspacesFile = z.strictObject({ workspaces: z.array(workspace).min(1) })
 
 type Parsed = z.output<typeof workspace>
+export type WantedMember = z.output<typeof member>
+export type WantedKey = z.output<typeof apiKey>
 export type WantedRepository = z.output<typeof repository>
 export type WantedDestination = Omit<z.output<typeof destinationInFile>, 'credentials'> & { credentials: Record<string, unknown> }
 export type WantedConnection = z.output<typeof connection>

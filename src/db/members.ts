@@ -1,4 +1,5 @@
 import { newId } from '../ids.ts'
+import { createApiKeys } from './api-keys.ts'
 import { record, type AuditActor } from './audit.ts'
 import type { Database, Transaction } from './database.ts'
 
@@ -39,7 +40,49 @@ export const createMembers = (db: Database | Transaction) => {
 
     exists: async (workspaceId: string, id: string): Promise<boolean> =>
       (await db('members').select('id').where({ workspace_id: workspaceId, id }).first()) !== undefined,
+
+    /** Lists every member of a workspace, oldest first. */
+    list: (workspaceId: string): Promise<Member[]> =>
+      db('members').select<Member[]>(columns).where({ workspace_id: workspaceId }).orderBy('id'),
+
+    /** Changes the name of a member, and records the change if it is one. */
+    rename: (workspaceId: string, id: string, name: string, actor: AuditActor): Promise<void> =>
+      db.transaction(async (trx) => {
+        const current = await findForChange(trx, workspaceId, id)
+        if (!current || current.name === name) return
+        await trx('members').where({ id }).update({ name })
+        await record(trx, {
+          workspaceId,
+          event: 'member.updated',
+          subjectId: id,
+          description: `Member ${current.email} was changed: name.`,
+          metadata: { email: current.email, before: { name: current.name }, after: { name } },
+          actor,
+        })
+      }),
+
+    /** Deletes a member and revokes the API keys of the member, which stay as evidence. @returns false if the member does not exist */
+    delete: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
+      db.transaction(async (trx) => {
+        // A key that is being created for the member waits for this lock, and then fails.
+        const current = await findForChange(trx, workspaceId, id)
+        if (!current) return false
+        const keys = await trx('api_keys')
+          .where({ workspace_id: workspaceId, member_id: id })
+          .whereNull('revoked_at')
+          .orderBy('id')
+          .pluck('id')
+        for (const key of keys) await createApiKeys(trx).revoke(key, actor)
+        await trx('members').where({ id }).delete()
+        const { email, name } = current
+        const description = `Member ${email} was deleted.`
+        await record(trx, { workspaceId, event: 'member.deleted', subjectId: id, description, metadata: { email, name }, actor })
+        return true
+      }),
   }
 }
+
+const findForChange = (trx: Transaction, workspaceId: string, id: string): Promise<Member | undefined> =>
+  trx('members').select<Member>(columns).where({ workspace_id: workspaceId, id }).forUpdate().first()
 
 export type Members = ReturnType<typeof createMembers>

@@ -31,6 +31,8 @@ export const auditEvents = {
   'request.replayed': 'CapturedRequest',
   'settings.updated': 'Settings',
   'member.created': 'Member',
+  'member.updated': 'Member',
+  'member.deleted': 'Member',
   'apikey.created': 'ApiKey',
   'apikey.revoked': 'ApiKey',
   'rfc.call': 'RfcCall',

@@ -8,14 +8,20 @@ import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { parse, stringify } from 'yaml'
+import { createKey, listKeys, revokeKey } from '../../src/commands/api-key.ts'
 import { applyFile } from '../../src/commands/apply.ts'
 import { isDrift, type ApplyOptions } from '../../src/commands/change.ts'
 import { withApplyDeps } from '../../src/commands/apply-deps.ts'
 import { exportWorkspaces } from '../../src/commands/export.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createApiKeys } from '../../src/db/api-keys.ts'
+import { createMembers } from '../../src/db/members.ts'
 import { UserError } from '../../src/errors.ts'
+import { newApiKey } from '../../src/security/api-keys.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
+import { until } from '../support/until.ts'
 
 const secrets = {
   ERP_USER: 'erp-user-8412',
@@ -61,6 +67,7 @@ interface Item {
 interface Workspace {
   slug: string
   settings: Record<string, unknown>
+  members: { email: string; name?: string }[]
   api_keys: Item[]
   repositories: (Item & { repo_id: string })[]
   destinations: (Item & { config: Record<string, unknown>; credentials?: Record<string, unknown> })[]
@@ -77,6 +84,7 @@ const edit = async (change: (workspace: Workspace) => void) => {
 
 const tables = [
   'workspaces',
+  'members',
   'api_keys',
   'repositories',
   'destinations',
@@ -97,6 +105,11 @@ const snapshot = async () => {
 
 const auditEvents = async (): Promise<{ event: string; actor_type: string; metadata: { name?: string } }[]> =>
   database.db('audit_logs').select('event', 'actor_type', 'metadata').orderBy('id')
+
+const membersInDatabase = async (): Promise<{ id: string; email: string; name: string }[]> =>
+  database.db('members').select('id', 'email', 'name').orderBy('id')
+
+const exampleKeys = ['api_key billing (member)', 'api_key console (admin, ada@example.com)']
 
 const differences = (changes: Awaited<ReturnType<typeof apply>>) =>
   changes
@@ -123,7 +136,8 @@ test('the example of the documentation creates everything, and a second run chan
   expect(differences(applied)).toEqual([
     'create workspace acme/prod',
     expect.stringContaining('update settings acme/prod max_retries, content_days, receiver_allowed_cidrs, rfc.url'),
-    'create api_key billing (member)',
+    'create member ada@example.com',
+    ...exampleKeys.map((each) => `create ${each}`),
     'create repository Z1',
     'create repository Z2',
     'create destination Archive',
@@ -133,13 +147,13 @@ test('the example of the documentation creates everything, and a second run chan
     'create connection Delivery notes',
     'create notification Failures',
   ])
-  const key = applied.find(({ kind }) => kind === 'api_key')?.key
-  expect(key).toMatch(/^relay_/)
-  expect(applied).toEqual(plan.map((change) => (change.kind === 'api_key' ? { ...change, key } : change)))
+  expect(applied).toEqual(plan.map((change) => (change.kind === 'api_key' ? { ...change, key: expect.stringMatching(/^relay_/) } : change)))
   const entries = await auditEvents()
   expect(new Set(entries.map(({ actor_type }) => actor_type))).toEqual(new Set(['system']))
   expect(entries.map(({ event }) => event)).toEqual([
     'settings.updated',
+    'member.created',
+    'apikey.created',
     'apikey.created',
     'repository.created',
     'repository.created',
@@ -155,24 +169,30 @@ test('the example of the documentation creates everything, and a second run chan
 
   const before = await snapshot()
   for (const secret of everySecret) expect(before + JSON.stringify(applied)).not.toContain(secret)
-  expect(before).not.toContain(apiKeyParts(key!).secret)
+  for (const { key } of applied) if (key !== undefined) expect(before).not.toContain(apiKeyParts(key).secret)
   expect((await apply({ prune: true, printNewKeys: true })).filter(isDrift)).toEqual([])
   expect(await snapshot()).toBe(before)
 })
 
 test('a missing API key is reported, and is not created without the option', async () => {
-  expect((await apply()).filter(({ kind }) => kind === 'api_key')).toEqual([
-    { workspace: 'acme/prod', kind: 'api_key', name: 'billing (member)', action: 'not_created' },
-  ])
+  expect((await apply()).filter(({ kind }) => kind === 'api_key')).toEqual(
+    ['billing (member)', 'console (admin, ada@example.com)'].map((name) => ({
+      workspace: 'acme/prod',
+      kind: 'api_key',
+      name,
+      action: 'not_created',
+    })),
+  )
   expect(await database.db('api_keys')).toEqual([])
-  expect(differences(await apply())).toEqual(['not_created api_key billing (member)'])
+  expect(differences(await apply())).toEqual(exampleKeys.map((each) => `not_created ${each}`))
 })
 
 test('only what differs is changed, and credentials are compared with the stored ones', async () => {
   await apply({ printNewKeys: true })
   const recorded = (await auditEvents()).length
-  await edit(({ settings, repositories, destinations, connections, notifications }) => {
+  await edit(({ settings, members, repositories, destinations, connections, notifications }) => {
     settings['max_retries'] = 9
+    members[0]!.name = 'Ada King'
     repositories[0]!['signature_verification'] = false
     destinations[1]!.config = { url: 'https://dms.example.com/v2' }
     connections[0]!['destinations'] = ['DMS', 'Operators']
@@ -182,6 +202,7 @@ test('only what differs is changed, and credentials are compared with the stored
   await writeFile(join(folder, 'secrets/archive-password'), 'another-password')
   const expected = [
     'update settings acme/prod max_retries',
+    'update member ada@example.com name',
     'update repository Z1 signature_verification',
     'update destination Archive credentials',
     'update destination DMS config.url, config.max_concurrent_deliveries',
@@ -196,6 +217,7 @@ test('only what differs is changed, and credentials are compared with the stored
   expect(differences(changes)).toEqual(expected)
   expect((await auditEvents()).slice(recorded).map(({ event }) => event)).toEqual([
     'settings.updated',
+    'member.updated',
     'repository.updated',
     'destination.updated',
     'destination.updated',
@@ -227,6 +249,7 @@ test('a host key that the relay has stored stays, until the file names another s
 test('what is not in the file is reported, and deleted with --prune only', async () => {
   await apply({ printNewKeys: true })
   await edit((workspace) => {
+    workspace.members = []
     workspace.api_keys = []
     workspace.repositories.pop()
     workspace.destinations.splice(1)
@@ -239,20 +262,133 @@ test('what is not in the file is reported, and deleted with --prune only', async
     'destination DMS',
     'destination Operators',
     'repository Z2',
-    'api_key billing (member)',
+    ...exampleKeys,
+    'member ada@example.com',
   ]
   const update = 'update connection Invoices to the archive and the DMS destinations'
   const left = await apply({ dryRun: true })
   expect(differences(left).toSorted()).toEqual([update, ...gone.map((each) => `not_in_file ${each}`)].toSorted())
   expect(left.filter(isDrift)).toHaveLength(1)
   expect(await database.db('notifications')).toHaveLength(1)
+  expect(await membersInDatabase()).toHaveLength(1)
 
   expect(differences(await apply({ prune: true }))).toEqual([update, ...gone.map((each) => `delete ${each}`)])
   expect(await database.db('destinations').whereNull('deleted_at').pluck('name')).toEqual(['Archive'])
   expect(await database.db('repositories').whereNull('deleted_at').pluck('repo_id')).toEqual(['Z1'])
   expect(await database.db('connections').pluck('name')).toEqual(['Invoices to the archive and the DMS'])
   expect(await database.db('api_keys').whereNull('revoked_at')).toEqual([])
+  expect(await membersInDatabase()).toEqual([])
   expect(differences(await apply({ prune: true }))).toEqual([])
+})
+
+test('a member keeps the id when the name changes, and has the address as the name if the file contains none', async () => {
+  await apply()
+  const [ada] = await membersInDatabase()
+  expect(ada).toMatchObject({ email: 'ada@example.com', name: 'Ada Lovelace' })
+  const recorded = (await auditEvents()).length
+  await edit(({ members }) => {
+    delete members[0]!.name
+    members.push({ email: 'Ada@example.com' })
+  })
+  await apply()
+  expect(await membersInDatabase()).toEqual([
+    { ...ada, name: 'ada@example.com' },
+    { id: expect.any(String), email: 'Ada@example.com', name: 'Ada@example.com' },
+  ])
+  expect((await auditEvents()).slice(recorded)).toEqual([
+    {
+      event: 'member.updated',
+      actor_type: 'system',
+      metadata: { email: 'ada@example.com', before: { name: 'Ada Lovelace' }, after: { name: 'ada@example.com' } },
+    },
+    { event: 'member.created', actor_type: 'system', metadata: { email: 'Ada@example.com', name: 'Ada@example.com' } },
+  ])
+  expect((await apply()).filter(({ kind }) => kind === 'member').map(({ action }) => action)).toEqual(['unchanged', 'unchanged'])
+  await createMembers(database.db).rename((await database.db('workspaces').first('id')).id, ada!.id, 'ada@example.com', systemActor)
+  expect(await auditEvents()).toHaveLength(recorded + 2)
+})
+
+test('an API key is found by its name, level and member, and a new one belongs to the member', async () => {
+  await apply()
+  const { db } = database
+  // The same name and level, but of another member or of none.
+  await createKey(db, { workspace: 'acme/prod', level: 'admin', name: 'console' })
+  await createKey(db, { workspace: 'acme/prod', level: 'member', name: 'billing', member: 'ada@example.com' })
+  const differ = ['not_in_file api_key console (admin)', 'not_in_file api_key billing (member, ada@example.com)']
+  expect(differences(await apply())).toEqual([...exampleKeys.map((each) => `not_created ${each}`), ...differ])
+  expect(differences(await apply({ printNewKeys: true }))).toEqual([...exampleKeys.map((each) => `create ${each}`), ...differ])
+  expect(differences(await apply({ printNewKeys: true }))).toEqual(differ)
+  const [ada] = await membersInDatabase()
+  const keys = await listKeys(db, 'acme/prod')
+  expect(keys.map(({ name, level, user_id }) => ({ name, level, user_id }))).toEqual([
+    { name: 'console', level: 'admin', user_id: null },
+    { name: 'billing', level: 'member', user_id: ada!.id },
+    { name: 'billing', level: 'member', user_id: null },
+    { name: 'console', level: 'admin', user_id: ada!.id },
+  ])
+})
+
+test('--prune deletes a member and revokes the keys of the member, which stay in the list of keys', async () => {
+  const { db } = database
+  await apply({ printNewKeys: true })
+  const [ada] = await membersInDatabase()
+  const options = { workspace: 'acme/prod', level: 'viewer', member: 'ada@example.com' }
+  const revoked = await createKey(db, { ...options, name: 'revoked' })
+  await revokeKey(db, revoked.id)
+  const expired = await createKey(db, { ...options, name: 'expired', expiresAt: '2099-01-01T00:00:00Z' })
+  await db('api_keys')
+    .where({ id: expired.id })
+    .update({ expires_at: new Date(Date.now() - 1_000) })
+  const recorded = (await auditEvents()).length
+  await edit((workspace) => {
+    workspace.members = [{ email: 'grace@example.com' }]
+    workspace.api_keys.splice(1)
+  })
+  const before = await snapshot()
+  const plan = await apply({ prune: true, dryRun: true })
+  expect(await snapshot()).toBe(before)
+  expect(differences(plan)).toEqual([
+    'create member grace@example.com',
+    'delete api_key console (admin, ada@example.com)',
+    'delete member ada@example.com',
+  ])
+  expect(await apply({ prune: true })).toEqual(plan)
+  expect(await membersInDatabase()).toMatchObject([{ email: 'grace@example.com' }])
+  expect((await listKeys(db)).map(({ name, user_id, revoked_at }) => [name, user_id, revoked_at !== null])).toEqual([
+    ['billing', null, false],
+    ['console', null, true],
+    ['revoked', null, true],
+    ['expired', null, true],
+  ])
+  expect((await auditEvents()).slice(recorded)).toMatchObject([
+    { event: 'member.created', metadata: { email: 'grace@example.com' } },
+    { event: 'apikey.revoked', metadata: { name: 'console' } },
+    { event: 'apikey.revoked', metadata: { name: 'expired' } },
+    { event: 'member.deleted', actor_type: 'system', metadata: { email: 'ada@example.com', name: 'Ada Lovelace' } },
+  ])
+  // The entries of the creation still tell to whom the keys belonged.
+  const created = await db('audit_logs').where({ event: 'apikey.created' }).whereRaw(`metadata ->> 'belongs_to' = ?`, [ada!.id])
+  expect(created).toHaveLength(3)
+  expect(differences(await apply({ prune: true }))).toEqual([])
+})
+
+test('an API key that is created while its member is being deleted is revoked', async () => {
+  const { db } = database
+  await apply()
+  const [ada] = await membersInDatabase()
+  const workspace = await db('workspaces').first('id')
+  const { id, secretSha256 } = newApiKey()
+  const key = { id, workspaceId: workspace.id, memberId: ada!.id, name: 'late', level: 'admin', secretSha256, expiresAt: null } as const
+  const trx = await db.transaction()
+  await createApiKeys(trx).insert(key, systemActor)
+  const deletion = createMembers(db).delete(workspace.id, ada!.id, systemActor)
+  await until('the deletion waits for the key', async () => {
+    const { rows } = await db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+    return rows.length > 0
+  })
+  await trx.commit()
+  expect(await deletion).toBe(true)
+  expect(await listKeys(db)).toMatchObject([{ name: 'late', user_id: null, revoked_at: expect.any(Date) }])
 })
 
 test('a failure half way changes nothing', async () => {
@@ -265,7 +401,7 @@ test('a failure half way changes nothing', async () => {
   await expect(apply({ printNewKeys: true })).rejects.toThrow('refused by the test')
   expect(await snapshot()).toBe(before)
   await db.raw('drop trigger refuse on notifications')
-  expect((await apply()).filter(isDrift)).toHaveLength(11)
+  expect((await apply()).filter(isDrift)).toHaveLength(13)
 })
 
 test('two runs at the same time create everything once', async () => {
@@ -275,7 +411,7 @@ test('two runs at the same time create everything once', async () => {
   for (const thrown of refused) expect(thrown).toBeInstanceOf(UserError)
   expect(await database.db('workspaces')).toHaveLength(1)
   expect(await database.db('destinations')).toHaveLength(3)
-  expect(differences(await apply())).toEqual(['not_created api_key billing (member)'])
+  expect(differences(await apply())).toEqual(exampleKeys.map((each) => `not_created ${each}`))
 })
 
 test('an exported file is applied unchanged, and contains no secret', async () => {
@@ -288,7 +424,20 @@ test('an exported file is applied unchanged, and contains no secret', async () =
     })
   })
   await apply({ printNewKeys: true })
+  await createKey(database.db, { workspace: 'acme/prod', level: 'viewer', name: 'billing', member: 'grace@example.com' })
   const exported = await exportAll()
+  expect(parse(exported)).toMatchObject({
+    workspaces: [
+      {
+        members: [{ email: 'ada@example.com', name: 'Ada Lovelace' }, { email: 'grace@example.com' }],
+        api_keys: expect.arrayContaining([
+          { name: 'billing', level: 'member' },
+          { name: 'console', level: 'admin', member: 'ada@example.com' },
+          { name: 'billing', level: 'viewer', member: 'grace@example.com' },
+        ]),
+      },
+    ],
+  })
   for (const secret of everySecret) expect(exported).not.toContain(secret)
   await writeFile(file, exported)
   const variables = {
@@ -318,7 +467,7 @@ test('a workspace of the compliance tier, and a bridge that is switched off, are
   expect(differences(await apply({ printNewKeys: true }))).toEqual([
     'update tier compliance',
     expect.stringContaining('update settings acme/prod rfc.url'),
-    'create api_key billing (member)',
+    ...exampleKeys.map((each) => `create ${each}`),
   ])
   await writeFile(file, await exportAll())
   const variables = {
@@ -338,6 +487,9 @@ test('every issue of the file is reported at once, with its path, and nothing is
     workspace.destinations[0]!.credentials = { username: { env: 'NOT_SET' }, password: { file: 'missing' } }
     workspace.destinations[1]!.config = { url: 'ftp://dms.example.com' }
     workspace.destinations[2]!.credentials = { password: 'written-into-the-file' }
+    workspace.members.push({ email: 'Grace' }, workspace.members[0]!)
+    workspace.api_keys[0]!['member'] = 'grace@example.com'
+    workspace.api_keys.push(workspace.api_keys[1]!)
     workspace.connections[0]!['repositories'] = ['Z1', 'Z9']
     workspace.notifications[0]!['destination'] = 'Nobody'
   })
@@ -347,6 +499,10 @@ test('every issue of the file is reported at once, with its path, and nothing is
     [
       `${at}.colour: unknown key`,
       `${at}.settings.max_retries: must be at least 0`,
+      `${at}.members[1].email: must be an e-mail address`,
+      `${at}.members[2].email: is used by an item before this one`,
+      `${at}.api_keys[0].member: this workspace of the file has no member "grace@example.com"`,
+      `${at}.api_keys[2].name: is used by an item before this one`,
       `${at}.repositories[2].repo_id: is used by an item before this one`,
       `${at}.destinations[0].config.folder: unknown key`,
       `${at}.destinations[0].credentials.username: the environment variable NOT_SET is not set`,
@@ -424,7 +580,7 @@ test('the command prints no secret, and its exit status shows drift', async () =
   const dryRun = ['apply', '-f', file, '--dry-run', '--exit-code']
   const planned = await relay(...dryRun)
   expect(planned).toMatchObject({ status: 2, output: expect.stringContaining('create       acme/prod  destination Archive\n') })
-  expect(planned.output).toMatch(/Nothing was changed\. A run would report: 9 created, 1 updated, 0 deleted, 1 unchanged, /)
+  expect(planned.output).toMatch(/Nothing was changed\. A run would report: 10 created, 1 updated, 0 deleted, 1 unchanged, /)
   const applied = await relay('apply', '-f', file, '--print-new-keys')
   expect(applied).toMatchObject({ status: 0, output: expect.stringMatching(/api key billing \(member\): relay_\S+\n/) })
   expect(await relay(...dryRun)).toMatchObject({ status: 0 })
@@ -464,7 +620,7 @@ test('credentials that no key opens are written again, and cannot be exported', 
     .update({ credentials_sealed: Buffer.from('damaged') })
   await expect(exportAll()).rejects.toThrow('No key in RELAY_SECRET_KEYS opens the credentials of DMS in acme/prod')
   expect(differences(await apply({ printNewKeys: true }))).toEqual([
-    'create api_key billing (member)',
+    ...exampleKeys.map((each) => `create ${each}`),
     'update destination DMS credentials',
   ])
   expect(differences(await apply())).toEqual([])

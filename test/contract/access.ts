@@ -188,6 +188,8 @@ const decidedEvents = {
   'request.replayed': 'CapturedRequest',
   'settings.updated': 'Settings',
   'member.created': 'Member',
+  'member.updated': 'Member',
+  'member.deleted': 'Member',
 }
 
 const isRecorded = ([event, subjectType]: [string, string]): Row => [

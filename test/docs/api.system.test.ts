@@ -178,7 +178,7 @@ test('the commands of docs/configuration-as-code.md apply the file of the page, 
       DMS_SECRET: `whsec_${Buffer.alloc(32).toString('base64')}`,
     },
   })
-  expect(applied!.output).toMatch(/\nNothing was changed\. A run would report: 9 created, 1 updated[^]*\n10 created, 1 updated/)
+  expect(applied!.output).toMatch(/\nNothing was changed\. A run would report: 10 created, 1 updated[^]*\n12 created, 1 updated/)
   expect(exported!.output).toContain('slug: acme/prod')
   // Status 2 for a difference would have ended the shell.
   expect(compared!.output).toContain('0 created, 0 updated, 0 deleted')

@@ -3,7 +3,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createKey } from '../../src/commands/api-key.ts'
+import { systemActor } from '../../src/db/audit.ts'
 import { createCertificates } from '../../src/db/certificates.ts'
+import { createMembers } from '../../src/db/members.ts'
 import { diagnose, exitStatusOf } from '../../src/doctor.ts'
 import { checkDisk, reportTemporalSettings } from '../../src/doctor-checks.ts'
 import { hardeningChecklist } from '../../src/hardening/checklist.ts'
@@ -236,12 +238,13 @@ test('tables whose partitions end within a week are named', async () => {
 
 test('drift from the file of relay apply is a warning, and an invalid file is a failure', async () => {
   const { db } = database
-  const { workspaceSlug } = await createRoutes(db, [])
+  const { workspaceId, workspaceSlug } = await createRoutes(db, [])
   const folder = await mkdtemp(join(tmpdir(), 'relay-doctor-'))
   const file = join(folder, 'relay.yaml')
   const config = testConfig({ DATABASE_URL: database.url, RELAY_SECRET_KEYS: keys.join(',') })
-  const driftFrom = async (name: string) => {
-    await writeFile(file, `workspaces: [{ slug: acme/${workspaceSlug}, repositories: [{ repo_id: Z1, name: ${name} }] }]`)
+  const driftFrom = async (name: string, email?: string) => {
+    const members = email === undefined ? '' : `members: [{ email: ${email} }], `
+    await writeFile(file, `workspaces: [{ slug: acme/${workspaceSlug}, ${members}repositories: [{ repo_id: Z1, name: ${name} }] }]`)
     const options = { source: 'the test', isEmbedded: false, workspacesFile: { path: file, variables: {} } }
     const findings = await diagnose({ ...config, TEMPORAL_START_TIMEOUT_MS: 100 }, options)
     return findings.find((finding) => finding.name === 'drift')
@@ -254,6 +257,13 @@ test('drift from the file of relay apply is a warning, and an invalid file is a 
     message: expect.stringContaining('workspaces[0].repositories[0].name: must be a string'),
   })
   expect(await db('repositories').where({ name: 'Inbox' })).not.toEqual([])
+  expect(await driftFrom('Inbox', 'ada@example.com')).toMatchObject({
+    status: 'warning',
+    warnings: [`not as ${file} describes them: member ada@example.com of acme/${workspaceSlug}`],
+  })
+  await createMembers(db).insert(workspaceId, { email: 'ada@example.com', name: 'Ada' }, systemActor)
+  expect(await driftFrom('Inbox', 'ada@example.com')).toMatchObject({ status: 'warning' })
+  expect(await driftFrom('Inbox', 'ada@example.com, name: Ada')).toMatchObject({ status: 'ok' })
   expect((await examine()).map(({ name }) => name)).not.toContain('drift')
   await rm(folder, { recursive: true })
 })

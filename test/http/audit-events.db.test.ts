@@ -21,6 +21,8 @@ const unaudited: Record<string, string> = {
 /** Events that the management API does not record, with their source. */
 const elsewhere: Partial<Record<AuditEvent, string>> = {
   'member.created': 'the command line',
+  'member.updated': 'the command line',
+  'member.deleted': 'the command line',
   'rfc.call': 'the bridge',
   'incident.opened': 'the check for incidents',
   'incident.closed': 'the check for incidents',
