@@ -1,15 +1,21 @@
 import { chmod, chown, mkdir, readFile, rm } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import type { Account } from '../../src/embedded/programs.ts'
-import { runSteps, stepsOf, type Step } from './walk.ts'
+import { runSteps, stepsOf, withValues, type Step } from './walk.ts'
 
-const page = new URL('../../docs/backup.md', import.meta.url)
+const pageUrl = new URL('../../docs/backup.md', import.meta.url)
 // PostgreSQL refuses to run as root.
 const account: Account | undefined = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
 const timeoutMs = 120_000
 
+/** Returns the commands of docs/backup.md that set its variables, and its other steps. */
+const readSteps = async (): Promise<{ exports: string; steps: Step[] }> => {
+  const [first, ...steps] = stepsOf(await readFile(pageUrl, 'utf8'))
+  return { exports: first!.commands, steps }
+}
+
 /** The steps of docs/backup.md. */
-export const backupSteps = async (): Promise<Step[]> => stepsOf(await readFile(page, 'utf8'))
+export const backupSteps = async (): Promise<Step[]> => (await readSteps()).steps
 
 /** A PostgreSQL of the relay that is backed up and restored as docs/backup.md says. */
 export interface BackupCommands {
@@ -54,7 +60,8 @@ export const createBackupCommands = async ({ folder, programs, port, bin, variab
   const contentDir = join(folder, 'contents')
   const backup = join(folder, 'backup')
   const databaseUrl = `postgres://relay@127.0.0.1:${port}/relay`
-  const steps = await backupSteps()
+  const page = await readSteps()
+  const exports = withValues(page.exports, { BACKUP: backup, PGDATA: cluster, DATABASE_URL: databaseUrl, CONTENT_DIR: contentDir })
   await chmod(folder, 0o755)
   await mkdir(contentDir)
   for (const path of [dirname(cluster), cluster, backup]) {
@@ -62,23 +69,21 @@ export const createBackupCommands = async ({ folder, programs, port, bin, variab
     if (account) await chown(path, account.uid, account.gid)
   }
 
+  const run = async (commands: string, options: Parameters<typeof runSteps>[1]) => (await runSteps([exports, commands], options)).slice(1)
   const asPostgres: BackupCommands['asPostgres'] = (commands) => {
     const environment = {
       PATH: [programs, process.env.PATH].join(delimiter),
       HOME: folder,
-      PGDATA: cluster,
       PGHOST: '127.0.0.1',
       PGPORT: String(port),
       PGUSER: 'postgres',
       PGDATABASE: 'postgres',
-      BACKUP: backup,
     }
-    return runSteps([commands], { folder, environment, timeoutMs, ...(account && { account }) })
+    return run(commands, { folder, environment, timeoutMs, ...(account && { account }) })
   }
   const asRelay: BackupCommands['asRelay'] = (commands) => {
     const PATH = [bin(), dirname(process.execPath), programs, process.env.PATH].join(delimiter)
-    const named = { PATH, BACKUP: backup, DATABASE_URL: databaseUrl, CONTENT_DIR: contentDir }
-    return runSteps([commands], { folder, environment: { ...process.env, ...named, ...variables() }, timeoutMs })
+    return run(commands, { folder, environment: { ...process.env, PATH, ...variables() }, timeoutMs })
   }
   return {
     cluster,
@@ -98,13 +103,13 @@ export const createBackupCommands = async ({ folder, programs, port, bin, variab
       `)
     },
     follow: async (heading, which) => {
-      const found = steps.filter((step) => step.heading === heading)
+      const found = page.steps.filter((step) => step.heading === heading)
       if (found.length === 0) throw new Error(`docs/backup.md has no commands under ${heading}`)
       let output = ''
       for (const { commands } of which === undefined ? found : [found[which]!]) {
         onBlock(commands)
-        const run = /^# as the account of (PostgreSQL|the relay)\n/.exec(commands)?.[1] === 'PostgreSQL' ? asPostgres : asRelay
-        output += (await run(commands)).join('')
+        const runAs = /^# as the account of (PostgreSQL|the relay)\n/.exec(commands)?.[1] === 'PostgreSQL' ? asPostgres : asRelay
+        output += (await runAs(commands)).join('')
       }
       return output
     },

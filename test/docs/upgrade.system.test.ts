@@ -1,20 +1,19 @@
-import { mkdir, mkdtemp, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, readlink, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { migrationSource, requireSchema } from '../../src/db/migrations.ts'
 import { newId } from '../../src/ids.ts'
 import { version } from '../../src/version.ts'
 import { databaseConfig } from '../support/database.ts'
+import { startNpmRegistry } from '../support/npm-registry.ts'
 import { relayVariables, startRelayProcess } from '../support/relay-process.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
-import { runSteps, stepsOf } from './walk.ts'
+import { runSteps, stepsOf, withValues } from './walk.ts'
 
 // Runs the commands of docs/upgrade.md with a database that lacks the last migration. Both versions are this one: script/upgrade runs a
 // former version with the schema of this one.
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const page = await readFile(new URL('../../docs/upgrade.md', import.meta.url), 'utf8')
 const programs = process.env.TEST_POSTGRES_DIR!
 const adminUrl = process.env.TEST_DATABASE_URL!
@@ -43,13 +42,6 @@ const withDatabase = async <T>(url: string, work: (db: Database) => Promise<T>):
 }
 const inDatabase = <T>(work: (db: Database) => Promise<T>) => withDatabase(urlOf(name), work)
 
-/** Writes the command of a version where npm installs it. */
-const install = async (release: string) => {
-  const bin = join(folder, release, 'node_modules', '.bin')
-  await mkdir(bin, { recursive: true })
-  await writeFile(join(bin, 'relay'), `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`, { mode: 0o755 })
-}
-
 describe('docs/upgrade.md', () => {
   test('an upgrade and both ways back leave a database that the version in use accepts, with what was in it', async () => {
     await withDatabase(adminUrl, (db) => db.raw('create database ??', [name]))
@@ -61,28 +53,31 @@ describe('docs/upgrade.md', () => {
     })
     const temporal = await startTemporalServer()
     const variables = { ...relayVariables({ url: urlOf(name) }, temporal), TEMPORAL_START_TIMEOUT_MS: '60000' }
-    await Promise.all([install('0.1.0'), install('0.2.0')])
-    await symlink('0.1.0', join(folder, 'current'))
+    const registry = await startNpmRegistry(join(folder, 'registry'), ['0.1.0', '0.2.0'])
 
+    const [exports, ...steps] = stepsOf(page)
     const ran: string[] = []
-    const follow = async (heading: string): Promise<string> => {
-      const { commands } = stepsOf(page).find((step) => step.heading === heading)!
+    const follow = async (heading: string, values: Record<string, string> = {}): Promise<string> => {
+      const { commands } = steps.find((step) => step.heading === heading)!
       ran.push(commands)
       const environment = {
         ...process.env,
         ...variables,
+        ...registry.variables,
         PATH: [programs, process.env.PATH].join(delimiter),
-        RELEASES: folder,
-        VERSION: '0.2.0',
         ADMIN_URL: adminUrl,
         DATABASE: name,
       }
-      return (await runSteps([commands], { folder, environment, timeoutMs: 120_000 })).join('')
+      const withFolder = withValues(exports!.commands, { RELEASES: folder, ...values })
+      return (await runSteps([withFolder, commands], { folder, environment, timeoutMs: 120_000 })).join('')
     }
     const expectNothingLost = () =>
       inDatabase(async (db) => expect(await db('workspaces').select('id', 'user_slug', 'workspace_slug')).toEqual([workspace]))
 
     try {
+      await follow('Install the new version', { VERSION: '0.1.0' })
+      await symlink('0.1.0', join(folder, 'current'))
+      await follow('Install the new version')
       await expect(inDatabase(requireSchema)).rejects.toThrow('The database lacks 1 migrations of this version')
       expect(await follow('Back up and migrate')).toContain('Applied: ')
       await expect(inDatabase(requireSchema)).resolves.toBeUndefined()
@@ -106,8 +101,9 @@ describe('docs/upgrade.md', () => {
       await expect(inDatabase(requireSchema)).rejects.toThrow('The database lacks 1 migrations of this version')
       // The backup can be upgraded again.
       expect(await follow('Back up and migrate')).toContain('Applied: ')
-      expect(new Set(ran)).toEqual(new Set(stepsOf(page).map(({ commands }) => commands)))
+      expect(new Set(ran)).toEqual(new Set(steps.map(({ commands }) => commands)))
     } finally {
+      await registry.stop()
       await temporal.teardown()
       await withDatabase(adminUrl, (db) => db.raw('drop database ?? with (force)', [name]))
     }

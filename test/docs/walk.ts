@@ -76,6 +76,14 @@ export const runSteps = async (
   return answers.slice(0, -1)
 }
 
+/** Replaces the values that commands give to variables by those of a test. @throws if the commands do not set one of them */
+export const withValues = (commands: string, values: Record<string, string>): string =>
+  Object.entries(values).reduce((rest, [name, value]) => {
+    const assignment = new RegExp(`^(export ${name}=)\\S+`, 'm')
+    if (!assignment.test(rest)) throw new Error(`the page does not set ${name}`)
+    return rest.replace(assignment, (_, beginning: string) => `${beginning}'${value}'`)
+  }, commands)
+
 /** Texts that differ in every run. */
 const variable: [RegExp, string][] = [
   // A CSV export ends its lines with CRLF; a page does not.
