@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { parse, parseAllDocuments, stringify } from 'yaml'
 import { copiesInChart, valuesSchema } from '../docs/helm-chart.ts'
 import { environment, readConfig } from '../src/config.ts'
+import { createKeyRing } from '../src/security/seal.ts'
 import { blocksOf, commandsOf } from './docs/commands.ts'
+import { runSteps } from './docs/walk.ts'
 import { helmOnChart, renderChart, renderManifests } from './support/helm.ts'
 import { checkManifests, writeSchemas } from './support/kubeconform.ts'
 import { kubernetesVersions } from './support/tools.ts'
@@ -467,6 +469,21 @@ test('deploy/kubernetes/document-relay.yaml is up to date (npm run kubernetes)',
   const file = await readFile(new URL('../deploy/kubernetes/document-relay.yaml', import.meta.url), 'utf8')
   expect(file).toBe(await renderManifests(helm()))
   expect(namesOf(manifestsIn(file))).toEqual(always)
+})
+
+test('the Secret that docs/kubernetes.md creates has an address of the database and a sealing key that the relay accepts', async () => {
+  const page = await readFile(new URL('../docs/kubernetes.md', import.meta.url), 'utf8')
+  const { content } = blocksOf(page).find((block) => block.content.includes('create secret'))!
+  // Without a cluster, kubectl prints its arguments.
+  const [output] = await runSteps([`kubectl() { printf '%s\\n' "$@"; }\n${content}`], {
+    folder,
+    environment: process.env,
+    timeoutMs: 10_000,
+  })
+  const variables = Object.fromEntries([...output!.matchAll(/^--from-literal=(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value!]))
+  const { DATABASE_URL, RELAY_SECRET_KEYS } = readConfig(variables)
+  expect(new URL(DATABASE_URL!).hostname).toBe('postgres.example')
+  expect(createKeyRing(RELAY_SECRET_KEYS).sealingId).toBe('k1')
 })
 
 test('the values and the options of docs/kubernetes.md render the chart with the Secret that the page creates', async () => {
