@@ -6,22 +6,28 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { readReady } from '../../src/embedded/data-dir.ts'
+import { version } from '../../src/version.ts'
 import { freePort } from '../support/free-port.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { managementApi } from '../support/management-api.ts'
+import { startNpmRegistry } from '../support/npm-registry.ts'
+import { startOtlpCollector } from '../support/otlp-collector.ts'
 import { result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
 import { until } from '../support/until.ts'
-import { commandsOf, readPages } from './commands.ts'
-import { comparable, runSteps, stepsOf } from './walk.ts'
+import { comparable, runSteps, stepsOf, walkedPages } from './walk.ts'
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const script = (name: string) => join(root, 'script', name)
 const startTimeoutMs = 200_000
 
 let folder: string
 let server: ReturnType<typeof spawn>
 let baseUrl: string
 let erp: RfcSystem
+let registry: Awaited<ReturnType<typeof startNpmRegistry>>
 
 const startServer = async (dataDir: string) => {
-  server = spawn(process.execPath, [main, 'server'], {
+  server = spawn(script('server'), {
     env: {
       ...process.env,
       RELAY_DATA_DIR: dataDir,
@@ -46,6 +52,7 @@ beforeAll(async () => {
     },
     RFC_PING: (parameters) => result('RFC_PING', parameters, `<ECHOTEXT>${String(parameters['REQUTEXT'])}</ECHOTEXT>`),
   })
+  registry = await startNpmRegistry(join(folder, 'registry'), [version])
   baseUrl = await startServer(join(folder, 'data'))
 })
 
@@ -54,6 +61,7 @@ afterAll(async () => {
   server.kill('SIGTERM')
   await ended
   await erp.stop()
+  await registry.stop()
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -67,25 +75,32 @@ interface Preparation {
   variables?: Record<string, string>
   /** Replacements for placeholders of the page. */
   replace?: Record<string, string>
+  /** The headings whose commands are run. All by default. */
+  under?: string[]
+  /** Commands that run after those of the page. */
+  after?: string
 }
 
+/** The commands of all pages that were run. */
+const ran = new Set<string>()
+
 /** Runs the commands of a page against the server of this test instead of the one that the page starts. */
-const walk = async (page: string, { before = '', files = {}, variables = {}, replace = {} }: Preparation = {}) => {
-  const steps = stepsOf(await textOf(page))
+const walk = async (page: string, { before = '', files = {}, variables = {}, replace = {}, under, after = '' }: Preparation = {}) => {
+  const steps = stepsOf(await textOf(page)).filter(({ heading }) => under?.includes(heading) ?? true)
+  for (const { commands } of steps) ran.add(commands)
   const targetPort = String(await freePort())
-  // script/relay installs Node and the packages, then runs main.ts.
   const adapt = (commands: string) =>
     Object.entries(replace)
       .reduce((rest, [placeholder, value]) => rest.replaceAll(placeholder, value), commands)
-      .replaceAll('script/relay', `node ${main}`)
+      .replaceAll('script/relay', script('relay'))
       .replaceAll('http://127.0.0.1:8080', baseUrl)
       .replaceAll(/\b9000\b/g, targetPort)
       .replaceAll('https://erp.example.com:44300', erp.url)
   const workDir = join(folder, page.replaceAll('/', '-'))
-  await mkdir(workDir)
+  await mkdir(workDir, { recursive: true })
   for (const [name, content] of Object.entries(files)) await writeFile(join(workDir, name), content)
   const environment = { ...process.env, RELAY_DATA_DIR: join(folder, 'data'), ...variables }
-  const [, ...answers] = await runSteps([before, ...steps.map(({ commands }) => commands)].map(adapt), {
+  const [, ...answers] = await runSteps([before, ...steps.map(({ commands }) => commands), after].map(adapt), {
     folder: workDir,
     environment,
     timeoutMs: 200_000,
@@ -123,11 +138,14 @@ api=http://127.0.0.1:8080/api/${workspace}
 
 test('the commands of docs/source-system.md set up a repository that requires signatures', async () => {
   const certificates = '"$api/repositories/$repository/certificates'
-  const activated = await walk('docs/source-system.md', {
+  const [, ...activated] = await walk('docs/source-system.md', {
     before: `${inWorkspace('acme/source')}
 openssl req -x509 -newkey rsa:2048 -nodes -keyout signing.key -days 30 -subj '/CN=TST' -out exported.pem 2>/dev/null
 first() { node -p 'JSON.parse(require("node:fs").readFileSync(0, "utf8")).data[0].id'; }`,
-    replace: { '/$certificate"': `/$(curl --header "Authorization: Bearer $key" ${certificates}" | first)"` },
+    replace: {
+      'https://relay.example/api/acme/invoices': 'http://127.0.0.1:8080/api/acme/source',
+      '/$certificate"': `/$(curl --header "Authorization: Bearer $key" ${certificates}" | first)"`,
+    },
   })
   const [created, , added, listed, fingerprint, active, required] = activated.map(({ output }) => output)
   expect(created).toBe('')
@@ -184,24 +202,112 @@ test('the commands of docs/configuration-as-code.md apply the file of the page, 
   expect(compared!.output).toContain('0 created, 0 updated, 0 deleted')
 })
 
-test('every temporal command of the pages is one that the program knows', async () => {
-  const commands = (await readPages()).flatMap(commandsOf).filter(({ words, isComplete }) => words[0] === 'temporal' && isComplete)
-  expect(commands.length).toBeGreaterThan(4)
-  for (const { words } of commands) {
-    // With --help, the program refuses unknown options, and does nothing.
-    const { stdout } = await promisify(execFile)(process.env.TEST_TEMPORAL_BIN!, [...words.slice(1), '--help'])
-    const verbs = words
-      .slice(
-        0,
-        words.findIndex((word) => word.startsWith('--')),
-      )
-      .join(' ')
-    expect(stdout).toContain(`  ${verbs} [flags]`)
+test('the commands of docs/security.md fetch the advisories for the packages of the checkout, and compare them', async () => {
+  const [compared] = await walk('docs/security.md', {
+    before: `cd ${root}`,
+    variables: registry.variables,
+    replace: { 'advisories.json': join(folder, 'advisories.json') },
+  })
+  expect(await readFile(join(folder, 'advisories.json'), 'utf8')).toBe('{}')
+  expect(compared!.output).toContain('no known vulnerability')
+})
+
+/** Commands before those of a page that run `temporal`, and processes in the background, which end together with the shell. */
+const withProcesses = `
+temporal() { "$TEST_TEMPORAL_BIN" "$@"; }
+relay() { script/relay "$@"; }
+set -m
+trap 'for job in $(jobs -p); do kill -- "-$job"; done' EXIT
+`
+
+const temporalAddress = () => ({ TEMPORAL_ADDRESS: readReady(join(folder, 'data'))!.temporal_address })
+
+test('the commands of docs/operations.md query a failed delivery, and retry it and all that wait at one destination', async () => {
+  const relay = async (...words: string[]) => {
+    const environment = { ...process.env, RELAY_DATA_DIR: join(folder, 'data') }
+    return (await promisify(execFile)(script('relay'), words, { env: environment })).stdout.trim()
+  }
+  const target = await startHttpTarget()
+  target.answerWith(({ url }, response) => {
+    const isFirst = target.arrivals.filter((arrival) => arrival.url === url).length === 1
+    response.writeHead(isFirst ? 401 : 200).end()
+  })
+  try {
+    await relay('workspace', 'create', 'acme/operations')
+    const send = managementApi(baseUrl, 'acme/operations', await relay('key', 'create', 'acme/operations', '--level', 'admin'))
+    for (const [repoId, name, docId] of [
+      ['Z1', 'Inbox', '4711'],
+      ['Z2', 'Archive', '4712'],
+    ]) {
+      const repository = await send('POST', '/repositories', { repo_id: repoId, name, signature_verification: false })
+      const webhook = { name, connector_type: 'webhook', config: { url: `${target.origin}/${docId}` }, credentials: {} }
+      const destination = await send('POST', '/destinations', webhook)
+      await send('POST', '/connections', { name, repository_ids: [repository], destination_ids: [destination] })
+      const query = `create&pVersion=0045&contRep=${repoId}&docId=${docId}&compId=data`
+      const created = await fetch(`${baseUrl}/receiver/acme/operations?${query}`, { method: 'PUT', body: 'hello' })
+      expect(created.status).toBe(201)
+    }
+    const failed = "WorkflowType = 'delivery' and RelayStatus = 'failed' and RelayWorkspace = 'acme/operations'"
+    const [queried] = await walk('docs/operations.md', {
+      under: ['In the Temporal UI', 'Manual retry'],
+      before: `${withProcesses}
+until [ "$(temporal workflow count --query "${failed}")" = 'Total: 2' ]; do sleep 0.2; done`,
+      replace: { 'acme/invoices': 'acme/operations' },
+      variables: temporalAddress(),
+    })
+    expect(queried!.output).toMatch(/"status": ?"failed"/)
+    // The target accepts the second request. The first command retries 4711, the second one what waits at Archive.
+    await until('both are delivered', () => target.arrivals.length === 4)
+    expect(target.arrivals.map(({ url }) => url).toSorted()).toEqual(['/4711', '/4711', '/4712', '/4712'])
+  } finally {
+    await target.stop()
   }
 })
 
-// The last test: the server still seals with the former key.
+test('the commands of docs/operations.md install the package, and start processes that send traces to a collector', async () => {
+  const [collector, apiPort, workerPort] = await Promise.all([startOtlpCollector(), freePort(), freePort()])
+  try {
+    const ports = { RELAY_PORT: String(apiPort), RELAY_WORKER_PORT: String(workerPort) }
+    const [, installed] = await walk('docs/operations.md', {
+      under: ['Traces', 'Install'],
+      before: withProcesses,
+      replace: { 'http://collector.example:4318': collector.endpoint, 'api-key=...': 'api-key=secret' },
+      variables: { ...registry.variables, ...ports, RELAY_HOST: '127.0.0.1' },
+      after: `
+for port in ${apiPort} ${workerPort}; do
+  curl --silent --show-error --fail --retry 100 --retry-delay 1 --retry-all-errors "http://127.0.0.1:$port/readyz"
+done
+curl --silent --show-error "http://127.0.0.1:${apiPort}/api/acme/none/documents"`,
+    })
+    expect(installed!.output).toContain('added 1 package')
+    expect(collector.spans.map(({ kind }) => kind)).toContain('server')
+    expect(new Set(collector.requests.map(({ headers }) => headers['api-key']))).toEqual(new Set(['secret']))
+  } finally {
+    await collector.stop()
+  }
+}, 300_000)
+
+// The following tests leave a server whose workflows wait for a worker with a build id, and which still seals with the former key.
+test('the commands of docs/operations.md give some workflows, then all, to the version of a worker with a build id', async () => {
+  const [, described] = await walk('docs/operations.md', {
+    under: ['Worker versions'],
+    before: withProcesses,
+    variables: { ...temporalAddress(), RELAY_WORKER_PORT: '0' },
+  })
+  expect(described!.output).toMatch(/CurrentVersionBuildID +0\.2\.0/)
+})
+
 test('the commands of docs/operations.md seal the credentials of script/server with another key', async () => {
-  const [rotated] = await walk('docs/operations.md', { replace: { '.relay/secret-key': join(folder, 'data', 'secret-key') } })
+  const [rotated] = await walk('docs/operations.md', {
+    under: ['Rotate the sealing keys'],
+    replace: { '.relay/secret-key': join(folder, 'data', 'secret-key') },
+  })
   expect(rotated!.output).toMatch(/^Credentials re-sealed with key k1: [1-9]\d*\n$/)
+})
+
+test('every command of the pages was run', async () => {
+  for (const page of walkedPages['test/docs/api.system.test.ts']) {
+    const left = stepsOf(await textOf(page)).filter(({ commands }) => !ran.has(commands))
+    expect({ page, left }).toEqual({ page, left: [] })
+  }
 })

@@ -23,6 +23,7 @@ export const walkedPages = {
     'docs/console.md',
     'docs/notifications.md',
     'docs/operations.md',
+    'docs/security.md',
     'docs/source-system.md',
   ],
   'test/docs/backup.system.test.ts': ['docs/backup.md'],
