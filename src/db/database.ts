@@ -108,7 +108,7 @@ export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
   thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
 
 const foreignKeyViolation = '23503'
-const ownerConstraint = /_(workspace|repository|destination|member|api_key)_id_fkey$/
+const ownerConstraint = /_(workspace|repository|destination|api_key)_id_fkey$/
 
 /**
  * Returns true if the owner of a new row does not exist any more. Repositories and destinations that are deleted keep their rows, so the
@@ -116,6 +116,10 @@ const ownerConstraint = /_(workspace|repository|destination|member|api_key)_id_f
  */
 export const isWorkspaceGone = (thrown: unknown): boolean =>
   thrown instanceof DatabaseError && thrown.code === foreignKeyViolation && ownerConstraint.test(thrown.constraint ?? '')
+
+/** Returns true if the member that a new row refers to does not exist any more. */
+export const isMemberGone = (thrown: unknown): boolean =>
+  thrown instanceof DatabaseError && thrown.code === foreignKeyViolation && thrown.constraint === 'api_keys_member_id_fkey'
 
 const undefinedTable = '42P01'
 

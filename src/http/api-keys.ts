@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ApiKeys } from '../db/api-keys.ts'
+import { isMemberGone } from '../db/database.ts'
 import type { Members } from '../db/members.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { keyLevels } from '../security/levels.ts'
@@ -27,6 +28,8 @@ const newKey = resource('api_key', attributes.extend({ key: z.string().describe(
   id: 'ApiKeyWithSecret',
 })
 const present = resourceOf('api_key')
+
+const noSuchMember = () => validationFailed([{ path: 'user_id', message: 'there is no such member in this workspace' }])
 
 export interface ApiKeyDeps {
   apiKeys: Pick<ApiKeys, 'list' | 'insert' | 'revoke'>
@@ -64,12 +67,12 @@ export const apiKeyEndpoints = ({ apiKeys, members }: ApiKeyDeps): Endpoint[] =>
         const { name: keyName, level, expiresAt, userId } = body
         if (expiresAt && expiresAt.getTime() <= Date.now())
           throw validationFailed([{ path: 'expires_at', message: 'must be in the future' }])
-        if (userId !== null && !(await members.exists(workspaceId, userId))) {
-          throw validationFailed([{ path: 'user_id', message: 'there is no such member in this workspace' }])
-        }
+        if (userId !== null && !(await members.exists(workspaceId, userId))) throw noSuchMember()
         const { id, key, secretSha256 } = newApiKey()
         const newRow = { id, workspaceId, memberId: userId, name: keyName, level, secretSha256, expiresAt }
-        const row = await apiKeys.insert(newRow, actorOf(actor))
+        const row = await apiKeys.insert(newRow, actorOf(actor)).catch((thrown: unknown) => {
+          throw isMemberGone(thrown) ? noSuchMember() : thrown
+        })
         return { data: present({ ...row, key }) }
       },
     }),

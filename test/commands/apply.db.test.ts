@@ -21,6 +21,7 @@ import { newApiKey } from '../../src/security/api-keys.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
+import { waitsForLock } from '../support/locks.ts'
 import { until } from '../support/until.ts'
 
 const secrets = {
@@ -382,10 +383,7 @@ test('an API key that is created while its member is being deleted is revoked', 
   const trx = await db.transaction()
   await createApiKeys(trx).insert(key, systemActor)
   const deletion = createMembers(db).delete(workspace.id, ada!.id, systemActor)
-  await until('the deletion waits for the key', async () => {
-    const { rows } = await db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-    return rows.length > 0
-  })
+  await until('the deletion waits for the key', () => waitsForLock(db))
   await trx.commit()
   expect(await deletion).toBe(true)
   expect(await listKeys(db)).toMatchObject([{ name: 'late', user_id: null, revoked_at: expect.any(Date) }])

@@ -11,6 +11,7 @@ import { newId } from '../../src/ids.ts'
 import { startScene, type Scene } from '../receiver/receiver.ts'
 import { foldAll } from '../support/counters.ts'
 import { captureAt } from '../support/factories.ts'
+import { waitsForLock } from '../support/locks.ts'
 import { until } from '../support/until.ts'
 
 let scene: Scene
@@ -210,10 +211,7 @@ test('a create that waits for the deletion of its workspace is answered with 404
   const trx = await db.transaction()
   await trx('workspaces').where({ id: workspace.workspaceId }).delete()
   const waiting = workspace.source.create('W1', 'hello')
-  await until('the create waits for the workspace', async () => {
-    const { rows } = await db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-    return rows.length > 0
-  })
+  await until('the create waits for the workspace', () => waitsForLock(db))
   await trx.commit()
   expect(await waiting).toMatchObject({ status: 404, headers: { 'x-errordescription': expect.stringMatching(/^repository_not_found/) } })
 })

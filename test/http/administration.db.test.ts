@@ -2,6 +2,8 @@ import { systemActor } from '../../src/db/audit.ts'
 import { createMembers } from '../../src/db/members.ts'
 import { startScene } from './api.ts'
 import { apiKeyParts } from '../support/api-key.ts'
+import { waitsForLock } from '../support/locks.ts'
+import { until } from '../support/until.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 afterAll(stop)
@@ -52,6 +54,17 @@ describe('API keys', () => {
       expect({ status, path: json.error.details[0].path }).toEqual({ status: 422, path: Object.keys(wrong)[0] })
     }
     expect((await acme.call('POST', '/api-keys', { name: 'A' })).status).toBe(400)
+  })
+
+  test('a member who is deleted while the key is created is 422', async () => {
+    const userId = await createMembers(database.db).ensure(acme.id, 'grace@example.org', systemActor)
+    const deletion = await database.db.transaction()
+    await createMembers(deletion).delete(acme.id, userId, systemActor)
+    const created = acme.call('POST', '/api-keys', { name: 'A', level: 'viewer', user_id: userId })
+    await until('the new key waits for the deletion', () => waitsForLock(database.db))
+    await deletion.commit()
+    const { status, json } = await created
+    expect({ status, path: json.error.details[0].path }).toEqual({ status: 422, path: 'user_id' })
   })
 })
 

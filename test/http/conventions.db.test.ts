@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { openDatabase } from '../../src/db/database.ts'
 import { databaseConfig } from '../support/database.ts'
+import { waitsForLock } from '../support/locks.ts'
 import { until } from '../support/until.ts'
 import { objstore, startApi, startScene, wire } from './api.ts'
 
@@ -224,10 +225,7 @@ test('a deadlock is 503 with Retry-After, and the request can be repeated', asyn
   await other.raw('select 1 from connections where id = ? for update', [connectionId])
   // The deletion locks the workspace and waits for the connection.
   const deletion = acme.call('DELETE', `/connections/${connectionId}`)
-  await until('the deletion waits for the lock', async () => {
-    const { rows } = await database.db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-    return rows.length > 0
-  })
+  await until('the deletion waits for the lock', () => waitsForLock(database.db))
   // Promise.resolve() sends the query now; it is awaited later.
   const blocked = Promise.resolve(other.raw('select 1 from workspaces where id = ? for update', [acme.id]))
   const { status, json, headers } = await deletion

@@ -1,0 +1,7 @@
+import type { Database } from '../../src/db/database.ts'
+
+/** Returns true if a statement in the database of this test file waits for a lock. */
+export const waitsForLock = async (db: Database): Promise<boolean> => {
+  const { rows } = await db.raw(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+  return rows.length > 0
+}
