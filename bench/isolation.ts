@@ -23,8 +23,8 @@ const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
 // Three times of what such a machine delivers.
 const floodPerSecond = Number(options.flood ?? 60)
 const probesPerSecond = 2
-// Documents to each of the destinations that hang and fail, per second.
-const troublePerSecond = 1
+// Documents per second to each of the two other destinations.
+const othersPerSecond = 1
 const body = Buffer.alloc(10 * 1024, 'x')
 
 /** Starts a target that never answers, or that answers 503. */
@@ -47,12 +47,13 @@ await withInstallation(async (installation) => {
   const requests = createRequests(50)
   const healthy = await startArrivals()
   const flooded = await startArrivals()
+  const accepting = await startArrivals()
   const hanging = await startBadTarget('never')
   const failing = await startBadTarget(503)
   const receiverUrl = await createConnectedWorkspace(installation, server.baseUrl, {
     name: 'bench/healthy',
     targetUrls: [healthy.url],
-    others: { HANG: [hanging.url], FAIL: [failing.url] },
+    others: { HANG: [hanging.url], FAIL: [failing.url], GOOD: [accepting.url], FINE: [accepting.url] },
   })
   const floodUrl = await createConnectedWorkspace(installation, server.baseUrl, { name: 'bench/flood', targetUrls: [flooded.url] })
 
@@ -78,9 +79,16 @@ await withInstallation(async (installation) => {
     })
     return timesMs
   }
-  const sendTrouble = async () => {
-    for (const repoId of ['HANG', 'FAIL']) await requests.send(createByPut(receiverUrl, newId(), body, repoId), 201)
-  }
+  /** Sends documents to each of these repositories: at a constant rate, each at a random moment of its interval. */
+  const sendTo = (repoIds: string[]) =>
+    sendAtRate(othersPerSecond, () =>
+      Promise.all(
+        repoIds.map(async (repoId) => {
+          await delay((Math.random() * 1_000) / othersPerSecond)
+          await requests.send(createByPut(receiverUrl, newId(), body, repoId), 201)
+        }),
+      ),
+    )
   const flood = () => sendAtRate(floodPerSecond, () => requests.send(createByPut(floodUrl, newId(), body), 201))
   const untilFloodIsDelivered = async () => {
     const isOpen = () =>
@@ -92,52 +100,61 @@ await withInstallation(async (installation) => {
   }
 
   const alone: number[][] = []
-  const beside = { 'a destination that hangs and one that fails': [] as number[][], 'a workspace that floods': [] as number[][] }
+  const floods: number[][] = []
+  const p95 = (times: number[]) => quantile(times, 0.95).toFixed(0)
+  const nameOf = (round: number) => (round === 0 ? 'warm-up' : `round ${round}`)
   // Round 0 is a warm-up and not counted.
   for (let round = 0; round <= rounds; round += 1) {
     const timesAlone = await probe()
     const [timesInFlood] = await Promise.all([probe(), flood()])
     await untilFloodIsDelivered()
-    const p95 = (times: number[]) => quantile(times, 0.95).toFixed(0)
-    say(`${round === 0 ? 'warm-up' : `round ${round}`}: p95 ${p95(timesAlone)} ms alone, ${p95(timesInFlood)} ms beside a flood`)
+    say(`${nameOf(round)}: p95 ${p95(timesAlone)} ms alone, ${p95(timesInFlood)} ms beside a flood`)
     if (round === 0) continue
     alone.push(timesAlone)
-    beside['a workspace that floods'].push(timesInFlood)
+    floods.push(timesInFlood)
   }
-  // Last, because documents go on being retried. The circuits open meanwhile, as they would in production.
-  for (let round = 0; round <= rounds; round += 1) {
-    const [times] = await Promise.all([probe(), sendAtRate(troublePerSecond, sendTrouble)])
-    say(
-      `${round === 0 ? 'warm-up' : `round ${round}`}: p95 ${quantile(times, 0.95).toFixed(0)} ms beside a destination that hangs and one that fails`,
-    )
-    if (round > 0) beside['a destination that hangs and one that fails'].push(times)
+  const besideOthers = async (what: string, repoIds: string[]): Promise<number[][]> => {
+    const measured: number[][] = []
+    for (let round = 0; round <= rounds; round += 1) {
+      const [times] = await Promise.all([probe(), sendTo(repoIds)])
+      say(`${nameOf(round)}: p95 ${p95(times)} ms beside ${what}`)
+      if (round > 0) measured.push(times)
+    }
+    return measured
+  }
+  const [good, bad] = ['two destinations that accept', 'a destination that hangs and one that fails']
+  // The bad ones last, because their documents go on being retried. The circuits open meanwhile, as they would in production.
+  const beside = {
+    [good]: await besideOthers(good, ['GOOD', 'FINE']),
+    [bad]: await besideOthers(bad, ['HANG', 'FAIL']),
+    'a workspace that floods': floods,
   }
 
   const aloneP95 = rangeOf(alone.map((times) => quantile(times, 0.95)))
   const rows = Object.entries(beside).map(([what, measured]) => {
-    const p95 = rangeOf(measured.map((times) => quantile(times, 0.95)))
+    const p95Range = rangeOf(measured.map((times) => quantile(times, 0.95)))
     return {
       case: `beside ${what}`,
       p50_ms: quantile(measured.flat(), 0.5),
-      p95_ms: p95,
+      p95_ms: p95Range,
       alone_p95_ms: aloneP95,
-      ratio: p95.median / aloneP95.median,
+      ratio: p95Range.median / aloneP95.median,
     }
   })
   const lines = rows.map(
-    ({ case: what, p50_ms: p50, p95_ms: p95, ratio }) =>
-      `${what}: p50 ${p50.toFixed(0)} ms, p95 ${p95.median.toFixed(0)} ms (${p95.min.toFixed(0)} to ${p95.max.toFixed(0)}), alone ` +
+    ({ case: what, p50_ms: p50, p95_ms: range, ratio }) =>
+      `${what}: p50 ${p50.toFixed(0)} ms, p95 ${range.median.toFixed(0)} ms (${range.min.toFixed(0)} to ${range.max.toFixed(0)}), alone ` +
       `${aloneP95.median.toFixed(0)} ms (${aloneP95.min.toFixed(0)} to ${aloneP95.max.toFixed(0)}), ratio ${ratio.toFixed(2)}`,
   )
   const settings = {
     rounds,
     seconds,
     probesPerSecond,
-    troublePerSecond,
+    othersPerSecond,
     floodPerSecond,
     bytes: body.length,
     temporal: installation.temporalName,
   }
   printResult(options.json, { name: 'isolation', settings, rows }, lines)
-  await Promise.all([requests.close(), healthy.stop(), flooded.stop(), hanging.stop(), failing.stop(), db.destroy()])
+  await Promise.all([requests.close(), healthy.stop(), flooded.stop(), hanging.stop(), failing.stop(), accepting.stop(), db.destroy()])
 }, options)
