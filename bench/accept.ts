@@ -7,7 +7,7 @@ import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { newId } from '../src/ids.ts'
 import { startOutpost } from './peer/outpost.ts'
 import { withInstallation, type Installation } from './support/installation.ts'
-import { runClients, type Load } from './support/load.ts'
+import { runClients, type Answered, type Load } from './support/load.ts'
 import { measure, summarize, type Measured, type Summary } from './support/measure.ts'
 import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests, type BenchRequest, type Requests } from './support/requests.ts'
@@ -20,8 +20,8 @@ const { values: options } = parseArgs({
     clients: { type: 'string', default: '16' },
     seconds: { type: 'string' },
     rounds: { type: 'string' },
-    // `one`: API and worker are one process. `two`: they are two, as in production.
-    processes: { type: 'string', default: 'two' },
+    // Runs `relay server`, whose worker has a lower priority than the API, instead of an API and a worker of the same priority.
+    server: { type: 'boolean', default: false },
     // Comma-separated, of those below.
     sizes: { type: 'string' },
     // `held`: measures what needs no delivery only, in a fraction of the time.
@@ -39,8 +39,8 @@ const delivers = options.only !== 'held'
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
 const seconds = Number(options.seconds ?? (options.quick ? 0.5 : 2))
 const busy: Load = { clients: Number(options.clients), seconds }
-// One source system that sends a document now and then.
-const paced: Load = { clients: 1, seconds, pauseMs: () => 50 }
+// One source system that sends a document now and then. Its 99th percentile needs hundreds of requests.
+const paced: Load = { clients: 1, seconds: 5 * seconds, pauseMs: () => 50 }
 
 /** The rounds of one size. */
 interface Rounds {
@@ -58,7 +58,7 @@ interface Targets {
   held(body: Buffer): BenchRequest
   delivering(body: Buffer): BenchRequest
   floor(body: Buffer): BenchRequest
-  peer: { publish(body: Buffer): BenchRequest; arrived(): number } | undefined
+  peer: Awaited<ReturnType<typeof startOutpost>> | undefined
   /** The number of documents that have arrived at the webhook. */
   arrived(): number
 }
@@ -67,21 +67,39 @@ const untilArrived = async (arrived: () => number, count: number) => {
   while (arrived() < count) await delay(50)
 }
 
+/** Waits until these programs use less than a twentieth of a processor, for at most a minute. */
+const untilIdle = async ({ cpuTimes }: Installation, programs: string[]) => {
+  const usedMs = () => {
+    const times = cpuTimes()
+    return programs.reduce((sum, program) => sum + (times[program] ?? 0), 0)
+  }
+  for (let waited = 0; waited < 60; waited += 1) {
+    const before = usedMs()
+    await delay(1_000)
+    if (usedMs() - before < 50) return
+  }
+}
+
 const runRound = async (installation: Installation, { send }: Requests, targets: Targets, body: Buffer, rows: Rounds) => {
-  const run = (load: Load, request: (body: Buffer) => BenchRequest, status = 201) => runClients(load, () => send(request(body), status))
+  const run: Run = (load, request, status = 201) => runClients(load, () => send(request(body), status))
 
   rows.idle.push(await measure(installation, () => run(paced, targets.held)))
   rows.held.push(await measure(installation, () => run(busy, targets.held)))
   rows.floor.push(await measure(installation, () => run(busy, targets.floor)))
+  if (delivers) await runDelivering(run, installation, targets, rows)
+  // Last, because it goes on working for a while.
   const { peer } = targets
-  if (peer) {
-    const before = peer.arrived()
-    const published = await measure(installation, () => run(busy, peer.publish, 202))
-    rows.peer.push(published)
-    await untilArrived(peer.arrived, before + published.requests)
-  }
-  if (!delivers) return
+  if (!peer) return
+  const before = peer.arrived()
+  const published = await measure(installation, () => run(busy, peer.publish, 202))
+  rows.peer.push(published)
+  await untilArrived(peer.arrived, before + published.requests)
+  await untilIdle(installation, peer.programs)
+}
 
+type Run = (load: Load, request: (body: Buffer) => BenchRequest, status?: number) => Promise<Answered>
+
+const runDelivering = async (run: Run, installation: Installation, targets: Targets, rows: Rounds) => {
   const before = targets.arrived()
   const startedAt = performance.now()
   // More arrive than can be delivered, so that all parts of delivery have work when the measurement begins.
@@ -151,8 +169,8 @@ const formatRow = (row: ReturnType<typeof summarizeRounds>) => [
 ]
 
 await withInstallation(async (installation) => {
-  const api = await installation.startRelay(options.processes === 'one' ? 'server' : 'api', options['node-option'])
-  if (options.processes !== 'one' && delivers) await installation.startRelay('worker')
+  const api = await installation.startRelay(options.server ? 'server' : 'api', options['node-option'])
+  if (!options.server && delivers) await installation.startRelay('worker')
   const { url: floorUrl } = await installation.startModule<{ url: string }>('floor', new URL('./floor/receiver.ts', import.meta.url))
   const sink = await startWebhookSink()
   const targetUrls = [sink.url]
@@ -189,7 +207,7 @@ await withInstallation(async (installation) => {
     }
     rows.push(summarizeRounds(name, measured))
   }
-  const settings = { rounds, seconds, clients: busy.clients, processes: options.processes }
+  const settings = { rounds, seconds, clients: busy.clients, processes: options.server ? 'relay server' : 'relay api, relay worker' }
   printResult(options.json, { name: 'accept', settings, rows }, rows.flatMap(formatRow))
   await Promise.all([requests.close(), sink.stop(), peer?.stop()])
 })

@@ -10,7 +10,7 @@ import { withInstallation, type Installation, type RelayProcess } from './suppor
 import { runClients } from './support/load.ts'
 import { cpuMsPerUnit, measure, summarize, type Measured } from './support/measure.ts'
 import { memoryOf, resetPeakMemory, type CpuTimes } from './support/processes.ts'
-import { quantile, rangeOf } from './support/statistics.ts'
+import { median, mediansOf, quantile, rangeOf } from './support/statistics.ts'
 import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
 import { commandUrl, createRequests } from './support/requests.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
@@ -29,13 +29,28 @@ const { values: options } = parseArgs({
 })
 const runs = (part: string) => options.only === undefined || options.only === part
 const clientCounts = (options.clients ?? (options.quick ? '4' : '25,100')).split(',').map(Number)
-const mixSeconds = Number(options.seconds ?? (options.quick ? 1 : 60))
+const mixSeconds = Number(options.seconds ?? (options.quick ? 1 : 20))
 const readSeconds = Number(options.seconds ?? (options.quick ? 0.5 : 5))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const readingClients = 16
 
-/** Runs the published mix. */
-const runMix = async (installation: Installation, api: RelayProcess, receiverUrl: string, seedIds: string[], clients: number) => {
+interface MixRound {
+  requestsPerSecond: number
+  errors: number
+  latenciesMs: Record<Operation, number[]>
+  cpuMs: CpuTimes
+  loadGeneratorCpuMs: number
+  apiPeakMiB: number
+}
+
+/** Runs the published mix once. */
+const runMix = async (
+  installation: Installation,
+  api: RelayProcess,
+  receiverUrl: string,
+  seedIds: string[],
+  clients: number,
+): Promise<MixRound> => {
   const { send, close } = createRequests(clients)
   const latenciesMs = Object.fromEntries(operationNames.map((name) => [name, [] as number[]])) as Record<Operation, number[]>
   const errors: string[] = []
@@ -65,24 +80,34 @@ const runMix = async (installation: Installation, api: RelayProcess, receiverUrl
   const seconds = (performance.now() - startedAt) / 1_000
   const { user, system } = process.cpuUsage(loadBefore)
   const requests = Object.values(latenciesMs).reduce((sum, { length }) => sum + length, 0)
-  const cpuMs: CpuTimes = cpuMsPerUnit(cpuBefore, installation.cpuTimes(), requests)
+  const cpuMs = cpuMsPerUnit(cpuBefore, installation.cpuTimes(), requests)
   await close()
   for (const message of new Set(errors)) say(`error: ${message}`)
   return {
-    case: `mix, ${clients} clients`,
-    requests_per_second: requests / seconds,
+    requestsPerSecond: requests / seconds,
     errors: errors.length,
-    operations: Object.fromEntries(
-      operationNames.map((name) => [
-        name,
-        { requests: latenciesMs[name].length, median_ms: quantile(latenciesMs[name], 0.5), p95_ms: quantile(latenciesMs[name], 0.95) },
-      ]),
-    ),
-    cpu_ms_per_request: cpuMs,
-    load_generator_cpu_ms_per_request: (user + system) / 1_000 / requests,
-    api_peak_mib: memoryOf(api.pid).peakMiB,
+    latenciesMs,
+    cpuMs,
+    loadGeneratorCpuMs: (user + system) / 1_000 / requests,
+    apiPeakMiB: memoryOf(api.pid).peakMiB,
   }
 }
+
+/** Summarizes the rounds of the mix. Latencies of all rounds count together. */
+const mixRowOf = (clients: number, measured: MixRound[]) => ({
+  case: `mix, ${clients} clients`,
+  requests_per_second: rangeOf(measured.map(({ requestsPerSecond }) => requestsPerSecond)),
+  errors: measured.reduce((sum, { errors }) => sum + errors, 0),
+  operations: Object.fromEntries(
+    operationNames.map((name) => {
+      const latenciesMs = measured.flatMap((round) => round.latenciesMs[name])
+      return [name, { requests: latenciesMs.length, median_ms: quantile(latenciesMs, 0.5), p95_ms: quantile(latenciesMs, 0.95) }]
+    }),
+  ),
+  cpu_ms_per_request: mediansOf(measured.map(({ cpuMs }) => cpuMs)),
+  load_generator_cpu_ms_per_request: median(measured.map(({ loadGeneratorCpuMs }) => loadGeneratorCpuMs)),
+  api_peak_mib: Math.max(...measured.map(({ apiPeakMiB }) => apiPeakMiB)),
+})
 
 /** Runs one reading command, and the floor that answers as many bytes. */
 const runReads = async (installation: Installation, urls: { name: string; ours: () => string; floor: string }) => {
@@ -105,8 +130,8 @@ const runReads = async (installation: Installation, urls: { name: string; ours: 
   return { case: `${urls.name}, ${readingClients} clients`, ours: summarize(ours), floor: summarize(floor), ratio: rangeOf(ratios) }
 }
 
-const formatMix = ({ case: name, operations, ...row }: Awaited<ReturnType<typeof runMix>>) => [
-  `${name}: ${row.requests_per_second.toFixed(1)} requests/s, ${row.errors} errors, ${formatCpu(row.cpu_ms_per_request)} a request, ` +
+const formatMix = ({ case: name, operations, requests_per_second: rate, ...row }: ReturnType<typeof mixRowOf>) => [
+  `${name}: ${rate.median.toFixed(1)} requests/s (${rate.min.toFixed(1)} to ${rate.max.toFixed(1)}), ${row.errors} errors, ${formatCpu(row.cpu_ms_per_request)} a request, ` +
     `API at most ${row.api_peak_mib.toFixed(0)} MiB, load generator ${row.load_generator_cpu_ms_per_request.toFixed(1)} CPU-ms a request`,
   ...Object.entries(operations).map(
     ([operation, { median_ms, p95_ms, requests }]) =>
@@ -150,9 +175,19 @@ await withInstallation(async (installation) => {
     const row = await runReads(installation, { name, ours, floor: `${floorUrl}?bytes=${bytes}` })
     add(row, [formatReads(row)])
   }
-  for (const clients of runs('mix') ? clientCounts : []) {
-    const row = await runMix(installation, api, receiverUrl, docIds, clients)
-    add(row, formatMix(row))
+  if (runs('mix')) {
+    const mixes = new Map(clientCounts.map((clients) => [clients, [] as MixRound[]]))
+    // Round 0 is a warm-up and not counted.
+    for (let round = options.quick ? 1 : 0; round <= rounds; round += 1) {
+      for (const [clients, measured] of mixes) {
+        const mix = await runMix(installation, api, receiverUrl, docIds, clients)
+        if (round > 0) measured.push(mix)
+      }
+    }
+    for (const [clients, measured] of mixes) {
+      const row = mixRowOf(clients, measured)
+      add(row, formatMix(row))
+    }
   }
   printResult(options.json, { name: 'content-server', settings: { mixSeconds, readSeconds, rounds }, rows }, lines)
 })

@@ -5,9 +5,9 @@ import { parseArgs } from 'node:util'
 import pLimit from 'p-limit'
 import { startWebhookSink } from '../src/demo/webhook-sink.ts'
 import { newId } from '../src/ids.ts'
-import { withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
+import { temporalOption, withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
-import { memoryOf, type CpuTimes } from './support/processes.ts'
+import { treeMemoryMiB, type CpuTimes } from './support/processes.ts'
 import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests } from './support/requests.ts'
 import { median, mediansOf, rangeOf, sumOf, type Range } from './support/statistics.ts'
@@ -16,13 +16,14 @@ import { createConnectedWorkspace } from './support/workspace.ts'
 const { values: options } = parseArgs({
   options: {
     ...commonOptions,
+    ...temporalOption,
     accepted: { type: 'string' },
     delivered: { type: 'string' },
     starts: { type: 'string' },
   },
 })
-const acceptedDocuments = Number(options.accepted ?? 10_000)
-const deliveredDocuments = Number(options.delivered ?? (options.quick ? 20 : 1_000))
+const acceptedDocuments = Number(options.accepted ?? (options.quick ? 20 : 10_000))
+const deliveredDocuments = Number(options.delivered ?? (options.quick ? 20 : 10_000))
 const starts = Number(options.starts ?? (options.quick ? 1 : 5))
 const idleMs = options.quick ? 0 : 10_000
 const clients = 16
@@ -31,7 +32,7 @@ const blocks = options.quick ? 2 : 20
 const comparedBlocks = options.quick ? 1 : 3
 const body = Buffer.alloc(10 * 1024, 'x')
 
-// The quick form starts one process only.
+// The quick form starts one of them only.
 const verbs = options.quick ? (['server'] as const) : (['api', 'worker', 'server'] as const)
 
 /** Starts and stops a process several times, and looks at its memory when it has been idle for a while. */
@@ -42,7 +43,7 @@ const measureStarts = async (installation: Installation, verb: (typeof verbs)[nu
     const relay = await installation.startRelay(verb)
     startedInMs.push(relay.startedInMs)
     await delay(idleMs)
-    idleMiB.push(memoryOf(relay.pid).nowMiB)
+    idleMiB.push(treeMemoryMiB(relay.pid))
     await relay.stop()
   }
   return { case: `relay ${verb}`, started_in_ms: rangeOf(startedInMs), idle_mib: rangeOf(idleMiB) }
@@ -78,7 +79,7 @@ const measureGrowth = async (installation: Installation, { title, documents, pro
       documents: size,
       documents_per_second: (size * 1_000) / (performance.now() - startedAt),
       cpu_ms_per_document: cpuMsPerUnit(before, installation.cpuTimes(), size),
-      memory_mib: Object.fromEntries(Object.entries(processes).map(([name, { pid }]) => [name, memoryOf(pid).nowMiB])),
+      memory_mib: Object.fromEntries(Object.entries(processes).map(([name, { pid }]) => [name, treeMemoryMiB(pid)])),
     })
   }
   const first = measured.slice(1, 1 + comparedBlocks)
@@ -91,6 +92,8 @@ const measureGrowth = async (installation: Installation, { title, documents, pro
     last_cpu_ms: cpuOf(last),
     last_to_first_cpu: sumOf(cpuOf(last)) / sumOf(cpuOf(first)),
     last_to_first_rate: rateOf(last) / rateOf(first),
+    first_mib: first[0]!.memory_mib,
+    last_mib: last.at(-1)!.memory_mib,
     blocks: measured,
   }
   say(formatGrowth(row))
@@ -103,9 +106,9 @@ const formatRange = ({ min, median: middle, max }: Range, unit: string) =>
 const formatGrowth = (row: Awaited<ReturnType<typeof measureGrowth>>) =>
   `${row.case}: CPU of the last to the first ${row.last_to_first_cpu.toFixed(2)}, documents per second ${row.last_to_first_rate.toFixed(2)}; ` +
   `first ${formatCpu(row.first_cpu_ms)}, last ${formatCpu(row.last_cpu_ms)}; memory ` +
-  [row.blocks[1]!, row.blocks.at(-1)!]
-    .map(({ memory_mib }) =>
-      Object.entries(memory_mib)
+  [row.first_mib, row.last_mib]
+    .map((memory) =>
+      Object.entries(memory)
         .map(([name, mebibytes]) => `${name} ${mebibytes.toFixed(0)} MiB`)
         .join(', '),
     )
@@ -142,18 +145,12 @@ await withInstallation(async (installation) => {
     rows.push(row)
     lines.push(formatGrowth(row))
   }
-  if (!options.quick) {
-    const api = await installation.startRelay('api')
-    const worker = await installation.startRelay('worker')
-    await growth('accepted', api.baseUrl, { api }, acceptedDocuments, false)
-    await growth('delivered', api.baseUrl, { api, worker }, deliveredDocuments, true)
-    await api.stop()
-    await worker.stop()
-  }
-  const server = await installation.startRelay('server')
-  await growth('delivered by one process', server.baseUrl, { server }, deliveredDocuments, true)
+  const api = await installation.startRelay('api')
+  const worker = await installation.startRelay('worker')
+  await growth('accepted', api.baseUrl, { api }, acceptedDocuments, false)
+  await growth('delivered', api.baseUrl, { api, worker }, deliveredDocuments, true)
 
-  const settings = { accepted: acceptedDocuments, delivered: deliveredDocuments, starts, clients }
+  const settings = { accepted: acceptedDocuments, delivered: deliveredDocuments, starts, clients, temporal: installation.temporalName }
   printResult(options.json, { name: 'footprint', settings, rows }, lines)
   await Promise.all([requests.close(), sink.stop()])
-})
+}, options)

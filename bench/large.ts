@@ -1,6 +1,6 @@
 // Measures a large document: into the relay by PUT and out again by `get`, beside a plain web server that hashes the same bytes and writes
 // them to the same store; and through each connector beside its SDK alone, against the same server. Both of a pair are measured
-// alternately. The goals are 0.8 of the floor, and a growth of memory below 64 MiB.
+// alternately, and each is the first in half of the rounds. The goals are 0.8 of the floor, and a growth of memory below 64 MiB.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
@@ -14,11 +14,12 @@ import { startS3Server } from '../test/support/s3-server.ts'
 import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
 import type { Rig } from '../test/connectors/rig.ts'
 import type { SendJob, Sent } from './large/send.ts'
-import { withInstallation } from './support/installation.ts'
-import { memoryOf, resetPeakMemory } from './support/processes.ts'
+import { withInstallation, type Installation } from './support/installation.ts'
+import { cpuMsPerUnit } from './support/measure.ts'
+import { memoryOf, resetPeakMemory, type CpuTimes } from './support/processes.ts'
 import { commonOptions, printResult, say } from './support/report.ts'
 import { commandUrl } from './support/requests.ts'
-import { median, rangeOf } from './support/statistics.ts'
+import { median, mediansOf, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
 const { values: options } = parseArgs({
@@ -26,7 +27,7 @@ const { values: options } = parseArgs({
 })
 const mebibyte = 2 ** 20
 const bytes = Number(options.mebibytes ?? (options.quick ? 32 : 1_024)) * mebibyte
-const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
+const rounds = Number(options.rounds ?? (options.quick ? 1 : 4))
 
 interface Pair {
   ours: Sent
@@ -40,6 +41,9 @@ interface Row {
   /** Of the bytes per second. */
   ratio: { min: number; median: number; max: number }
   growth_mib: number
+  /** CPU time of one document by process, in seconds. */
+  ours_cpu_seconds: CpuTimes
+  floor_cpu_seconds: CpuTimes
 }
 
 const perSecond = ({ seconds }: Sent) => bytes / 1e6 / seconds
@@ -50,6 +54,8 @@ const rowOf = (name: string, pairs: Pair[]): Row => ({
   floor_mb_per_second: median(pairs.map(({ floor }) => perSecond(floor))),
   ratio: rangeOf(pairs.map(({ ours, floor }) => perSecond(ours) / perSecond(floor))),
   growth_mib: Math.max(...pairs.map(({ ours }) => ours.growthMiB)),
+  ours_cpu_seconds: mediansOf(pairs.map(({ ours }) => ours.cpuSeconds)),
+  floor_cpu_seconds: mediansOf(pairs.map(({ floor }) => floor.cpuSeconds)),
 })
 
 /** Returns the bytes from memory that is allocated once, so that sending them costs little. */
@@ -65,9 +71,16 @@ const body = () => {
 
 const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
 
-const transfer = async (pid: number, method: 'PUT' | 'GET', url: string, expectedStatus: number): Promise<Sent> => {
+const transfer = async (
+  installation: Installation,
+  pid: number,
+  method: 'PUT' | 'GET',
+  url: string,
+  expectedStatus: number,
+): Promise<Sent> => {
   resetPeakMemory(pid)
   const { nowMiB } = memoryOf(pid)
+  const cpuBefore = installation.cpuTimes()
   const startedAt = performance.now()
   const answer = await request(url, {
     method,
@@ -81,7 +94,7 @@ const transfer = async (pid: number, method: 'PUT' | 'GET', url: string, expecte
   if (answer.statusCode !== expectedStatus || (method === 'GET' && received !== bytes)) {
     throw new Error(`${method} ${url} was answered ${answer.statusCode} with ${received} bytes`)
   }
-  return { seconds, growthMiB: memoryOf(pid).peakMiB - nowMiB }
+  return { seconds, growthMiB: memoryOf(pid).peakMiB - nowMiB, cpuSeconds: cpuMsPerUnit(cpuBefore, installation.cpuTimes(), 1_000) }
 }
 
 /** Measures both, the floor first in every second round only: the second has to wait for what the first left the store to write. */
@@ -114,12 +127,12 @@ const measureStore = async (store: ContentStoreKind, variables: Record<string, s
     for (let round = 0; round <= rounds; round += 1) {
       const docId = newId()
       const put = await inTurn(round, {
-        floor: () => transfer(floor.pid, 'PUT', `${floor.url}/${docId}`, 201),
-        ours: () => transfer(api.pid, 'PUT', commandUrl(receiver, 'create', docId, '&compId=data'), 201),
+        floor: () => transfer(installation, floor.pid, 'PUT', `${floor.url}/${docId}`, 201),
+        ours: () => transfer(installation, api.pid, 'PUT', commandUrl(receiver, 'create', docId, '&compId=data'), 201),
       })
       const get = await inTurn(round, {
-        floor: () => transfer(floor.pid, 'GET', `${floor.url}/${docId}`, 200),
-        ours: () => transfer(api.pid, 'GET', commandUrl(receiver, 'get', docId, '&compId=data'), 200),
+        floor: () => transfer(installation, floor.pid, 'GET', `${floor.url}/${docId}`, 200),
+        ours: () => transfer(installation, api.pid, 'GET', commandUrl(receiver, 'get', docId, '&compId=data'), 200),
       })
       say(
         `${store}, round ${round}: in ${(put.floor.seconds / put.ours.seconds).toFixed(2)}, out ${(get.floor.seconds / get.ours.seconds).toFixed(2)}`,
@@ -172,8 +185,10 @@ const sendToNewTarget = async (kind: SendJob['kind'], how: SendJob['how']): Prom
 const measureConnector = async (kind: SendJob['kind']): Promise<Row> => {
   const pairs: Pair[] = []
   for (let round = 1; round <= rounds; round += 1) {
-    const floor = await sendToNewTarget(kind, 'sdk')
-    const ours = await sendToNewTarget(kind, 'connector')
+    const { ours, floor } = await inTurn(round, {
+      floor: () => sendToNewTarget(kind, 'sdk'),
+      ours: () => sendToNewTarget(kind, 'connector'),
+    })
     say(`${kind}, round ${round}: ${(floor.seconds / ours.seconds).toFixed(2)}, memory +${ours.growthMiB.toFixed(0)} MiB`)
     pairs.push({ ours, floor })
   }

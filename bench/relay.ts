@@ -23,8 +23,12 @@ const { values: options } = parseArgs({
 const documents = Number(options.documents ?? (options.quick ? 5 : 200))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const inFlight = 50
-const body = Buffer.alloc(10 * 1024, 'x')
-const destinationCounts = [1, 3]
+const KiB = 1024
+const cases = [
+  { name: '1 destination, 10 KiB', destinations: 1, body: Buffer.alloc(10 * KiB, 'x') },
+  { name: '3 destinations, 10 KiB', destinations: 3, body: Buffer.alloc(10 * KiB, 'x') },
+  { name: '1 destination, 1 MiB', destinations: 1, body: Buffer.alloc(KiB * KiB, 'x') },
+]
 
 interface Measurement {
   documents_per_second: number
@@ -39,7 +43,7 @@ const measureDocuments = async ({ cpuTimes }: Installation, work: () => Promise<
   return { documents_per_second: documents / seconds, cpu_ms_per_document: cpuMsPerUnit(before, cpuTimes(), documents) }
 }
 
-const runRelay = async (client: Client, db: Database, receiverUrl: string, { send }: Requests) => {
+const runRelay = async (client: Client, db: Database, receiverUrl: string, body: Buffer, { send }: Requests) => {
   const docIds = Array.from({ length: documents }, () => newId())
   await pLimit(inFlight).map(docIds, (docId) => send(createByPut(receiverUrl, docId, body), 201))
   // Wait until the outbox is empty. Only then all workflows are started and their results can be awaited.
@@ -80,27 +84,27 @@ await withInstallation(async (installation) => {
   const requests = createRequests(inFlight)
   const sink = await startWebhookSink()
 
-  const pairs = new Map(destinationCounts.map((count) => [count, [] as { ours: Measurement; floor: Measurement }[]]))
+  const pairs = new Map(cases.map(({ name }) => [name, [] as { ours: Measurement; floor: Measurement }[]]))
   const receiverUrls = new Map<number, string>()
-  for (const count of destinationCounts) {
+  for (const count of new Set(cases.map(({ destinations }) => destinations))) {
     const targetUrls = Array.from({ length: count }, () => sink.url)
     receiverUrls.set(count, await createConnectedWorkspace(installation, server.baseUrl, { name: `bench/to-${count}`, targetUrls }))
   }
   // Round 0 is a warm-up and not counted.
   for (let round = 0; round <= rounds; round += 1) {
-    for (const count of destinationCounts) {
-      const floor = await measureDocuments(installation, () => runBaseline(client, count))
-      const ours = await measureDocuments(installation, () => runRelay(client, db, receiverUrls.get(count)!, requests))
+    for (const { name, destinations, body } of cases) {
+      const floor = await measureDocuments(installation, () => runBaseline(client, destinations))
+      const ours = await measureDocuments(installation, () => runRelay(client, db, receiverUrls.get(destinations)!, body, requests))
       say(
-        `${round === 0 ? 'warm-up' : `round ${round}`}, ${count} destination(s): relay ${ours.documents_per_second.toFixed(1)}/s, ` +
+        `${round === 0 ? 'warm-up' : `round ${round}`}, ${name}: relay ${ours.documents_per_second.toFixed(1)}/s, ` +
           `baseline ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}`,
       )
-      if (round > 0) pairs.get(count)!.push({ ours, floor })
+      if (round > 0) pairs.get(name)!.push({ ours, floor })
     }
   }
 
-  const rows = [...pairs].map(([count, measured]) => ({
-    case: `${count} destination${count === 1 ? '' : 's'}`,
+  const rows = [...pairs].map(([name, measured]) => ({
+    case: name,
     ours: summarizeRounds(measured.map(({ ours }) => ours)),
     floor: summarizeRounds(measured.map(({ floor }) => floor)),
     ratio: rangeOf(measured.map(({ ours, floor }) => ours.documents_per_second / floor.documents_per_second)),
@@ -111,10 +115,6 @@ await withInstallation(async (installation) => {
       `ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}); a document takes ` +
       `${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}`,
   )
-  printResult(
-    options.json,
-    { name: 'relay', settings: { rounds, documents, bytes: body.length, inFlight, temporal: installation.temporalName }, rows },
-    lines,
-  )
+  printResult(options.json, { name: 'relay', settings: { rounds, documents, inFlight, temporal: installation.temporalName }, rows }, lines)
   await Promise.all([requests.close(), sink.stop(), connection.close(), db.destroy()])
 }, options)

@@ -58,7 +58,7 @@ export const temporalWork = (destinations: number) => {
   }
 }
 
-// Defaults of a Temporal server, per host (1.29).
+// Defaults of Temporal 1.31.2, per host (common/dynamicconfig/constants.go).
 const temporalLimits = { frontendRequests: 2_400, historyRequests: 3_000, matchingRequests: 1_200, historyWrites: 9_000 }
 
 const historyShards = 512
@@ -69,6 +69,7 @@ const partitionTasks = 400
 // A part that is used above this share of its time gets slower.
 const utilization = 0.6
 const mebibyte = 2 ** 20
+const gibibyte = 2 ** 30
 
 export const demandOf = (costs: Costs, { perSecond, destinations, documentBytes }: Demand) => {
   const cores = (cpuMs: number) => (perSecond * cpuMs) / 1_000 / utilization
@@ -80,7 +81,7 @@ export const demandOf = (costs: Costs, { perSecond, destinations, documentBytes 
     relay_database_cores: cores(costs.relayDatabaseCpuMs),
     relay_wal_mb_per_second: (perSecond * costs.walBytes) / 1e6,
     relay_connections_in_use: (perSecond * costs.connectionMs) / 1_000 / utilization,
-    relay_gib_per_day: (perSecond * costs.storedBytes * 86_400) / 2 ** 30,
+    relay_gib_per_day: (perSecond * costs.storedBytes * 86_400) / gibibyte,
     content_mib_per_second: (perSecond * documentBytes) / mebibyte,
     temporal_cores: cores(costs.temporalCpuMs * destinations),
     temporal_database_cores: cores(costs.temporalDatabaseCpuMs * destinations),
@@ -104,21 +105,54 @@ const temporalRetentionDays = 3
 const contentDays = 30
 const daysOfYear = 365
 
+// Memory (docs/scaling.md, "Sizing").
+// 460 MiB were measured with 100 clients (docs/performance.md, content-server).
+const apiMemoryBytes = 512 * mebibyte
+// 642 MiB were measured with a full cache of workflows (docs/performance.md, footprint).
+const workerMemoryBytes = 1_024 * mebibyte
+// PostgreSQL without the rows that are in use: an estimate. Of a small one, 395 MiB were measured with 70 processes.
+const databaseMemoryBytes = gibibyte
+const connectionMemoryBytes = 6 * mebibyte
+const poolConnections = 10
+// 670 MiB were measured for four services with 512 history shards, after 1,200 workflows.
+const serviceMemoryBytes = 256 * mebibyte
+// An estimate.
+const cachedWorkflowBytes = 20 * 1_024
+// Default of Temporal 1.31.2 per host of the history service. A workflow stays for an hour.
+const cachedWorkflowsMax = 128_000
+
 /** Returns what to install for a number of documents a day. */
 export const sizeOf = (costs: Costs, { perDay, destinations, documentBytes }: Omit<Demand, 'perSecond'> & { perDay: number }) => {
   const perSecond = (perDay * busiestHour) / 3_600
   const demand = demandOf(costs, { perSecond, destinations, documentBytes })
-  const gib = (bytes: number) => bytes / 2 ** 30
+  const apiProcesses = Math.max(processesMin, Math.ceil(demand.api_cores))
+  const workerProcesses = Math.max(processesMin, Math.ceil(demand.worker_cores))
+  const gib = (bytes: number) => bytes / gibibyte
+
+  const connections = (apiProcesses + workerProcesses) * poolConnections
+  const historyHosts = demand.history_hosts_by_default_limit
+  // One more for the worker service.
+  const temporalServices = demand.frontend_hosts_by_default_limit + historyHosts + demand.matching_hosts_by_default_limit + 1
+  const workflowsOfHour = perDay * busiestHour * (1 + destinations)
+  const cachedWorkflows = Math.min(workflowsOfHour, historyHosts * cachedWorkflowsMax)
+  const temporalEventBytes = temporalWork(destinations).events * eventBytes
   return {
     documents_per_second_in_the_busiest_hour: perSecond,
-    api_processes: Math.max(processesMin, Math.ceil(demand.api_cores)),
-    worker_processes: Math.max(processesMin, Math.ceil(demand.worker_cores)),
+    api_processes: apiProcesses,
+    worker_processes: workerProcesses,
     cores_of_postgresql: Math.ceil(demand.relay_database_cores),
     cores_of_temporal: Math.ceil(demand.temporal_cores),
     cores_of_the_database_of_temporal: Math.ceil(demand.temporal_database_cores),
+    gib_of_memory_of_api_processes: gib(apiProcesses * apiMemoryBytes),
+    gib_of_memory_of_worker_processes: gib(workerProcesses * workerMemoryBytes),
+    // The rows of a day: within it, a delivery is retried.
+    gib_of_memory_of_postgresql: Math.ceil(gib(databaseMemoryBytes + connections * connectionMemoryBytes + perDay * costs.storedBytes)),
+    gib_of_memory_of_temporal: Math.ceil(gib(temporalServices * serviceMemoryBytes + cachedWorkflows * cachedWorkflowBytes)),
+    // The events of the busiest hour.
+    gib_of_memory_of_the_database_of_temporal: Math.ceil(gib(databaseMemoryBytes + perDay * busiestHour * temporalEventBytes)),
     gib_of_postgresql_per_year: gib(perDay * costs.storedBytes * daysOfYear),
     gib_of_contents_in_30_days: gib(perDay * documentBytes * contentDays),
     gib_of_archived_log_per_day: gib(perDay * costs.walBytes),
-    gib_of_temporal: gib(perDay * temporalWork(destinations).events * eventBytes * temporalRetentionDays),
+    gib_of_temporal: gib(perDay * temporalEventBytes * temporalRetentionDays),
   }
 }

@@ -28,12 +28,16 @@ export interface SendJob {
 export interface Sent {
   seconds: number
   growthMiB: number
+  /** CPU time by process. */
+  cpuSeconds: Record<string, number>
 }
 
 type SdkTarget = Record<string, string> & { port: number }
 
+const begin = () => ({ atMs: performance.now(), cpu: process.cpuUsage() })
+
 /** Send a document with nothing but the SDK, with the SDK's own defaults. @returns when sending began, if that was not at once */
-const bySdk: Record<SendJob['kind'], (payload: Payload, target: SdkTarget) => Promise<number | void>> = {
+const bySdk: Record<SendJob['kind'], (payload: Payload, target: SdkTarget) => Promise<ReturnType<typeof begin> | void>> = {
   objstore: async (payload, { endpoint, region, bucket, access_key_id: accessKeyId, secret_access_key: secretAccessKey }) => {
     const client = new S3Client({
       endpoint: endpoint!,
@@ -59,11 +63,11 @@ const bySdk: Record<SendJob['kind'], (payload: Payload, target: SdkTarget) => Pr
     const folder = await mkdtemp(join(tmpdir(), 'relay-bench-'))
     const file = join(folder, 'document')
     await pipeline(payload.open(), createWriteStream(file))
-    const beganAt = performance.now()
+    const began = begin()
     await promisify<void>((done) => channel.fastPut(file, 'sdk', (error) => done(error ?? null)))()
     client.end()
     await rm(folder, { recursive: true })
-    return beganAt
+    return began
   },
   webhook: async (payload, { url }) => {
     const { body } = await request(url!, { method: 'POST', body: payload.open(), headers: { 'content-length': String(payload.sizeBytes) } })
@@ -95,9 +99,14 @@ const run = async (job: SendJob) => {
   const before = process.memoryUsage.rss()
   let peak = before
   const timer = setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss())), sampleMs)
-  const startedAt = performance.now()
-  const beganAt = (await send(payload)) ?? startedAt
-  const sent: Sent = { seconds: (performance.now() - beganAt) / 1_000, growthMiB: (peak - before) / mebibyte }
+  const started = begin()
+  const began = (await send(payload)) ?? started
+  const { user, system } = process.cpuUsage(began.cpu)
+  const sent: Sent = {
+    seconds: (performance.now() - began.atMs) / 1_000,
+    growthMiB: (peak - before) / mebibyte,
+    cpuSeconds: { sender: (user + system) / 1e6 },
+  }
   clearInterval(timer)
   process.send!(sent, () => process.exit())
 }

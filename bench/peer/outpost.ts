@@ -110,6 +110,8 @@ export const startOutpost = async (installation: Installation, binary: string) =
       body: Buffer.from(JSON.stringify({ tenant_id: tenant, topic, data: { content: body.toString('base64') } })),
     }),
     arrived: () => sink.calls.length,
+    /** The programs that do its work, as `cpuTimes` names them. */
+    programs: ['outpost-server', 'beam.smp', 'redis-server'],
     stop: async () => {
       await sink.stop()
       await rabbitMq.stop()

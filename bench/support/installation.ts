@@ -20,7 +20,7 @@ import { findTemporalServer, temporalServerVersion } from '../../test/support/to
 import { cpuTimes, type CpuTimes } from './processes.ts'
 import { say } from './report.ts'
 
-/** A process of the relay: `server` is the API and a worker in one. */
+/** A command that starts processes of the relay: `server` is the API, with a worker as a child process of lower priority. */
 type Verb = 'server' | 'api' | 'worker'
 
 export interface RelayProcess {

@@ -76,5 +76,8 @@ export const memoryOf = (pid: number): { nowMiB: number; peakMiB: number } => {
   return { nowMiB: mebibytes('VmRSS'), peakMiB: mebibytes('VmHWM') }
 }
 
+/** Returns the resident memory of a process and its descendants in MiB. Pages that they share count for each. */
+export const treeMemoryMiB = (pid: number): number => processTree([pid]).reduce((sum, process) => sum + memoryOf(process.pid).nowMiB, 0)
+
 /** Makes the kernel forget the highest resident memory of a process. */
 export const resetPeakMemory = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, '5')

@@ -30,13 +30,14 @@ const words = (name: string) =>
     .replace(/\bmb\b/, 'MB')
     .replace(/\bcpu\b/, 'CPU')
 
-/** Returns the measures of a row with their names: a range as its median with its ends, a record as its entries. */
+/** Returns the measures of a row with their names: a range as its median with its ends, a record as its entries. Lists are left out. */
 export const measuresOf = (row: Record<string, unknown>, prefix = ''): [name: string, text: string][] =>
   Object.entries(row).flatMap(([name, value]): [string, string][] => {
     const full = `${prefix}${words(name)}`
     if (typeof value === 'number') return [[full, formatNumber(value)]]
     if (typeof value === 'string') return [[full, value]]
-    if (!isRecord(value)) return value === null || value === undefined ? [] : [[full, JSON.stringify(value)]]
+    if (typeof value === 'boolean') return [[full, String(value)]]
+    if (!isRecord(value)) return []
     if (isRange(value)) return [[full, `${formatNumber(value.median)} (${formatNumber(value.min)} to ${formatNumber(value.max)})`]]
     return measuresOf(value, `${full}: `)
   })
@@ -46,7 +47,7 @@ export const tableOf = (rows: BenchResult['rows']): string => {
   const measured = rows.map(({ case: name, ...row }) => ({ name, measures: new Map(measuresOf(row)) }))
   const cell = (measures: Map<string, string>, name: string) => measures.get(name) ?? ''
   const isUsed = (name: string) =>
-    !name.includes('CPU ms') || measured.some(({ measures }) => Number(cell(measures, name)) >= smallestCpuMs)
+    !/CPU (ms|seconds)/.test(name) || measured.some(({ measures }) => Number(cell(measures, name)) >= smallestCpuMs)
   const names = [...new Set(measured.flatMap(({ measures }) => [...measures.keys()]))].filter(isUsed)
   if (names.length <= columnsMax) {
     return markdownTable(

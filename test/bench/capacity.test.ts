@@ -24,6 +24,15 @@ test('a size is that of the busiest hour, with at least two processes of each ki
   expect(size(1_800_000).worker_processes).toBe(Math.ceil(demand(100).worker_cores))
 })
 
+test('memory is that of the processes, and of what is in use of the databases', () => {
+  const [small, large] = [size(10_000), size(5_000_000)]
+  expect(small).toMatchObject({ gib_of_memory_of_api_processes: 1, gib_of_memory_of_worker_processes: 2 })
+  expect(large.gib_of_memory_of_worker_processes).toBe(large.worker_processes)
+  expect(large.gib_of_memory_of_postgresql).toBeGreaterThan(large.gib_of_postgresql_per_year / 365)
+  // A host of Temporal caches 128,000 workflows at most, and the load needs three.
+  expect(large.gib_of_memory_of_temporal).toBeLessThan(3 * size(1_000_000).gib_of_memory_of_temporal + 1)
+})
+
 test('the demand grows with the rate, and what a delivery takes with the number of destinations', () => {
   const [small, large] = [demand(100), demand(1_000)]
   expect(large.worker_cores / small.worker_cores).toBeCloseTo(10)

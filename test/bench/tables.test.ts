@@ -2,8 +2,10 @@ import { measuresOf, resultText } from '../../bench/support/tables.ts'
 
 const result = { name: 'lists', date: '2026-11-23', commit: 'abc1234', hardware: '2 x CPU', settings: { rounds: 5 } }
 
-test('a range is its median with its ends, and a record is its entries', () => {
-  expect(measuresOf({ ratio: { min: 0.912, median: 1.04, max: 1.2 }, cpu_ms: { 'relay api': 3.14159 }, errors: 0 })).toEqual([
+test('a range is its median with its ends, a record is its entries, and a list is left out', () => {
+  expect(
+    measuresOf({ ratio: { min: 0.912, median: 1.04, max: 1.2 }, cpu_ms: { 'relay api': 3.14159 }, errors: 0, blocks: [{ ms: 1 }] }),
+  ).toEqual([
     ['ratio', '1.04 (0.912 to 1.2)'],
     ['CPU ms: relay api', '3.14'],
     ['errors', '0'],
