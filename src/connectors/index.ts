@@ -6,9 +6,10 @@ import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
 import { email } from './email/index.ts'
 import { withLimits } from './limits.ts'
-import { objstore } from './objstore/index.ts'
+import { createObjstore } from './objstore/index.ts'
 import { sftp } from './sftp/index.ts'
 import { createEntraTokens } from './shared/entra-tokens.ts'
+import { createPartMemory } from './shared/upload-parts.ts'
 import { createTeamsite } from './teamsite/index.ts'
 import { webhook } from './webhook/index.ts'
 
@@ -31,9 +32,10 @@ export interface Connectors {
 export const createConnectors = ({ directoryRoots }: ConnectorSettings = { directoryRoots: [] }): Connectors => {
   // One token cache for all kinds that sign in with Microsoft.
   const entraTokens = createEntraTokens()
+  const partMemory = createPartMemory()
   const connectors: Connector[] = [
-    objstore,
-    createBlob(entraTokens),
+    createObjstore(partMemory),
+    createBlob(entraTokens, partMemory),
     createTeamsite(entraTokens),
     createDrive(),
     sftp,

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Payload } from '../../src/connectors/connector.ts'
+import { minPartBytes } from '../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Load } from '../support/busy-server.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
@@ -64,12 +65,29 @@ const promptlyMs = 30_000
 // The parts that an upload holds at a time, and garbage that has not been collected yet. A document in memory would
 // take 256 MiB.
 const growthMaxBytes = 160 * MiB
+
+interface TestDocument {
+  sizeBytes: number
+  /** The position at which its source fails or its delivery is cancelled. */
+  breaksOffAt: number
+}
+
+// A single part of every kind.
+const small: TestDocument = { sizeBytes: MiB, breaksOffAt: MiB / 2 }
 // More than two parts of every kind: parts have 8 MiB or 10 MiB.
-const severalPartsBytes = 20 * MiB + 1
+const severalParts: TestDocument = { sizeBytes: 20 * MiB + 1, breaksOffAt: 10 * MiB }
+// More parts than such an upload holds at a time, so that a part gets the memory of an earlier one. After five parts, the upload waits until
+// one of them has been sent.
+const manyParts: TestDocument = { sizeBytes: 6 * minPartBytes + 1, breaksOffAt: 5 * minPartBytes + 1 }
 
 /** Tests that every connector must pass, against a running target. */
 export const describeConnector = (rig: Rig) => {
   describe(`the ${rig.kind}${rig.isDouble ? ' (against a double)' : ''} connector`, () => {
+    const large = rig.holdsSeveralParts ? manyParts : severalParts
+    const documents: [string, TestDocument][] = [
+      ['small', small],
+      ['large', large],
+    ]
     let running: RunningTarget
     let outbound: OutboundGuard
 
@@ -100,7 +118,7 @@ export const describeConnector = (rig: Rig) => {
     })
 
     test('delivers a large document in bounded memory and reports progress', async () => {
-      const sizeBytes = fullOr(256 * MiB, severalPartsBytes)
+      const sizeBytes = fullOr(256 * MiB, large.sizeBytes)
       const payload = largePayload(sizeBytes)
       const progress: number[] = []
       const before = process.memoryUsage().rss
@@ -148,10 +166,8 @@ export const describeConnector = (rig: Rig) => {
       expect(await running.leftovers()).toEqual([])
     })
 
-    test.each([1, 20])('leaves nothing if the source fails in the middle of %i MiB', async (sizeMiB) => {
-      const payload = largePayload(sizeMiB * MiB)
-
-      const error = await failure(deliver(failing(payload, payload.sizeBytes / 2)))
+    test.each(documents)('leaves nothing if the source fails in the middle of a %s document', async (_, { sizeBytes, breaksOffAt }) => {
+      const error = await failure(deliver(failing(largePayload(sizeBytes), breaksOffAt)))
 
       expect(error).toMatchObject({ code: 'content_unreadable', permanent: false })
       expect(await running.documents()).toEqual([])
@@ -169,8 +185,8 @@ export const describeConnector = (rig: Rig) => {
       expect(await running.documents()).toEqual([])
     })
 
-    test.each([1, 20])('a cancellation in the middle of %i MiB takes effect at once and leaves nothing', async (sizeMiB) => {
-      const payload = slowly(largePayload(sizeMiB * MiB), sizeMiB === 1 ? 20 : 2)
+    test.each(documents)('a cancellation in the middle of a %s document takes effect at once and leaves nothing', async (_, document) => {
+      const payload = document === small ? slowly(largePayload(small.sizeBytes), 20) : largePayload(document.sizeBytes)
       const cancelled = new AbortController()
       let opened = 0
       let closed = 0
@@ -183,8 +199,7 @@ export const describeConnector = (rig: Rig) => {
           })
         },
       }
-      // In the larger document, this is after the first part.
-      const onProgress = (bytes: number) => void (bytes > (sizeMiB * MiB) / 2 && cancelled.abort(new Error('cancelled')))
+      const onProgress = (bytes: number) => void (bytes >= document.breaksOffAt && cancelled.abort(new Error('cancelled')))
       let cancelledAt = 0
       cancelled.signal.addEventListener('abort', () => {
         cancelledAt = Date.now()
@@ -200,12 +215,12 @@ export const describeConnector = (rig: Rig) => {
     })
 
     test('after a worker was killed in the middle of a large document, the next run resumes and leaves one complete document', async () => {
-      const large = largePayload(fullOr(40 * MiB, 24 * MiB))
+      const whole = largePayload(fullOr(40 * MiB, 24 * MiB))
       const { kind, target, processSettings } = { ...running, kind: rig.kind, target: running.target() }
-      const { saved } = await deliverUntilKilled(large, { kind, target, processSettings })
+      const { saved } = await deliverUntilKilled(whole, { kind, target, processSettings })
       expect(await running.documents()).toEqual([])
 
-      const { payload, starts } = watched(large)
+      const { payload, starts } = watched(whole)
       const result = await deliver(payload, { saved })
 
       expect(await running.read(payload, result)).toMatchObject({ sha256: payload.sha256, sizeBytes: payload.sizeBytes })
@@ -291,10 +306,13 @@ const describeNetwork = (get: () => { running: RunningTarget; outbound: Outbound
   test('succeeds at a target that reads and answers slowly, for longer than it may be silent', async () => {
     const { running } = get()
     const { port } = running.network!
-    const payload = largePayload(40 * MiB)
-    const proxy = await startTcpProxy(port, { kind: 'slow', bytesPerSecond: 4 * MiB, answerBytesPerSecond: 256 * 1024 })
-    // Longer than one part of 8 MiB takes (2 s), and shorter than all parts take (over 6 s).
-    const idleTimeoutMs = 5_000
+    // The rate is per connection, so parts in parallel take together as long as the largest of them.
+    const bytesPerSecond = 1.5 * MiB
+    const proxy = await startTcpProxy(port, { kind: 'slow', bytesPerSecond, answerBytesPerSecond: 256 * 1024 })
+    const payload = largePayload(minPartBytes + 1)
+    const partMs = (minPartBytes / bytesPerSecond) * 1_000
+    // Shorter than one part takes, and longer than the 4 MiB take that Linux may hold of a connection and the relay no longer sees.
+    const idleTimeoutMs = partMs * 0.8
     const startedAt = Date.now()
 
     const result = await deliverTo(proxy.port, payload, { idleTimeoutMs })

@@ -95,6 +95,8 @@ export interface Rig {
   isDouble?: boolean
   /** `false` if the connector opens no connection. */
   usesNetwork: boolean
+  /** `true` if an upload of a large document holds several of its parts in memory. */
+  holdsSeveralParts?: boolean
   start(): Promise<RunningTarget>
   /** Returns the connector in a process that has not started the target. */
   connectorIn(processSettings: unknown): Connector

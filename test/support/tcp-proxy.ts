@@ -84,16 +84,16 @@ export const startGate = async (targetPort: number) => {
   }
 }
 
-const intervalMs = 4
+// A timer that fires late on a busy machine must not lower the rate.
+const catchUpMaxMs = 250
 
 const forwardSlowly = async (from: Socket, to: Socket, bytesPerSecond: number) => {
-  const chunkBytes = Math.ceil((bytesPerSecond * intervalMs) / 1_000)
+  let nextAt = 0
   try {
     for await (const chunk of from as AsyncIterable<Buffer>) {
-      for (let offset = 0; offset < chunk.length; offset += chunkBytes) {
-        to.write(chunk.subarray(offset, offset + chunkBytes))
-        await pause(intervalMs)
-      }
+      to.write(chunk)
+      nextAt = Math.max(nextAt, Date.now() - catchUpMaxMs) + (chunk.length / bytesPerSecond) * 1_000
+      await pause(Math.max(nextAt - Date.now(), 0))
     }
     to.end()
   } catch {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { AnonymousCredential, ContainerClient, newPipeline, StorageSharedKeyCredential, type IHttpClient } from '@azure/storage-blob'
 import { request as send, type Dispatcher } from 'undici'
 import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
@@ -58,7 +59,7 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
     const response = await send(request.url, {
       method: request.method as Dispatcher.HttpMethod,
       headers: request.headers.rawHeaders(),
-      body: request.body as Dispatcher.DispatchOptions['body'],
+      body: Buffer.isBuffer(request.body) ? streamOf(request.body) : (request.body as Dispatcher.DispatchOptions['body']),
       signal: (request.abortSignal as AbortSignal | undefined) ?? signal,
       dispatcher: outbound.dispatcher({ connectTimeoutMs, caCertificate: target.config.ca_certificate }),
       headersTimeout: idleTimeoutMs,
@@ -79,6 +80,18 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
     return { request, status: response.statusCode, headers, bodyAsText }
   },
 })
+
+/**
+ * Returns a stream of the bytes. While undici sends a stream, each chunk starts `headersTimeout` again. A buffer would have to be sent and
+ * answered within one such timeout.
+ */
+const streamOf = (bytes: Buffer) => Readable.from(slicesOf(bytes), { objectMode: false })
+
+const sliceBytes = 256 * 1024
+
+function* slicesOf(bytes: Buffer) {
+  for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes)
+}
 
 /** Returns the application to sign in as, if the credentials are those of an application. */
 export const principalOf = ({ config, credentials }: BlobTarget): EntraPrincipal | undefined => {

@@ -6,7 +6,7 @@ import { withDeliveryErrors } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { targetSegments } from '../shared/target-path.ts'
-import { minPartBytes, partBytesFor, sendPartsInParallel } from '../shared/upload-parts.ts'
+import { minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
 import { blobError } from './errors.ts'
 import { blobConfig, blobCredentials, secretsOf, type BlobConfig, type BlobCredentials, blobExample } from './schema.ts'
@@ -16,7 +16,7 @@ const nameMaxCharacters = 1_024
 const maxBlocks = 49_000
 
 /** Stores the document as a blob under prefix and path. A repetition writes the same blob again. */
-export const createBlob = (tokens: EntraTokens): Connector<BlobConfig, BlobCredentials> => ({
+export const createBlob = (tokens: EntraTokens, memory: PartMemory): Connector<BlobConfig, BlobCredentials> => ({
   kind: 'blob',
   config: blobConfig,
   credentials: blobCredentials,
@@ -31,7 +31,7 @@ export const createBlob = (tokens: EntraTokens): Connector<BlobConfig, BlobCrede
       const { stored, bytesSent } =
         payload.sizeBytes <= minPartBytes
           ? await uploadInOneRequest(client, payload, context)
-          : await uploadInBlocks(client, path, payload, context)
+          : await uploadInBlocks(client, path, payload, context, memory)
       return { path, bytesSent, answer: { status: 201, etag: stored.etag, version_id: stored.versionId, request_id: stored.requestId } }
     }),
 
@@ -101,14 +101,14 @@ const savedBlocks = z.object({
  * Sends a document in blocks and commits them as a blob. Continues after the blocks that the previous run has staged.
  * If the service has deleted those (after a week, or when another client wrote the blob), all blocks are sent again.
  */
-const uploadInBlocks = async (client: BlockBlobClient, path: string, payload: Payload, context: AttemptContext) => {
+const uploadInBlocks = async (client: BlockBlobClient, path: string, payload: Payload, context: AttemptContext, memory: PartMemory) => {
   const { data: saved } = savedBlocks.safeParse(context.saved)
   const stagedBefore = saved?.path === path && saved.sha256 === payload.sha256 ? saved.staged : 0
   try {
-    return await uploadRemainingBlocks(stagedBefore, client, path, payload, context)
+    return await uploadRemainingBlocks(stagedBefore, client, path, payload, context, memory)
   } catch (thrown) {
     if (stagedBefore === 0 || !isRestError(thrown) || thrown.code !== 'InvalidBlockList') throw thrown
-    return uploadRemainingBlocks(0, client, path, payload, context)
+    return uploadRemainingBlocks(0, client, path, payload, context, memory)
   }
 }
 
@@ -118,6 +118,7 @@ const uploadRemainingBlocks = async (
   path: string,
   payload: Payload,
   context: AttemptContext,
+  memory: PartMemory,
 ) => {
   const { sizeBytes, sha256 } = payload
   const partBytes = partBytesFor(sizeBytes, maxBlocks)
@@ -126,7 +127,7 @@ const uploadRemainingBlocks = async (
   let stagedWithoutGap = stagedBefore
 
   const stored = await withPayloadStream(payload, { ...context, startByte }, async (body, abortSignal) => {
-    await sendPartsInParallel(body, { sizeBytes: sizeBytes - startByte, partBytes }, async (bytes, nth) => {
+    await sendPartsInParallel(body, { sizeBytes: sizeBytes - startByte, partBytes, memory }, async (bytes, nth) => {
       const number = stagedBefore + nth
       await stageBlock(client, blockId(payload, number), bytes, abortSignal)
       staged.add(number)

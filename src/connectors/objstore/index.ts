@@ -13,7 +13,7 @@ import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { secretsIn } from '../shared/secrets.ts'
 import { targetSegments } from '../shared/target-path.ts'
-import { minPartBytes } from '../shared/upload-parts.ts'
+import { minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
 import { objstoreError } from './errors.ts'
 import { findUpload, startUpload, uploadParts } from './multipart-upload.ts'
 import { objstoreConfig, objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials, objstoreExample } from './schema.ts'
@@ -23,7 +23,7 @@ type ObjstoreTarget = Target<ObjstoreConfig, ObjstoreCredentials>
 const keyMaxBytes = 1_024
 
 /** Stores the document as an object under prefix and path. A repetition writes the same object again. */
-export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
+export const createObjstore = (memory: PartMemory): Connector<ObjstoreConfig, ObjstoreCredentials> => ({
   kind: 'objstore',
   config: objstoreConfig,
   credentials: objstoreCredentials,
@@ -56,7 +56,7 @@ export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
       context.save(started.upload)
       const bytesSent = payload.sizeBytes - started.startByte
       const stored = await withPayloadStream(payload, { ...context, startByte: started.startByte }, (body, abortSignal) =>
-        uploadParts(client, started, body, bytesSent, abortSignal),
+        uploadParts(client, started, body, { sizeBytes: bytesSent, memory }, abortSignal),
       )
       return { path, bytesSent, answer: answerOf(stored) }
     }),
@@ -70,7 +70,7 @@ export const objstore: Connector<ObjstoreConfig, ObjstoreCredentials> = {
       })
       return `The relay started an upload to the bucket ${object.Bucket} and aborted it, so it may write there. No object was stored.`
     }),
-}
+})
 
 const withClient = <Result>(target: ObjstoreTarget, context: AttemptContext, act: (client: S3Client) => Promise<Result>) =>
   withDeliveryErrors(

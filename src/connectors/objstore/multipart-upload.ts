@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -13,12 +14,14 @@ import {
 } from '@aws-sdk/client-s3'
 import { z } from 'zod'
 import { Interruption } from '../connector.ts'
-import { partBytesFor, sendPartsInParallel } from '../shared/upload-parts.ts'
+import { partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 
 // The store accepts 10,000.
 const maxParts = 9_000
 // The time for aborting a failed upload, in milliseconds. Parts of an upload that is not aborted cost storage.
 const cleanUpTimeoutMs = 1_500
+// Before each request that aborts an upload.
+const cleanUpPausesMs = [0, 100, 300, 500]
 
 const savedUpload = z.object({
   bucket: z.string(),
@@ -75,13 +78,13 @@ const checksumOf = async (client: S3Client) => {
  * Sends the rest of a document in parts and completes the upload. Aborts a failed upload unless another run will resume
  * it. `Upload` of lib-storage is not used: its requests ignore abort signals, and after a failed part it sends all
  * remaining ones.
- * @param sizeBytes is the length of `body`
+ * @param options.sizeBytes is the length of `body`
  */
 export const uploadParts = async (
   client: S3Client,
   { upload: { bucket, key, uploadId, partBytes }, parts: stored }: StartedUpload,
   body: Readable,
-  sizeBytes: number,
+  { sizeBytes, memory }: { sizeBytes: number; memory: PartMemory },
   abortSignal: AbortSignal,
 ) => {
   const checksum = await checksumOf(client)
@@ -98,13 +101,25 @@ export const uploadParts = async (
     parts[PartNumber - 1] = { PartNumber, ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32 }
   }
   try {
-    await sendPartsInParallel(body, { sizeBytes, partBytes }, (bytes, number) => send(bytes, stored.length + number))
+    await sendPartsInParallel(body, { sizeBytes, partBytes, memory }, (bytes, number) => send(bytes, stored.length + number))
     return await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: parts } }), { abortSignal })
   } catch (thrown) {
     stop.abort()
     if (abortSignal.reason instanceof Interruption) throw thrown
-    await client.send(new AbortMultipartUploadCommand(upload), { abortSignal: AbortSignal.timeout(cleanUpTimeoutMs) }).catch(() => {})
+    await cleanUp(client, upload, AbortSignal.timeout(cleanUpTimeoutMs)).catch(() => {})
     throw thrown
+  }
+}
+
+/**
+ * Aborts an upload with its parts. The store may go on receiving parts whose requests have ended, and keep them and the upload
+ * (documentation of AbortMultipartUpload), so the upload is aborted until the store no longer knows it.
+ */
+const cleanUp = async (client: S3Client, location: UploadLocation, abortSignal: AbortSignal) => {
+  for (const pauseMs of cleanUpPausesMs) {
+    await delay(pauseMs, undefined, { signal: abortSignal })
+    const status = await client.send(new AbortMultipartUploadCommand(location), { abortSignal }).then(() => 204, statusOf)
+    if (status === 404 || status === 403) return
   }
 }
 

@@ -7,62 +7,110 @@ const MiB = 1024 * 1024
 export const minPartBytes = 8 * MiB
 // One more part is read meanwhile, so five parts are in memory at a time.
 const maxPartsInFlight = 4
+// Eight uploads hold five parts of 8 MiB each. With 100 uploads of one part each, a worker holds 1 GiB.
+const sharedPartsMaxBytes = 256 * MiB
 
 /** Returns the part size for an upload that may have at most `maxParts` parts. */
 export const partBytesFor = (sizeBytes: number, maxParts: number) => Math.max(minPartBytes, Math.ceil(sizeBytes / maxParts))
 
+/** The memory that the uploads of a process share for their second and further parts. */
+export interface PartMemory {
+  /** @returns false if so much is not left */
+  take(bytes: number): boolean
+  giveBack(bytes: number): void
+}
+
+export const createPartMemory = (maxBytes = sharedPartsMaxBytes): PartMemory => {
+  let left = maxBytes
+  return {
+    take: (bytes) => {
+      if (bytes > left) return false
+      left -= bytes
+      return true
+    },
+    giveBack: (bytes) => {
+      left += bytes
+    },
+  }
+}
+
 /**
  * Sends a body in parts of equal size (the last one may be shorter), at most `maxInFlight` at a time. Once a part fails, no
  * further part is started; the caller must abort the parts that are still in flight.
+ * @param body must have exactly `sizeBytes` bytes
+ * @param options.memory limits the parts that are held at a time. Without it, that is `maxInFlight` and one more. An upload always holds
+ *   one, so that it never waits for another upload
  * @param send gets a part and its number, counted from 1. The memory of the part is used again when `send` has ended
  */
 export const sendPartsInParallel = async (
   body: AsyncIterable<Buffer>,
-  { maxInFlight = maxPartsInFlight, ...sizes }: { sizeBytes: number; partBytes: number; maxInFlight?: number },
+  options: { sizeBytes: number; partBytes: number; maxInFlight?: number; memory?: PartMemory },
   send: (bytes: Buffer, number: number) => Promise<void>,
 ): Promise<void> => {
+  const { sizeBytes, partBytes, maxInFlight = maxPartsInFlight, memory } = options
   const inFlight = new Set<Promise<void>>()
   // New memory for each part would stay until the next garbage collection, which takes several parts.
   const free: Buffer[] = []
-  let number = 0
-  for await (const bytes of cutIntoParts(body, sizes, free)) {
-    if (inFlight.size >= maxInFlight) await Promise.race(inFlight)
-    number += 1
-    const part = send(bytes, number)
-    // A failed part stays in the set, so that the race or the final wait throws its error.
-    inFlight.add(part)
-    part.then(
-      () => {
-        inFlight.delete(part)
-        free.push(bytes)
-      },
-      () => {},
-    )
+  let sharedBytes = 0
+  let isFirst = true
+
+  const allocate = (): Buffer | undefined => {
+    if (!isFirst && memory) {
+      if (!memory.take(partBytes)) return undefined
+      sharedBytes += partBytes
+    }
+    isFirst = false
+    return Buffer.allocUnsafe(Math.min(partBytes, sizeBytes))
   }
-  await Promise.all(inFlight)
+  const takeBuffer = async (): Promise<Buffer> => {
+    for (;;) {
+      const buffer = free.pop() ?? allocate()
+      if (buffer) return buffer
+      await Promise.race(inFlight)
+    }
+  }
+
+  try {
+    let number = 0
+    for await (const bytes of cutIntoParts(body, sizeBytes, takeBuffer)) {
+      if (inFlight.size >= maxInFlight) await Promise.race(inFlight)
+      number += 1
+      const part = send(bytes, number)
+      // A failed part stays in the set, so that the race or the final wait throws its error.
+      inFlight.add(part)
+      part.then(
+        () => {
+          inFlight.delete(part)
+          free.push(bytes)
+        },
+        () => {},
+      )
+    }
+    await Promise.all(inFlight)
+  } finally {
+    memory?.giveBack(sharedBytes)
+  }
 }
 
-/** @param free contains buffers that are not used at the moment; the length of each is `partBytes` */
-async function* cutIntoParts(
-  body: AsyncIterable<Buffer>,
-  { sizeBytes, partBytes }: { sizeBytes: number; partBytes: number },
-  free: Buffer[],
-): AsyncGenerator<Buffer> {
+/** @param takeBuffer returns a buffer that is not used at the moment, of the length of a part */
+async function* cutIntoParts(body: AsyncIterable<Buffer>, sizeBytes: number, takeBuffer: () => Promise<Buffer>): AsyncGenerator<Buffer> {
   let [filled, left] = [0, sizeBytes]
-  const nextPart = () => (free.pop() ?? Buffer.allocUnsafe(Math.min(partBytes, left))).subarray(0, left)
-  let part = nextPart()
+  let part: Buffer | undefined
   for await (const chunk of body) {
+    if (filled + chunk.length > left) throw new Error(`the body is longer than ${sizeBytes} bytes`)
     for (let at = 0; at < chunk.length;) {
+      part ??= (await takeBuffer()).subarray(0, left)
       const copied = chunk.copy(part, filled, at)
       at += copied
       filled += copied
       if (filled < part.length) continue
       yield part
       left -= filled
-      part = nextPart()
+      part = undefined
       filled = 0
     }
   }
+  if (left > 0) throw new Error(`the body ends at byte ${sizeBytes - left + filled} of ${sizeBytes}`)
 }
 
 /** A part of a document as the body of one request. */

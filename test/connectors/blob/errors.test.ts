@@ -2,6 +2,7 @@ import http, { type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createBlob } from '../../../src/connectors/blob/index.ts'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
 import type { Payload } from '../../../src/connectors/connector.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
@@ -28,7 +29,7 @@ afterAll(async () => {
   server.close()
 })
 
-const blob = createBlob(createEntraTokens())
+const blob = createBlob(createEntraTokens(), createPartMemory())
 const accountKey = Buffer.from('the-account-key').toString('base64')
 const accountUrl = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/acme`
 const target = (config: object = {}) => ({

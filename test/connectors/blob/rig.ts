@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createBlob } from '../../../src/connectors/blob/index.ts'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
 import { startAzurite } from '../../support/azurite.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
@@ -7,10 +8,10 @@ import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
-const blob = createBlob(createEntraTokens())
+const blob = createBlob(createEntraTokens(), createPartMemory())
 
 const at = (origin: string): Destination => ({
-  connector: createBlob(createEntraTokens()),
+  connector: createBlob(createEntraTokens(), createPartMemory()),
   config: { account_url: `${origin}/acme`, container: 'documents' },
   credentials: { account_key: 'c2VjcmV0' },
 })
@@ -18,6 +19,7 @@ const at = (origin: string): Destination => ({
 export const rig: Rig = {
   kind: 'blob',
   usesNetwork: true,
+  holdsSeveralParts: true,
   connectorIn: () => blob,
 
   start: async (): Promise<RunningTarget> => {
@@ -79,7 +81,7 @@ export const rig: Rig = {
   startProbeTarget: async () => {
     const { accountUrl, accountKey, container, stop } = await startAzurite()
     return {
-      connector: createBlob(createEntraTokens()),
+      connector: createBlob(createEntraTokens(), createPartMemory()),
       config: { account_url: accountUrl, container },
       credentials: { account_key: accountKey },
       mistakes: [
@@ -94,7 +96,7 @@ export const rig: Rig = {
 
   startResumable: async () => {
     const { accountUrl: account_url, accountKey: account_key, container, client, stop } = await startAzurite()
-    const connector = createBlob(createEntraTokens())
+    const connector = createBlob(createEntraTokens(), createPartMemory())
     return {
       connector,
       target: { config: connector.config.parse({ account_url, container }), credentials: { account_key } },

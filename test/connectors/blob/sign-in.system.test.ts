@@ -1,4 +1,5 @@
 import { ContainerSASPermissions, generateBlobSASQueryParameters, StorageSharedKeyCredential } from '@azure/storage-blob'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createBlob } from '../../../src/connectors/blob/index.ts'
 import { DeliveryError } from '../../../src/connectors/connector.ts'
 import { createEntraTokens, type EntraPrincipal } from '../../../src/connectors/shared/entra-tokens.ts'
@@ -8,7 +9,7 @@ import { createAuthority, type Authority } from '../../support/certificates.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
 
-const blob = createBlob(createEntraTokens())
+const blob = createBlob(createEntraTokens(), createPartMemory())
 let authority: Authority
 let server: Azurite
 let outbound: OutboundGuard
@@ -78,13 +79,16 @@ describe('an application of Entra', () => {
   const requested: EntraPrincipal[] = []
   const invalidated: EntraPrincipal[] = []
   const signIn = (more: object = {}) =>
-    createBlob({
-      get: async (principal) => {
-        requested.push(principal)
-        return { token: tokenOf({ ...claims(), ...more }), expiresAt: new Date() }
+    createBlob(
+      {
+        get: async (principal) => {
+          requested.push(principal)
+          return { token: tokenOf({ ...claims(), ...more }), expiresAt: new Date() }
+        },
+        invalidate: (principal) => void invalidated.push(principal),
       },
-      invalidate: (principal) => void invalidated.push(principal),
-    })
+      createPartMemory(),
+    )
   const credentials = blob.credentials.parse({ tenant_id: 'acme.example', client_id: 'the-application', client_secret: 'the-secret' })
 
   test('writes with a token for storage', async () => {
@@ -139,15 +143,18 @@ describe('an application of Entra', () => {
   })
 
   test('gets an error of its directory that is redacted, then cut to the limit', async () => {
-    const refusing = createBlob({
-      get: async () => {
-        throw new DeliveryError('http_503', 'busy: the-secret', {
-          permanent: false,
-          answer: { status: 503, body: `the-secret ${'y'.repeat(100_000)}` },
-        })
+    const refusing = createBlob(
+      {
+        get: async () => {
+          throw new DeliveryError('http_503', 'busy: the-secret', {
+            permanent: false,
+            answer: { status: 503, body: `the-secret ${'y'.repeat(100_000)}` },
+          })
+        },
+        invalidate: () => {},
       },
-      invalidate: () => {},
-    })
+      createPartMemory(),
+    )
     const context = contextOf(outbound, { answerMaxBytes: 100 })
     const { message, answer } = await failure(refusing.deliver(payloadOf(Buffer.from('x')), { config: config(), credentials }, context))
     expect(message).toBe('busy: [REDACTED]')

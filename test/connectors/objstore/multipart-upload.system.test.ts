@@ -1,5 +1,6 @@
 import { GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3'
 import { startUpload, uploadParts } from '../../../src/connectors/objstore/multipart-upload.ts'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { startS3Server, type S3Server } from '../../support/s3-server.ts'
 import { largePayload, MiB } from '../payloads.ts'
 
@@ -15,7 +16,7 @@ test.each([8 * MiB, 8 * MiB + 1, 24 * MiB - 1])('an upload of %i bytes has the c
 
   const { signal } = new AbortController()
   const upload = await startUpload(server.client, { object, sizeBytes, sha256: payload.sha256 }, signal)
-  await uploadParts(server.client, upload, payload.open(), sizeBytes, signal)
+  await uploadParts(server.client, upload, payload.open(), { sizeBytes, memory: createPartMemory() }, signal)
 
   const head = await server.client.send(new HeadObjectCommand({ ...object, ChecksumMode: 'ENABLED' }))
   expect(head.ContentLength).toBe(sizeBytes)

@@ -1,6 +1,7 @@
 import { ListMultipartUploadsCommand, ListPartsCommand, PutObjectCommand, type MultipartUpload } from '@aws-sdk/client-s3'
 import { Interruption, type Payload } from '../../../src/connectors/connector.ts'
-import { objstore } from '../../../src/connectors/objstore/index.ts'
+import { createObjstore } from '../../../src/connectors/objstore/index.ts'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startS3Server, type S3Server } from '../../support/s3-server.ts'
 import { contextOf, largePayload, MiB, pausedAt } from '../payloads.ts'
@@ -8,6 +9,7 @@ import { fullOr } from '../../support/full-run.ts'
 import { until } from '../../support/until.ts'
 
 const uploadBytes = fullOr(40, 20) * MiB
+const objstore = createObjstore(createPartMemory())
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 let server: S3Server
 

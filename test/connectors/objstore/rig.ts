@@ -7,12 +7,15 @@ import {
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
 } from '@aws-sdk/client-s3'
-import { objstore } from '../../../src/connectors/objstore/index.ts'
+import { createObjstore } from '../../../src/connectors/objstore/index.ts'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startS3Server } from '../../support/s3-server.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
+
+const objstore = createObjstore(createPartMemory())
 
 const at = (origin: string): Destination => ({
   connector: objstore,
@@ -23,6 +26,7 @@ const at = (origin: string): Destination => ({
 export const rig: Rig = {
   kind: 'objstore',
   usesNetwork: true,
+  holdsSeveralParts: true,
   connectorIn: () => objstore,
 
   start: async (): Promise<RunningTarget> => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
-import { sendPartsInParallel, sendPartsInSequence, type UploadPart } from '../../../src/connectors/shared/upload-parts.ts'
+import { createPartMemory, sendPartsInParallel, sendPartsInSequence, type UploadPart } from '../../../src/connectors/shared/upload-parts.ts'
 import { failing, failure, largePayload, payloadOf } from '../payloads.ts'
 
 const bytes = Buffer.from('0123456789')
@@ -67,7 +67,7 @@ test('a source that fails, fails the part that is being sent', async () => {
 
 test('an upload in parallel parts holds five parts in memory, and each part keeps its bytes until it is sent', async () => {
   // Node takes the memory of smaller buffers from a common one.
-  const partBytes = 10_000
+  const partBytes = Buffer.poolSize
   const document = randomBytes(10 * partBytes + 3)
   const memory = new Set<ArrayBufferLike>()
   const sent: Buffer[] = []
@@ -80,4 +80,46 @@ test('an upload in parallel parts holds five parts in memory, and each part keep
   expect(sent.map(({ length }) => length)).toEqual([...Array.from({ length: 10 }, () => partBytes), 3])
   expect(Buffer.concat(sent).equals(document)).toBe(true)
   expect(memory.size).toBeLessThanOrEqual(5)
+})
+
+test.each([
+  [8, 'the body is longer than 8 bytes'],
+  [9, 'the body is longer than 9 bytes'],
+  [11, 'the body ends at byte 10 of 11'],
+  [14, 'the body ends at byte 10 of 14'],
+])('an upload in parallel parts of %i bytes fails if the body has 10', async (sizeBytes, message) => {
+  const sending = sendPartsInParallel(Readable.from([bytes]), { sizeBytes, partBytes: 4 }, async (_part, number) => {
+    if (number > 4) throw new Error('the upload does not end')
+  })
+  await expect(sending).rejects.toThrow(message)
+})
+
+test('uploads share the memory for further parts, and each has one part of its own', async () => {
+  const document = randomBytes(10 * Buffer.poolSize)
+  const memory = createPartMemory(3.5 * Buffer.poolSize)
+  const upload = async (act = () => {}) => {
+    const held = new Set<ArrayBufferLike>()
+    const sent: Buffer[] = []
+    await sendPartsInParallel(
+      Readable.from([document]),
+      { sizeBytes: document.length, partBytes: Buffer.poolSize, memory },
+      async (part, number) => {
+        held.add(part.buffer)
+        act()
+        await setImmediate()
+        sent[number - 1] = Buffer.from(part)
+      },
+    )
+    expect(Buffer.concat(sent).equals(document)).toBe(true)
+    return held.size
+  }
+
+  const held = await Promise.all([upload(), upload(), upload()])
+  const fail = () => {
+    throw new Error('the target failed')
+  }
+  await expect(upload(fail)).rejects.toThrow('the target failed')
+
+  expect(held.reduce((sum, parts) => sum + parts)).toBe(6)
+  expect(memory.take(3.5 * Buffer.poolSize)).toBe(true)
 })
