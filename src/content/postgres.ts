@@ -80,6 +80,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
       let inserted = 0
       let waiting: Buffer[] = []
       let running = Promise.resolve()
+      const failed = new AbortController()
       const insertAt = async (first: number, chunks: Buffer[]) => {
         if (first === 0) await insertUnownedContent(db, { id, workspaceId, store: 'postgres' })
         await db('content_chunks').insert(chunks.map((data, index) => ({ content_id: id, seq: first + index, data })))
@@ -87,13 +88,13 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
       const insert = async () => {
         await running
         running = insertAt(inserted, waiting)
-        // Its error is thrown before the next insert, or in the end.
-        running.catch(() => {})
+        // Its error is thrown when more bytes arrive, or in the end.
+        running.catch((thrown) => failed.abort(thrown))
         inserted += waiting.length
         waiting = []
       }
       try {
-        for await (const chunk of splitIntoChunks(measured.source)) {
+        for await (const chunk of splitIntoChunks(measured.source, failed.signal)) {
           waiting.push(chunk)
           if (waiting.length === insertChunks) await insert()
         }
@@ -188,11 +189,15 @@ const removeContent = async (trx: Transaction, id: string): Promise<void> => {
   await trx('contents').where({ id }).delete()
 }
 
-/** Splits a stream into chunks of `chunkBytes`; the last one may be shorter. Holds one chunk in memory. */
-async function* splitIntoChunks(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
+/**
+ * Splits a stream into chunks of `chunkBytes`; the last one may be shorter. Holds one chunk in memory.
+ * @throws the reason of `signal`, if that is aborted when bytes arrive
+ */
+async function* splitIntoChunks(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
   let chunk = Buffer.allocUnsafe(chunkBytes)
   let filled = 0
   for await (const input of source) {
+    signal.throwIfAborted()
     for (let taken = 0; taken < input.length;) {
       const part = input.subarray(taken, taken + chunkBytes - filled)
       chunk.set(part, filled)

@@ -1,7 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { newId } from '../../src/ids.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { waitsForLock } from '../support/locks.ts'
+import { until } from '../support/until.ts'
 import { describeContentStore } from './conformance.ts'
+
+const MiB = 1024 * 1024
 
 describeContentStore('postgres', () => ({
   open: (db) => createPostgresStore(db),
@@ -32,5 +37,52 @@ describe('small contents in the PostgreSQL store', () => {
     await db.transaction((trx) => bufferedNext.own(trx))
     expect(await written()).toContain(bufferedNext.id)
     await drop()
+  })
+})
+
+describe('large contents in the PostgreSQL store', () => {
+  let database: TestDatabase
+  const workspaceId = newId()
+
+  beforeEach(async () => {
+    database = await createTestDatabase()
+    await database.db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'main' })
+  })
+  afterEach(() => database.drop())
+
+  test('are discarded if their source fails while the first insert runs', async () => {
+    const { db } = database
+    const sourceError = new Error('the source is gone')
+    const pause = await db.transaction()
+    await pause.raw('lock table contents in share mode')
+    async function* failing() {
+      yield Buffer.alloc(MiB + 1)
+      await until('the insert waits', () => waitsForLock(db))
+      setImmediate(() => void pause.commit())
+      throw sourceError
+    }
+    await expect(createPostgresStore(db).write(workspaceId, failing())).rejects.toBe(sourceError)
+    expect(await db('contents')).toEqual([])
+  })
+
+  test.each([
+    ['first', 0],
+    ['second', 4],
+  ])('are discarded as soon as more bytes arrive after the %s insert was refused', async (_, seq) => {
+    const { db } = database
+    await db.raw(`
+      create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by the test'; end $$;
+      create trigger refuse before insert on content_chunks for each row when (new.seq = ${seq}) execute function refuse();
+    `)
+    async function* slow() {
+      yield Buffer.alloc((seq / 4 + 1) * MiB)
+      for (let sent = 0; sent < 6_000; sent += 1) {
+        await delay(10)
+        yield Buffer.alloc(1)
+      }
+      throw new Error('the store read on')
+    }
+    await expect(createPostgresStore(db).write(workspaceId, slow())).rejects.toThrow('refused by the test')
+    expect(await db('contents')).toEqual([])
   })
 })
