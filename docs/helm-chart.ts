@@ -79,7 +79,7 @@ export const valuesSchema = (): string => {
           targetQueueSize: count,
           temporalAuthentication: text,
           prometheusAddress: text,
-          targetOverdueDeliveries: count,
+          targetOutboxSeconds: count,
         }),
       }),
       migrate: object({ args: listOf(text), resources: anyObject, activeDeadlineSeconds: count }),
