@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { environment } from '../src/config.ts'
+import { environment, ownPrefixes } from '../src/config.ts'
 
 const defaultOf = (field: z.ZodType): string => {
   const value = field.safeParse(undefined).data
@@ -19,7 +19,13 @@ empty variable counts as not set.
 
 \`relay --env-file PATH VERB\` also reads a file of \`NAME=value\` lines. Each value is taken from the first of these that has one: the
 environment, the file of \`--env-file\`, for the connection to Temporal its profile (\`TEMPORAL_CONFIG_FILE\`, \`TEMPORAL_PROFILE\`), the default. Without
-\`DATABASE_URL\`, commands use the addresses and the sealing key of the \`script/server\` that runs on \`RELAY_DATA_DIR\`. A variable with a prefix of the relay that is not in this table is named in a warning of the log and of \`relay doctor\`.
+\`DATABASE_URL\`, commands use the addresses and the sealing key of the \`script/server\` that runs on \`RELAY_DATA_DIR\`.
+
+A variable that has the form of one of these names, and is not in the table, is named in a warning of the log and of \`relay doctor\`:
+${[...ownPrefixes].map((prefix) => `\`${prefix}*\``).join(', ')}.
+Exceptions are \`RELAY_CREDENTIAL_*\` ([configuration-as-code.md](configuration-as-code.md#export)), what tests and tools of this repository read, and
+what Kubernetes sets for a Service. Other names of the form \`DATABASE_*\`, and names of the forms \`TEMPORAL_*\` and \`OTEL_*\`, are not
+checked, because platforms and other programs use them too.
 
 The connection to Temporal is configured by the standard \`TEMPORAL_*\` variables and profiles: \`TEMPORAL_ADDRESS\`, \`TEMPORAL_NAMESPACE\`,
 \`TEMPORAL_API_KEY\` and \`TEMPORAL_TLS_*\`.

@@ -2,6 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { schemaTypes } from '../clients/typescript/generate.ts'
 import { describeApi } from '../src/http/open-api/document.ts'
+import { workspacesSchema } from '../src/commands/workspaces-schema.ts'
 import { createConnectors } from '../src/connectors/index.ts'
 import { connectorPages } from './connectors.ts'
 import { configurationPage } from './configuration.ts'
@@ -13,7 +14,6 @@ import { securityPage } from './levels.ts'
 import { openApiFile } from './openapi.ts'
 import { withMigratedDatabase } from './migrated-database.ts'
 import { schemaSql } from './schema.ts'
-import { workspacesSchema } from './workspaces-schema.ts'
 
 const made: Record<string, string> = {
   'docs/configuration.md': configurationPage(),
@@ -21,7 +21,7 @@ const made: Record<string, string> = {
   'docs/errors.md': errorsPage(),
   'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
-  'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(createConnectors().all), null, 2)}\n`,
+  'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(), null, 2)}\n`,
   'openapi.json': openApiFile(),
   'clients/typescript/src/schema.ts': await schemaTypes(describeApi()),
   'deploy/helm/document-relay/values.schema.json': valuesSchema(),

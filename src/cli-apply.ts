@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { dryRunNote, jsonOption, print, printProgress, printResult, type OutputOptions, type ReadConfig } from './cli-output.ts'
+import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './cli-output.ts'
 import { isDrift, kindName, type ApplyOptions, type Change } from './commands/change.ts'
 import { withDatabase } from './commands/with-database.ts'
 import { UserError } from './errors.ts'
@@ -9,7 +9,7 @@ interface ApplyCommand extends ApplyOptions, OutputOptions {
   exitCode?: boolean
 }
 
-/** Adds the commands that apply and write a file that describes workspaces. */
+/** Adds the commands that apply and write a file that describes workspaces, and print its schema. */
 export const addApplyVerbs = (program: Command, config: ReadConfig, variables: NodeJS.ProcessEnv) => {
   program
     .command('apply')
@@ -46,6 +46,14 @@ export const addApplyVerbs = (program: Command, config: ReadConfig, variables: N
       )
       print(text.trimEnd())
       for (const value of readable) printProgress(`Warning: ${value} is in the file as it is, and may contain a key.`)
+    })
+  program
+    .command('json-schema')
+    .description('print the JSON Schema of the file of relay apply, for editors')
+    .addOption(jsonOption)
+    .action(async () => {
+      const { workspacesSchema } = await import('./commands/workspaces-schema.ts')
+      printJson(workspacesSchema())
     })
 }
 

@@ -54,12 +54,60 @@ export const readConfig = (variables: Variables = process.env): Config => {
     RELAY_DATA_DIR: resolve(parsed.data.RELAY_DATA_DIR),
     temporal: readTemporal(present),
     childEnvironment: childEnvironmentOf(present),
-    unknownVariables: Object.keys(present).filter((name) => relayVariables.test(name) && !(name in environment.shape)),
+    unknownVariables: Object.entries(present)
+      .filter(isUnknown)
+      .map(([name]) => name),
   }
 }
 
-// The variables of set-up scripts and tests (RELAY_TEST_*, and where a tool is) and those that `relay export` names are read elsewhere.
-const relayVariables = /^(RELAY_(?!TEST_|CREDENTIAL_|\w+_(BIN|DIR)$)|CONTENT_|CAPTURE_|DELIVERY_|OUTBOX_)/
+/** Variables that begin like those of the relay and are read by other programs of this repository, and the file that reads them. */
+export const readElsewhere: Readonly<Record<string, string>> = {
+  RELAY_API_KEY: 'clients/typescript/example.ts',
+  RELAY_URL: 'clients/typescript/example.ts',
+  RELAY_WORKSPACE: 'clients/typescript/example.ts',
+  RELAY_DATABASE_PASSWORD: 'docker-compose.yml',
+  RELAY_API_TOOLS_DIR: 'test/support/tools.ts',
+  RELAY_AZURITE_BIN: 'test/support/tools.ts',
+  RELAY_BROWSER_BIN: 'test/support/tools.ts',
+  RELAY_HELM_BIN: 'test/support/tools.ts',
+  RELAY_KUBECONFORM_BIN: 'test/support/tools.ts',
+  RELAY_KUBERNETES_API_DIR: 'test/support/tools.ts',
+  RELAY_PROMETHEUS_DIR: 'test/support/tools.ts',
+  RELAY_TEMPORAL_SERVER_DIR: 'test/support/tools.ts',
+  RELAY_TEST_SERVER_BIN: 'test/support/tools.ts',
+  RELAY_TEST_BASE_IMAGE: 'test/support/image/engines.ts',
+  RELAY_TEST_FULL: 'test/support/full-run.ts',
+  RELAY_TEST_SCREENSHOTS: 'test/console/browser.ts',
+}
+
+/**
+ * Returns the prefix that marks a name as one of the relay: the first word. Platforms also set variables that begin with DATABASE_, so
+ * DATABASE_POOL_ is a prefix and DATABASE_URL has none. TEMPORAL_ and OTEL_ are none either: the SDKs and other programs read further
+ * variables that begin with them.
+ */
+const prefixOf = (name: string): string | undefined => {
+  const [first, second, third] = name.split('_')
+  if (second === undefined || first === 'TEMPORAL' || first === 'OTEL') return undefined
+  if (first !== 'DATABASE') return `${first}_`
+  return third === undefined ? undefined : `DATABASE_${second}_`
+}
+
+/** Prefixes that only variables of the relay have. */
+export const ownPrefixes: ReadonlySet<string> = new Set(Object.keys(environment.shape).flatMap((name) => prefixOf(name) ?? []))
+
+// Kubernetes sets such variables for each Service of the namespace, unless enableServiceLinks is false: a Service relay-api makes
+// RELAY_API_SERVICE_HOST, RELAY_API_PORT=tcp://10.0.0.1:8080 and RELAY_API_PORT_8080_TCP_ADDR.
+const serviceLink = /_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/
+const serviceLinkValue = /^(tcp|udp|sctp):\/\//
+
+const isUnknown = ([name, value]: [name: string, value: string]): boolean =>
+  ownPrefixes.has(prefixOf(name) ?? '') &&
+  !(name in environment.shape) &&
+  !(name in readElsewhere) &&
+  // The names that `relay export` gives to references.
+  !name.startsWith('RELAY_CREDENTIAL_') &&
+  !serviceLink.test(name) &&
+  !serviceLinkValue.test(value)
 
 const ownVariables = /^(TEMPORAL_|OTEL_|AWS_|AZURE_|GOOGLE_|PG|RELAY_|TEST_)/
 

@@ -110,9 +110,12 @@ describe('the relay command line', () => {
     })
   })
 
-  test('prints the API description without a database', async () => {
-    const { status, stdout } = await relay(['openapi', '--json'], {})
-    const committed = await readFile(new URL('../openapi.json', import.meta.url), 'utf8')
+  test.each([
+    ['openapi', 'openapi.json'],
+    ['json-schema', 'docs/relay.schema.json'],
+  ])('%s prints %s without a database', async (verb, path) => {
+    const { status, stdout } = await relay([verb, '--json'], {})
+    const committed = await readFile(new URL(`../${path}`, import.meta.url), 'utf8')
     expect({ status, stdout }).toEqual({ status: 0, stdout: committed })
   })
 

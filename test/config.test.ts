@@ -1,8 +1,9 @@
+import { globSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configurationPage } from '../docs/configuration.ts'
-import { loadEnvFile, readConfig } from '../src/config.ts'
+import { loadEnvFile, readConfig, readElsewhere } from '../src/config.ts'
 import { UserError } from '../src/errors.ts'
 
 describe('the configuration', () => {
@@ -29,18 +30,69 @@ describe('the configuration', () => {
     expect(() => readConfig(variables)).toThrow(name)
   })
 
+  const unknownIn = (variables: Record<string, string>) => readConfig(variables).unknownVariables
+
   test('names variables that look like ones of the relay and are none', () => {
-    const variables = {
-      RELAY_PROT: '1',
-      DELIVERY_MAX: '1',
-      RELAY_PORT: '1',
-      RELAY_SFTP_BIN: '/bin',
-      RELAY_TEST_FULL: '1',
-      RELAY_CREDENTIAL_ACME_PROD_ARCHIVE_PASSWORD: 'secret',
-      PATH: '/bin',
-      RELAY_X: '',
-    }
-    expect(readConfig(variables).unknownVariables).toEqual(['RELAY_PROT', 'DELIVERY_MAX'])
+    const misspelled = [
+      'RELAY_PROT',
+      'RELAY_DTA_DIR',
+      'RELAY_TEMPRAL_BIN',
+      'CAPTURE_X',
+      'CONTENT_X',
+      'COUNTERS_X',
+      'DATABASE_POOL_MAX_CONNECTION',
+      'DELIVERY_MAX',
+      'DOWNLOAD_X',
+      'EMBEDDED_X',
+      'HELD_X',
+      'METRICS_X',
+      'NOTIFICATION_X',
+      'OUTBOX_X',
+      'RECONCILE_X',
+      'RETENTION_X',
+      'RFC_X',
+      'UPKEEP_X',
+    ]
+    expect(unknownIn(Object.fromEntries(misspelled.map((name) => [name, '1'])))).toEqual(misspelled)
+    expect(unknownIn({ RELAY_PROT: '' })).toEqual([])
+  })
+
+  test.each([
+    [
+      'other programs of this repository',
+      { RELAY_TEST_FULL: '1', RELAY_HELM_BIN: '/bin/true', RELAY_DATABASE_PASSWORD: 'x', RELAY_URL: 'x' },
+    ],
+    ['relay export', { RELAY_CREDENTIAL_ACME_PROD_ARCHIVE_PASSWORD: 'secret' }],
+    ['the Temporal and OpenTelemetry programs', { TEMPORAL_CODEC_ENDPOINT: 'x', TEMPORAL_WORKER_X: 'x', OTEL_BSP_SCHEDULE_DELAY: '1' }],
+    [
+      'platforms with a database',
+      { DATABASE_HOST: 'x', DATABASE_PUBLIC_URL: 'x', DATABASE_URL_UNPOOLED: 'x', DATABASE_CONNECTION_POOL_URL: 'x' },
+    ],
+    [
+      'Kubernetes for a Service',
+      {
+        RELAY_API_SERVICE_HOST: '10.0.0.1',
+        RELAY_API_SERVICE_PORT: '8080',
+        RELAY_API_SERVICE_PORT_HTTP: '8080',
+        RELAY_API_PORT: 'tcp://10.0.0.1:8080',
+        RELAY_API_PORT_8080_TCP: 'tcp://10.0.0.1:8080',
+        RELAY_API_PORT_8080_TCP_PROTO: 'tcp',
+        RELAY_API_PORT_8080_TCP_ADDR: '10.0.0.1',
+      },
+    ],
+    ['the system', { PATH: '/bin', RELAY: '1', PGHOST: 'x' }],
+  ])('names no variable of %s', (_, variables) => {
+    expect(unknownIn(variables)).toEqual([])
+  })
+
+  test('names no variable that a script or a test tool of this repository reads', async () => {
+    const root = new URL('../', import.meta.url)
+    const scripts = globSync('script/*', { cwd: root, withFileTypes: true }).filter((entry) => entry.isFile())
+    const files = [...scripts.map(({ name }) => `script/${name}`), ...new Set(Object.values(readElsewhere))]
+    const texts = await Promise.all(files.map((file) => readFile(new URL(file, root), 'utf8')))
+    const names = new Set(texts.join('\n').match(/\bRELAY_[A-Z_]*[A-Z]\b/g))
+    expect([...names].filter((name) => unknownIn({ [name]: '1' }).length > 0)).toEqual([])
+    expect(names.size).toBeGreaterThan(Object.keys(readElsewhere).length)
   })
 
   test('reads a file of variables, over which those that are set take precedence', async () => {

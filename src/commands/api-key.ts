@@ -37,10 +37,13 @@ export const createKey = async (db: Database, { workspace: workspaceName, level,
   if (!isLevel(level)) throw new UserError(`${JSON.stringify(level)} is not a level. Use one of: ${keyLevels.join(', ')}.`)
   const expiry = expiresAt === undefined ? null : readExpiry(expiresAt)
   const workspace = await findWorkspace(db, workspaceName)
-  const memberId = member === undefined ? null : await createMembers(db).ensure(workspace.id, readEmail(member), systemActor)
+  const email = member === undefined ? null : readEmail(member)
   const { id, key, secretSha256 } = newApiKey()
-  const row = { id, workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, secretSha256, expiresAt: expiry }
-  await createApiKeys(db).insert(row, systemActor)
+  await db.transaction(async (trx) => {
+    const memberId = email === null ? null : await createMembers(trx).ensure(workspace.id, email, systemActor)
+    const row = { id, workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, secretSha256, expiresAt: expiry }
+    await createApiKeys(trx).insert(row, systemActor)
+  })
   return { id, key, level }
 }
 

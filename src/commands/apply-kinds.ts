@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { credentialsOwner, changedBoundKeys } from '../connectors/bound-config.ts'
 import { createApiKeys, type ApiKey } from '../db/api-keys.ts'
 import { systemActor } from '../db/audit.ts'
-import type { Transaction } from '../db/database.ts'
+import { isDuplicate, type Transaction } from '../db/database.ts'
 import { createMembers, type Member } from '../db/members.ts'
 import { connectionSettingsFields } from '../domain/connection-settings.ts'
 import { AppError, type ErrorDetail } from '../errors.ts'
@@ -66,9 +66,13 @@ export interface Kind<Wanted, Current> {
   current: readonly Current[]
   nameInFile(wanted: Wanted): string
   nameOf(current: Current): string
+  /** Identity of an object of the file. Objects are found by it; without this function, by their name. */
+  identityInFile?(wanted: Wanted): string
+  /** Identity of an existing object. */
+  identityOf?(current: Current): string
   create(wanted: Wanted): Promise<Pick<Change, 'action' | 'key'>>
   /** Returns the names of the values that differ. */
-  compare(current: Current, wanted: Wanted): string[]
+  compare(current: Current, wanted: Wanted): string[] | Promise<string[]>
   update(current: Current, wanted: Wanted): Promise<unknown>
   delete(current: Current): Promise<unknown>
 }
@@ -103,22 +107,38 @@ export const createKeyKind = ({ trx, workspaceId, wanted, state, run }: Target):
   const apiKeys = createApiKeys(trx)
   const members = createMembers(trx)
   const nameInFile = ({ name, level, member }: WantedKey) => `${name} (${member === undefined ? level : `${level}, ${member}`})`
+  const nameOf = (current: ApiKey) => nameInFile(keyInFile(current, state.members))
+  const givenIds = new Set(wanted.api_keys.map(({ value }) => value?.id))
+  const refuseValue = (message: string) => new AppError('validation_failed', message, { details: [{ path: 'value', message }] })
   return {
     kind: 'api_key',
     list: 'api_keys',
     wanted: wanted.api_keys,
     current: state.apiKeys,
     nameInFile,
-    nameOf: (current) => nameInFile(keyInFile(current, state.members)),
-    create: async ({ name, level, member }) => {
-      if (!run.printNewKeys) return { action: 'not_created' }
-      const { id, key, secretSha256 } = newApiKey()
+    nameOf,
+    // A key whose value the file refers to is found by the id in the value: with another value it is another key.
+    identityInFile: (item) => item.value?.id ?? nameInFile(item),
+    identityOf: (current) => (givenIds.has(current.id) ? current.id : nameOf(current)),
+    create: async ({ name, level, member, value }) => {
+      if (!value && !run.printNewKeys) return { action: 'not_created' }
+      const { id, secretSha256, key } = value ? { ...value, key: undefined } : newApiKey()
       const memberId = member === undefined ? null : await members.ensure(workspaceId, member, systemActor)
-      await apiKeys.insert({ id, workspaceId, memberId, name, level, secretSha256, expiresAt: null }, systemActor)
+      const row = { id, workspaceId, memberId, name, level, secretSha256, expiresAt: null }
+      await apiKeys.insert(row, systemActor).catch((thrown: unknown) => {
+        if (!isDuplicate(thrown, 'api_keys_pkey')) throw thrown
+        throw refuseValue('is, or was, the value of another key of this or another workspace. Generate a new value')
+      })
       // The transaction of a dry run is rolled back, and its keys do not exist.
-      return { ...created, ...(!run.dryRun && { key }) }
+      return { ...created, ...(key !== undefined && !run.dryRun && { key }) }
     },
-    compare: () => [],
+    compare: async (current, item) => {
+      if (!item.value) return []
+      if (nameOf(current) !== nameInFile(item)) throw refuseValue(`is the value of the key ${nameOf(current)}. Generate a new value`)
+      const stored = await apiKeys.find(current.id)
+      if (stored?.secretSha256.equals(item.value.secretSha256)) return []
+      throw refuseValue('has the id of the existing key and another secret. Generate a new value')
+    },
     update: async () => {},
     delete: ({ id }) => apiKeys.revoke(id, systemActor, workspaceId),
   }

@@ -101,17 +101,17 @@ const applySettings = async ({ trx, workspaceId: id, wanted: { slug, tier, setti
 /** Creates and updates the objects of one kind. @returns a function that deletes those that the file does not contain, or reports them */
 const applyKind = async <Wanted, Current>(
   { wanted: { slug }, run }: Target,
-  { kind, list, wanted, current, nameInFile, nameOf, ...actions }: Kind<Wanted, Current>,
+  { kind, list, wanted, current, nameInFile, nameOf, identityInFile = nameInFile, identityOf = nameOf, ...actions }: Kind<Wanted, Current>,
 ): Promise<() => Promise<void>> => {
-  const byName = Map.groupBy(current, nameOf)
+  const byIdentity = Map.groupBy(current, identityOf)
   for (const [index, item] of wanted.entries()) {
     const name = nameInFile(item)
     const at = `${run.at}.${list}.${index}`
-    const [found, ...others] = byName.get(name) ?? []
+    const [found, ...others] = byIdentity.get(identityInFile(item)) ?? []
     try {
       // Two API keys may have the same name, and nothing of a key can be changed.
       if (others.length > 0 && kind !== 'api_key') throw ambiguous(others.length + 1, list)
-      const fields = found ? actions.compare(found, item) : []
+      const fields = found ? await actions.compare(found, item) : []
       if (!found) run.changes.push({ workspace: slug, kind, name, ...(await actions.create(item)) })
       else if (fields.length === 0) run.changes.push({ workspace: slug, kind, name, action: 'unchanged' })
       else {
@@ -122,9 +122,9 @@ const applyKind = async <Wanted, Current>(
       run.issues.push(...issuesOf(thrown, at))
     }
   }
-  const inFile = new Set(wanted.map(nameInFile))
+  const inFile = new Set(wanted.map(identityInFile))
   return async () => {
-    for (const each of current.filter((one) => !inFile.has(nameOf(one)))) {
+    for (const each of current.filter((one) => !inFile.has(identityOf(one)))) {
       if (run.prune) await actions.delete(each)
       run.changes.push({ workspace: slug, kind, name: nameOf(each), action: run.prune ? 'delete' : 'not_in_file' })
     }

@@ -9,7 +9,8 @@ import { AppError, messageOf, UserError, type ErrorDetail } from '../errors.ts'
 import { isStorable } from '../http/body.ts'
 import { detailsOf } from '../http/refusals.ts'
 import { checkTarget, connectorOf, requireEncryption, type FindConnector, type ProbeDeps } from '../http/targets.ts'
-import { destinationInFile, references, workspacesFile, type Reference, type WantedWorkspace } from './workspaces-file.ts'
+import { readGivenKey, type KeyDigest } from '../security/api-keys.ts'
+import { destinationInFile, reference, references, workspacesFile, type Reference, type WantedWorkspace } from './workspaces-file.ts'
 
 export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   findConnector: FindConnector
@@ -51,6 +52,7 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
   // The parts are checked one by one, because an issue in one of them must not hide those in the others.
   const values = createReferences(dirname(resolve(file)), deps.variables, issues)
   const credentials = new Map<string, Record<string, unknown>>()
+  const keys = new Map<string, KeyDigest>()
   const workspaces = listOf(value, 'workspaces')
   issues.push(...findRepeated(workspaces, 'workspaces', ['slug']))
   for (const [index, each] of workspaces.entries()) {
@@ -59,6 +61,13 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
     for (const [position, item] of listOf(each, 'destinations').entries()) {
       const path = `${at}.destinations.${position}`
       credentials.set(path, await readTarget(item, path, { ...deps, values, issues }))
+    }
+    for (const [position, item] of listOf(each, 'api_keys').entries()) {
+      const path = `${at}.api_keys.${position}`
+      const key = await readKeyValue(item, path, values)
+      if (!key) continue
+      if ('message' in key) issues.push({ path: `${path}.value`, message: key.message })
+      else keys.set(path, key)
     }
     const path = `${at}.settings.rfc.credentials`
     const found = z.object({ settings: z.object({ rfc: z.object({ credentials: references }) }) }).safeParse(each)
@@ -78,6 +87,7 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
     return {
       ...rest,
       settings: { ...settings, ...(wantedRfc !== undefined && { rfc: wantedRfc === null ? null : withValues }) },
+      api_keys: rest.api_keys.map((each, position) => ({ ...each, value: keys.get(`${at}.api_keys.${position}`) })),
       destinations: rest.destinations.map((each, position) => ({
         ...each,
         credentials: credentials.get(`${at}.destinations.${position}`)!,
@@ -217,6 +227,14 @@ const valueOf = (schema: z.ZodType, key: string, text: string): { value: unknown
     // The message of the parser quotes the text.
     return { message: 'the value that it refers to must be JSON' }
   }
+}
+
+/** Reads the value of an API key. @returns undefined if the file refers to none, or if it is missing, which is an issue already */
+const readKeyValue = async (item: unknown, at: string, values: ReadReferences): Promise<ReturnType<typeof readGivenKey> | undefined> => {
+  const parsed = z.object({ value: reference }).safeParse(item)
+  if (!parsed.success) return undefined
+  const read = await values(parsed.data, at, z.object({ value: z.string() }))
+  return read && readGivenKey(String(read['value']))
 }
 
 /** Reads the credentials of a destination, and adds every issue of its config and credentials. */

@@ -7,9 +7,10 @@ import { newConnection } from '../http/connections.ts'
 import { newNotification } from '../http/notifications.ts'
 import { newRepository, repositoryStatus } from '../http/repositories.ts'
 import { connectorTypeName, name, openObject } from '../http/schemas.ts'
+import type { KeyDigest } from '../security/api-keys.ts'
 import { workspaceNamePattern } from './workspace.ts'
 
-const reference = z
+export const reference = z
   .union(
     [
       z.strictObject({
@@ -36,6 +37,7 @@ const member = z.strictObject({
 })
 const apiKey = newKeyFields.extend({
   member: email.optional().describe('The e-mail address of the member to whom the key belongs. Audit log entries name this member.'),
+  value: reference.optional().describe('The key, if it was generated outside of the relay. If omitted, the relay generates it.'),
 })
 const repository = newRepository.extend({ status: repositoryStatus.default('active') })
 export const destinationInFile = z.strictObject({
@@ -67,7 +69,7 @@ const workspace = z.strictObject({
     .default({})
     .describe('The settings of the workspace. Omitted settings are not changed.'),
   members: z.array(member).default([]).describe('Persons whom API keys and audit log entries name.'),
-  api_keys: z.array(apiKey).default([]).describe('API keys, without their values.'),
+  api_keys: z.array(apiKey).default([]).describe('API keys. Their values are never in the file.'),
   repositories: z.array(repository).default([]),
   destinations: z.array(destinationInFile).default([]),
   connections: z.array(connection).default([]),
@@ -79,14 +81,15 @@ export const workspacesFile = z.strictObject({ workspaces: z.array(workspace).mi
 
 type Parsed = z.output<typeof workspace>
 export type WantedMember = z.output<typeof member>
-export type WantedKey = z.output<typeof apiKey>
+export type WantedKey = Omit<z.output<typeof apiKey>, 'value'> & { value?: KeyDigest | undefined }
 export type WantedRepository = z.output<typeof repository>
 export type WantedDestination = Omit<z.output<typeof destinationInFile>, 'credentials'> & { credentials: Record<string, unknown> }
 export type WantedConnection = z.output<typeof connection>
 export type WantedNotification = z.output<typeof notification>
 
 /** A workspace of the file, with the values of its references. */
-export interface WantedWorkspace extends Omit<Parsed, 'destinations' | 'settings'> {
+export interface WantedWorkspace extends Omit<Parsed, 'destinations' | 'settings' | 'api_keys'> {
   settings: z.output<typeof settingsPatchFields>
+  api_keys: WantedKey[]
   destinations: WantedDestination[]
 }

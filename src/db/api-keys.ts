@@ -41,6 +41,12 @@ const columns = [
   'api_keys.created_at as createdAt',
 ]
 
+// The id of a key that was generated outside of the relay does not contain the time of its creation.
+const newestFirst = [
+  { column: 'created_at', order: 'desc' },
+  { column: 'id', order: 'desc' },
+]
+
 export const createApiKeys = (db: Database | Transaction) => ({
   /** Finds a key for authentication, even if it is revoked or expired. */
   find: async (id: string): Promise<StoredKey | undefined> => {
@@ -99,14 +105,14 @@ export const createApiKeys = (db: Database | Transaction) => ({
 
   /** Lists keys that are not revoked, newest first. */
   list: (workspaceId: string, page: PageRequest): Promise<Page<ApiKey>> =>
-    pageOf(db('api_keys').where({ workspace_id: workspaceId }).whereNull('revoked_at').orderBy('id', 'desc'), columns, page),
+    pageOf(db('api_keys').where({ workspace_id: workspaceId }).whereNull('revoked_at').orderBy(newestFirst), columns, page),
 
   /** Lists every key of one workspace, or of all workspaces. */
   listEverywhere: async (workspaceId?: string): Promise<ListedKey[]> => {
     const query = db('api_keys')
       .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
       .select([...columns, 'revoked_at as revokedAt', 'user_slug as userSlug', 'workspace_slug as workspaceSlug'])
-      .orderBy('api_keys.id')
+      .orderBy(['api_keys.created_at', 'api_keys.id'])
     if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
     return query
   },

@@ -31,11 +31,17 @@ export const createMembers = (db: Database | Transaction) => {
   return {
     insert,
 
-    /** Returns the id of the member with this address. Inserts the member if there is none, with the address as the name. */
+    /**
+     * Returns the id of the member with this address. Inserts the member if there is none, with the address as the name. In a transaction,
+     * the member cannot be deleted before the transaction ends.
+     */
     ensure: async (workspaceId: string, email: string, actor: AuditActor): Promise<string> => {
-      const inserted = await insert(workspaceId, { email, name: email }, actor)
-      const member = inserted ?? (await db('members').select<Member>(columns).where({ workspace_id: workspaceId, email }).first())
-      return member!.id
+      for (;;) {
+        const inserted = await insert(workspaceId, { email, name: email }, actor)
+        // The lock waits for a deletion that runs. If that deletes the member, the next insert succeeds.
+        const member = inserted ?? (await db('members').select('id').where({ workspace_id: workspaceId, email }).forKeyShare().first())
+        if (member) return member.id
+      }
     },
 
     exists: async (workspaceId: string, id: string): Promise<boolean> =>
@@ -64,7 +70,7 @@ export const createMembers = (db: Database | Transaction) => {
     /** Deletes a member and revokes the API keys of the member, which stay as evidence. @returns false if the member does not exist */
     delete: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
       db.transaction(async (trx) => {
-        // A key that is being created for the member waits for this lock, and then fails.
+        // An insert of a key for the member waits for this lock, and then fails or belongs to a new member.
         const current = await findForChange(trx, workspaceId, id)
         if (!current) return false
         const keys = await trx('api_keys')

@@ -5,6 +5,9 @@ import type { AttemptLimit } from './attempt-limit.ts'
 import type { KeyLevel } from './levels.ts'
 
 const secretBytes = 32
+const secretCharacters = 43
+// 43 random characters of base64url contain 31 different ones on average, and fewer than 16 with a probability below 10^-12.
+const secretMinDifferentCharacters = 16
 const keyPattern = /^relay_([0-7][0-9A-HJKMNP-TV-Z]{25})_([A-Za-z0-9_-]{43})$/
 
 // Limits the writes of `lastUsedAt` to one per key and minute.
@@ -31,16 +34,37 @@ export interface Actor {
   workspace: StoredKey['workspace']
 }
 
+/** What is stored of an API key: the id that it contains, and the SHA-256 digest of its secret. */
+export interface KeyDigest {
+  id: string
+  secretSha256: Buffer
+}
+
 const sha256 = (text: string) => createHash('sha256').update(text).digest()
 
 /**
  * Generates an API key. Only the SHA-256 digest of its secret is stored, so `key` cannot be displayed again. A plain
  * digest is sufficient, because 256 random bits cannot be guessed.
  */
-export const newApiKey = (): { id: string; key: string; secretSha256: Buffer } => {
+export const newApiKey = (): KeyDigest & { key: string } => {
   const id = newId()
   const secret = randomBytes(secretBytes).toString('base64url')
   return { id, key: `relay_${id}_${secret}`, secretSha256: sha256(secret) }
+}
+
+const parseApiKey = (text: string): KeyDigest | undefined => {
+  const [, id, secret] = keyPattern.exec(text) ?? []
+  return id === undefined || secret === undefined ? undefined : { id, secretSha256: sha256(secret) }
+}
+
+/** Reads an API key that was generated outside of the relay. @returns a message without the key if it cannot be used */
+export const readGivenKey = (text: string): KeyDigest | { message: string } => {
+  const key = parseApiKey(text)
+  if (!key) return { message: `must be an API key: relay_, an id of 26 characters, _ and ${secretCharacters} characters of base64url` }
+  const differentCharacters = new Set(text.slice(-secretCharacters)).size
+  if (differentCharacters < secretMinDifferentCharacters)
+    return { message: `must have a random secret, and this one has only ${differentCharacters} different characters` }
+  return key
 }
 
 export interface AuthenticatorDeps {
@@ -59,10 +83,10 @@ const actorOf = ({ id, memberId, level, workspace }: StoredKey): Actor => ({ key
 /** Creates the check of API keys for the surfaces that accept them. */
 export const createAuthenticator = ({ findKey, recordUse, wrongKeys }: AuthenticatorDeps) => {
   const findValid = async (presented: string, now: number): Promise<StoredKey | undefined> => {
-    const [, id, secret] = keyPattern.exec(presented) ?? []
-    if (id === undefined || secret === undefined) return undefined
-    const stored = await findKey(id)
-    if (!stored || !timingSafeEqual(sha256(secret), stored.secretSha256)) return undefined
+    const key = parseApiKey(presented)
+    if (!key) return undefined
+    const stored = await findKey(key.id)
+    if (!stored || !timingSafeEqual(key.secretSha256, stored.secretSha256)) return undefined
     return isUsable(stored, now) ? stored : undefined
   }
 

@@ -1,7 +1,11 @@
 import { createKey, listKeys, revokeKey } from '../../src/commands/api-key.ts'
 import { createWorkspace } from '../../src/commands/workspace.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createMembers } from '../../src/db/members.ts'
 import { UserError } from '../../src/errors.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { waitsForLock } from '../support/locks.ts'
+import { until } from '../support/until.ts'
 
 let database: TestDatabase
 
@@ -41,6 +45,49 @@ test('a key can have an expiry time and a member, who is created only once', asy
       metadata: { email: 'ada@example.org', name: 'ada@example.org' },
     },
   ])
+})
+
+test('a key whose member is deleted meanwhile gets a new member', async () => {
+  const { db } = database
+  const workspace = await createWorkspace(db, 'keys/deleted')
+  const memberId = await createMembers(db).ensure(workspace.id, 'ada@example.org', systemActor)
+  const deletion = await db.transaction()
+  await deletion('members').where({ id: memberId }).forUpdate().first()
+  const created = createKey(db, { workspace: 'keys/deleted', level: 'viewer', member: 'ada@example.org' })
+  await until('the new key waits for the deletion', () => waitsForLock(db))
+  await createMembers(deletion).delete(workspace.id, memberId, systemActor)
+  await deletion.commit()
+  await created
+  const [member, ...others] = await createMembers(db).list(workspace.id)
+  expect(others).toEqual([])
+  expect(member?.id).not.toBe(memberId)
+  expect(await listKeys(db, 'keys/deleted')).toMatchObject([{ user_id: member?.id, revoked_at: null }])
+})
+
+test('a key whose member is deleted while the key is inserted is revoked', async () => {
+  const { db } = database
+  const workspace = await createWorkspace(db, 'keys/waiting')
+  const memberId = await createMembers(db).ensure(workspace.id, 'ada@example.org', systemActor)
+  const pause = await db.transaction()
+  await pause.raw('lock table api_keys in access exclusive mode')
+  const created = createKey(db, { workspace: 'keys/waiting', level: 'viewer', member: 'ada@example.org' })
+  await until('the new key waits for its table', () => waitsForLock(db))
+  const deletion = createMembers(db).delete(workspace.id, memberId, systemActor)
+  await until('the deletion waits too', () => waitsForLock(db, 2))
+  await pause.commit()
+  await created
+  expect(await deletion).toBe(true)
+  expect(await listKeys(db, 'keys/waiting')).toMatchObject([{ user_id: null, revoked_at: expect.any(Date) }])
+})
+
+test('a key that cannot be inserted leaves no member', async () => {
+  const { db } = database
+  const workspace = await createWorkspace(db, 'keys/refused')
+  await db.raw("alter table api_keys add constraint refused check (name <> 'refused by the test')")
+  const refused = { workspace: 'keys/refused', level: 'viewer', member: 'ada@example.org', name: 'refused by the test' }
+  await expect(createKey(db, refused)).rejects.toThrow('violates check constraint "refused"')
+  expect(await createMembers(db).list(workspace.id)).toEqual([])
+  expect(await db('audit_logs').where({ workspace_id: workspace.id })).toEqual([])
 })
 
 test.each([

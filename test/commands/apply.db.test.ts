@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,8 @@ import { systemActor } from '../../src/db/audit.ts'
 import { createApiKeys } from '../../src/db/api-keys.ts'
 import { createMembers } from '../../src/db/members.ts'
 import { UserError } from '../../src/errors.ts'
-import { newApiKey } from '../../src/security/api-keys.ts'
+import { createAuthenticator, newApiKey } from '../../src/security/api-keys.ts'
+import { createAttemptLimit } from '../../src/security/attempt-limit.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
@@ -37,10 +38,12 @@ let database: TestDatabase
 let folder: string
 let file: string
 let example: string
+let generateKey: string
 
 beforeAll(async () => {
   const page = await readFile(new URL('../../docs/configuration-as-code.md', import.meta.url), 'utf8')
   example = /```yaml\n([^]*?)```/.exec(page)![1]!
+  generateKey = /```bash\n(echo "relay_[^]*?)```/.exec(page)![1]!
 })
 beforeEach(async () => {
   database = await createTestDatabase()
@@ -186,6 +189,133 @@ test('a missing API key is reported, and is not created without the option', asy
   )
   expect(await database.db('api_keys')).toEqual([])
   expect(differences(await apply())).toEqual(exampleKeys.map((each) => `not_created ${each}`))
+})
+
+/** Writes the example to the file, with a reference to the value of the key `billing`. */
+const editWithValue = (change: (workspace: Workspace) => void = () => {}) =>
+  edit((workspace) => {
+    workspace.api_keys[0]!['value'] = { env: 'BILLING_KEY' }
+    change(workspace)
+  })
+const withKey = (key: string) => ({ ...secrets, BILLING_KEY: key })
+const billingKeys = async () =>
+  (await listKeys(database.db)).filter(({ name }) => name === 'billing').map(({ id, revoked_at: at }) => ({ id, isRevoked: at !== null }))
+
+test('an API key is created with the value that the file refers to, and the value is shown nowhere', async () => {
+  await editWithValue(({ api_keys: keys }) => (keys[1]!['value'] = { file: 'secrets/console-key' }))
+  const consoleKey = newApiKey().key
+  await writeFile(join(folder, 'secrets/console-key'), `${consoleKey}\n`)
+  // The command of the page generates a valid value.
+  const billing = execFileSync('bash', ['-c', generateKey], { encoding: 'utf8' }).trim()
+
+  const planned = await apply({ dryRun: true }, withKey(billing))
+  expect(differences(planned)).toEqual(expect.arrayContaining(exampleKeys.map((each) => `create ${each}`)))
+  expect(await database.db('api_keys')).toEqual([])
+  const applied = await apply({ printNewKeys: true }, withKey(billing))
+  expect(applied.filter(({ kind }) => kind === 'api_key')).toEqual([
+    { workspace: 'acme/prod', kind: 'api_key', name: 'billing (member)', action: 'create' },
+    { workspace: 'acme/prod', kind: 'api_key', name: 'console (admin, ada@example.com)', action: 'create' },
+  ])
+
+  const before = await snapshot()
+  const authenticator = createAuthenticator({
+    findKey: (id) => createApiKeys(database.db).find(id),
+    recordUse: () => Promise.resolve(),
+    wrongKeys: createAttemptLimit(1, 1),
+  })
+  const path = { userSlug: 'acme', workspaceSlug: 'prod' }
+  const actors = await Promise.all([billing, consoleKey].map((key) => authenticator.authenticate(`Bearer ${key}`, '192.0.2.1', path)))
+  expect(actors).toMatchObject([
+    { level: 'member', userId: null },
+    { level: 'admin', userId: (await membersInDatabase())[0]!.id },
+  ])
+  const exported = await exportAll()
+  for (const key of [billing, consoleKey])
+    expect(before + exported + JSON.stringify([planned, applied])).not.toContain(apiKeyParts(key).secret)
+  expect((await auditEvents()).filter(({ event }) => event === 'apikey.created')).toMatchObject([
+    { actor_type: 'system', metadata: { name: 'billing' } },
+    { actor_type: 'system', metadata: { name: 'console' } },
+  ])
+
+  expect(differences(await apply({ prune: true, printNewKeys: true }, withKey(billing)))).toEqual([])
+  expect(await snapshot()).toBe(before)
+  // The export contains no value, and finds the keys by name.
+  const { workspaces } = parse(exported) as { workspaces: [Workspace] }
+  expect(workspaces[0].api_keys.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
+    { name: 'billing', level: 'member' },
+    { name: 'console', level: 'admin', member: 'ada@example.com' },
+  ])
+  await writeFile(file, example)
+  expect(differences(await apply({ prune: true }))).toEqual([])
+  expect(await snapshot()).toBe(before)
+})
+
+test('another value makes a second API key, and --prune revokes the first one', async () => {
+  const [first, second] = [newApiKey(), newApiKey()]
+  await apply({ printNewKeys: true })
+  const [generated] = await billingKeys()
+  await editWithValue()
+  expect(differences(await apply({ prune: true }, withKey(first.key)))).toEqual([`create ${exampleKeys[0]}`, `delete ${exampleKeys[0]}`])
+  expect(await billingKeys()).toEqual([
+    { id: generated!.id, isRevoked: true },
+    { id: first.id, isRevoked: false },
+  ])
+
+  expect(differences(await apply({}, withKey(second.key)))).toEqual([`create ${exampleKeys[0]}`, `not_in_file ${exampleKeys[0]}`])
+  expect((await billingKeys()).slice(1)).toEqual([
+    { id: first.id, isRevoked: false },
+    { id: second.id, isRevoked: false },
+  ])
+  expect(differences(await apply({}, withKey(second.key)))).toEqual([`not_in_file ${exampleKeys[0]}`])
+  expect(differences(await apply({ prune: true }, withKey(second.key)))).toEqual([`delete ${exampleKeys[0]}`])
+  expect((await billingKeys()).slice(1)).toEqual([
+    { id: first.id, isRevoked: true },
+    { id: second.id, isRevoked: false },
+  ])
+  expect((await auditEvents()).filter(({ event }) => event === 'apikey.revoked')).toHaveLength(2)
+  expect(differences(await apply({ prune: true }, withKey(second.key)))).toEqual([])
+})
+
+test('keys whose ids contain no time are listed by their creation, newest first', async () => {
+  const [newer, older] = ['0'.repeat(26), '7'.repeat(26)]
+  await editWithValue()
+  for (const id of [older, newer]) await apply({}, withKey(`relay_${id}_${apiKeyParts(newApiKey().key).secret}`))
+  const [{ id: workspaceId }] = await database.db('workspaces').select('id')
+  const listed = await createApiKeys(database.db).list(workspaceId, { page: 1, perPage: 10 })
+  expect(listed.items.map(({ id }) => id)).toEqual([newer, older])
+  expect((await listKeys(database.db)).map(({ id }) => id)).toEqual([older, newer])
+})
+
+test('a value that is no API key, has no random secret or belongs to another key is refused, and not quoted', async () => {
+  await editWithValue()
+  const path = 'workspaces[0].api_keys[0].value'
+  const { id, key } = newApiKey()
+  expect(await refusal({}, secrets)).toEqual([`${path}: the environment variable BILLING_KEY is not set`])
+  for (const value of ['hunter2', `${key} `, key.slice(0, -1), key.toLowerCase()])
+    expect(await refusal({}, withKey(value))).toEqual([
+      `${path}: must be an API key: relay_, an id of 26 characters, _ and 43 characters of base64url`,
+    ])
+  expect(await refusal({}, withKey(`relay_${id}_${'changeme'.repeat(6).slice(0, 43)}`))).toEqual([
+    `${path}: must have a random secret, and this one has only 7 different characters`,
+  ])
+  await edit(({ api_keys: keys }) => (keys[0]!['value'] = key))
+  expect(await refusal()).toEqual([`${path}: must be { env: NAME } or { file: PATH }`])
+
+  await editWithValue()
+  await apply({}, withKey(key))
+  const sameId = `relay_${id}_${apiKeyParts(newApiKey().key).secret}`
+  expect(await refusal({}, withKey(sameId))).toEqual([`${path}: has the id of the existing key and another secret. Generate a new value`])
+  await editWithValue(({ api_keys: keys }) => (keys[0]!['level'] = 'viewer'))
+  expect(await refusal({}, withKey(key))).toEqual([`${path}: is the value of the key billing (member). Generate a new value`])
+
+  const isTaken = [`${path}: is, or was, the value of another key of this or another workspace. Generate a new value`]
+  await editWithValue((workspace) => (workspace.slug = 'acme/test'))
+  expect(await refusal({}, withKey(key))).toEqual(isTaken)
+  await revokeKey(database.db, id)
+  await editWithValue()
+  expect(await refusal({}, withKey(key))).toEqual(isTaken)
+  await editWithValue(({ api_keys: keys }) => (keys[1]!['value'] = { env: 'BILLING_KEY' }))
+  expect(await refusal({}, withKey(newApiKey().key))).toEqual(isTaken.map((issue) => issue.replace('api_keys[0]', 'api_keys[1]')))
 })
 
 test('only what differs is changed, and credentials are compared with the stored ones', async () => {

@@ -1,6 +1,7 @@
-import { workspacesFile } from '../src/commands/workspaces-file.ts'
-import type { Connector } from '../src/connectors/connector.ts'
-import { propertiesOf, toJsonSchema, type JsonSchema } from '../src/http/open-api/json-schema.ts'
+import type { Connector } from '../connectors/connector.ts'
+import { createConnectors } from '../connectors/index.ts'
+import { propertiesOf, toJsonSchema, type JsonSchema } from '../http/open-api/json-schema.ts'
+import { workspacesFile } from './workspaces-file.ts'
 
 const reference = { $ref: '#/components/schemas/Reference' }
 
@@ -20,11 +21,18 @@ const conditionOf = ({ kind, config, credentials }: Connector) => {
 }
 
 /** Returns the JSON schema of the file of `relay apply`, for editors. */
-export const workspacesSchema = (connectors: readonly Connector[]): JsonSchema => {
+export const workspacesSchema = (): JsonSchema => {
   const { schema, named } = toJsonSchema(workspacesFile, 'request')
   const workspace = propertiesOf(schema)['workspaces']!.items as JsonSchema
   const destination = propertiesOf(workspace)['destinations']!.items as JsonSchema
-  Object.assign(destination, { allOf: connectors.map(conditionOf) })
-  const whole = { $schema: 'https://json-schema.org/draft/2020-12/schema', title: 'File of relay apply', ...schema, $defs: named }
+  Object.assign(destination, { allOf: createConnectors().all.map(conditionOf) })
+  const whole = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    // A name and no address: the schema is in the package, and a project may keep a copy of it.
+    $id: 'urn:document-relay:relay.schema.json',
+    title: 'File of relay apply',
+    ...schema,
+    $defs: named,
+  }
   return JSON.parse(JSON.stringify(whole).replaceAll('#/components/schemas/', '#/$defs/')) as JsonSchema
 }
