@@ -1,16 +1,30 @@
-// Run by the release workflow: node script/check-release.ts v1.2.3. Fails unless the tag is the version of both packages and the changelog
-// has a section of this version.
+// Run by the release workflow: node script/check-release.ts v1.2.3. Fails unless every place that states the version has that of the tag, and
+// the changelog has a section of it.
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
+/** Every place that states the version. The pattern of a file matches each of them, and its first group is the version. */
+export const places: Record<string, RegExp> = {
+  'package.json': /^ {2}"version": "(.+)"/gm,
+  'clients/typescript/package.json': /^ {2}"version": "(.+)"/gm,
+  'package-lock.json': /"name": "document-relay(?:-client)?",\n +"version": "(.+)"/g,
+  'src/version.ts': /^export const version = '(.+)'/gm,
+  'openapi.json': /^ {4}"version": "(.+)"/gm,
+  Dockerfile: /^ARG VERSION=(.+)$/gm,
+  'deploy/helm/document-relay/Chart.yaml': /^(?:version|appVersion): (.+)$/gm,
+  'deploy/kubernetes/document-relay.yaml': /(?:chart: document-relay-|\/version: "|image: "document-relay:)([^"\n]+)/g,
+  'docs/kubernetes.md': /\/document-relay:(\d\S+)/g,
+  'docs/operations.md': /(?: document-relay:|--build-arg VERSION=)(\d\S+)/g,
+}
+
 const read = (path: string) => readFile(new URL(`../${path}`, import.meta.url), 'utf8')
 
-/** Finds what differs from the version of a tag. @returns one line each, empty if the tag can be released */
+/** Finds what differs from the version of a tag. @returns one line for each file, empty if the tag can be released */
 export const findMismatches = async (tag: string): Promise<string[]> => {
   const found: string[] = []
-  for (const path of ['package.json', 'clients/typescript/package.json']) {
-    const { name, version } = JSON.parse(await read(path)) as { name: string; version: string }
-    if (tag !== `v${version}`) found.push(`${name} has version ${version}, the tag is ${tag}`)
+  for (const [path, pattern] of Object.entries(places)) {
+    const versions = [...new Set([...(await read(path)).matchAll(pattern)].map(([, version]) => version!))]
+    if (versions.length !== 1 || tag !== `v${versions[0]}`) found.push(`${path} has version ${versions.join(' and ')}, the tag is ${tag}`)
   }
   if (!(await read('CHANGELOG.md')).includes(`\n## [${tag.slice(1)}] - `)) found.push(`CHANGELOG.md has no section [${tag.slice(1)}]`)
   return found

@@ -1,13 +1,17 @@
-import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { request } from 'undici'
+import { readReady } from '../src/embedded/data-dir.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { isFullRun } from './support/full-run.ts'
 import { startHttpTarget } from './support/http-target.ts'
+import { pack } from './support/pack.ts'
 import { relayVariables, startRelayProcess } from './support/relay-process.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
 import { managementApi } from './support/management-api.ts'
@@ -19,28 +23,22 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 let folder: string
 let database: TestDatabase
 let env: Awaited<ReturnType<typeof startTemporalServer>>
+let packed: Awaited<ReturnType<typeof pack>>
+/** The installed command. */
+let main: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'relay-package-'))
   database = await createTestDatabase()
   env = await startTemporalServer()
-})
+  packed = await pack(root, folder)
+  main = await install(packed.file)
+}, 300_000)
 afterAll(async () => {
   await env.teardown()
   await database.drop()
   await rm(folder, { recursive: true, force: true })
 })
-
-/** Packs the relay. @returns the path of the file, and the paths in it */
-const pack = async (): Promise<{ file: string; paths: string[] }> => {
-  const { stdout } = await run('npm', ['pack', '--json', '--silent', '--pack-destination', folder], {
-    cwd: root,
-    maxBuffer: 16 * 1024 * 1024,
-  })
-  // What the build prints comes first.
-  const [{ filename, files }] = JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [{ filename: string; files: { path: string }[] }]
-  return { file: join(folder, filename), paths: files.map(({ path }) => path) }
-}
 
 /** Installs the packed relay into an empty folder. Without the network, its dependencies are those of the checkout, without the packages of the development. */
 const install = async (file: string): Promise<string> => {
@@ -50,6 +48,7 @@ const install = async (file: string): Promise<string> => {
     await run('npm', ['install', '--no-audit', '--no-fund', file], { cwd: folder })
     return join(modules, '.bin/relay')
   }
+  await writeFile(join(folder, 'package.json'), '{ "dependencies": { "document-relay": "*" } }')
   await mkdir(join(modules, 'document-relay'), { recursive: true })
   await run('tar', ['-xzf', file, '--strip-components=1', '-C', join(modules, 'document-relay')])
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, { dev?: boolean }> }
@@ -59,19 +58,36 @@ const install = async (file: string): Promise<string> => {
     await mkdir(dirname(join(modules, name)), { recursive: true })
     await symlink(join(root, 'node_modules', name), join(modules, name))
   }
-  return join(modules, 'document-relay', 'dist/src/main.js')
+  const { bin } = JSON.parse(await readFile(join(modules, 'document-relay/package.json'), 'utf8')) as { bin: Record<string, string> }
+  await mkdir(join(modules, '.bin'))
+  for (const [name, path] of Object.entries(bin)) {
+    await chmod(join(modules, 'document-relay', path), 0o755)
+    await symlink(join('../document-relay', path), join(modules, '.bin', name))
+  }
+  return join(modules, '.bin/relay')
 }
 
 test('the packed relay has what it needs and nothing else, and delivers a document from an empty folder', async () => {
-  const { file, paths } = await pack()
-  expect(paths).toEqual(expect.arrayContaining(['dist/src/main.js', 'dist/workflow-bundle.js', 'LICENSE', 'README.md', 'CHANGELOG.md']))
+  const { paths } = packed
+  expect(paths).toEqual(
+    expect.arrayContaining([
+      'dist/src/main.js',
+      'dist/workflow-bundle.js',
+      'docs/relay.schema.json',
+      'LICENSE',
+      'README.md',
+      'CHANGELOG.md',
+    ]),
+  )
   expect(
     paths.filter(
-      (path) => !/^(dist\/(src|workflows|activities|migrations|clients|console|swagger-ui)\/|dist\/[\w-]+\.js$|[\w.]+$)/.test(path),
+      (path) =>
+        !/^(dist\/(src|workflows|activities|migrations|clients|console|swagger-ui)\/|dist\/[\w-]+\.js$|docs\/relay\.schema\.json$|[\w.]+$)/.test(
+          path,
+        ),
     ),
   ).toEqual([])
   expect(paths.filter((path) => /\.test\.|(?<!\.d)\.ts$/.test(path))).toEqual([])
-  const main = await install(file)
 
   const variables = relayVariables(database, env)
   const relay = async (...args: string[]) =>
@@ -79,6 +95,7 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   expect((await relay('--version')).trim()).toBe(version)
   expect(JSON.parse(await relay('openapi')).openapi).toMatch(/^3\.1/)
+  expect(await relay('json-schema')).toBe(await readFile(join(folder, 'node_modules/document-relay/docs/relay.schema.json'), 'utf8'))
   expect(await relay('migrate')).toContain('up to date')
   await relay('workspace', 'create', 'acme/invoices')
   const key = (await relay('key', 'create', 'acme/invoices', '--level', 'admin')).trim()
@@ -112,4 +129,63 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
     await target.stop()
     for (const { child } of [api, worker]) child.kill('SIGKILL')
   }
+}, 600_000)
+
+test('npx document-relay server starts the installed relay with PostgreSQL and Temporal, and stops on SIGTERM', async () => {
+  const options = {
+    cwd: folder,
+    env: { ...process.env, RELAY_PORT: '0', RELAY_LOG_FORMAT: 'json', RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN },
+  }
+  // With --no, npx does not ask a registry for a package that is not installed.
+  const npx = (...words: string[]): [string, string[]] => ['npx', ['--no', ...words]]
+  const child = spawn(...npx('document-relay', 'server'), { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
+  let log = ''
+  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()))
+  const exited = once(child, 'exit') as Promise<[number | null]>
+  const readServer = () => {
+    if (child.exitCode !== null) throw new Error(`npx ended with ${child.exitCode}: ${log}`)
+    return readReady(join(folder, '.relay'))
+  }
+  try {
+    const server = (await until('the server is ready', readServer, Boolean, 200_000))!
+    const { statusCode, body } = await request(`${server.base_url}/readyz`)
+    expect({ statusCode, body: await body.json() }).toMatchObject({ statusCode: 200, body: { dependencies: { worker: { ok: true } } } })
+
+    // A verb in the same folder uses the database of the server.
+    await run(...npx('relay', 'workspace', 'create', 'acme/first'), options)
+    const { stdout } = await run(...npx('relay', 'workspace', 'list', '--json'), options)
+    expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ user_slug: 'acme', workspace_slug: 'first' })])
+
+    process.kill(server.pid, 'SIGTERM')
+    expect(await exited).toEqual([0, null])
+    expect(readReady(join(folder, '.relay'))).toBeUndefined()
+    const levels = log.split('\n').flatMap((line) => (line.startsWith('{') ? [(JSON.parse(line) as { level: string }).level] : []))
+    expect(levels).not.toContain('error')
+  } finally {
+    const server = readReady(join(folder, '.relay'))
+    if (server) process.kill(server.pid, 'SIGKILL')
+    child.kill('SIGKILL')
+  }
+}, 300_000)
+
+test('the packages of a commit are the same bytes from another folder, with other times of the files', async () => {
+  const copy = join(folder, 'checkout')
+  await mkdir(copy)
+  const listed = 'git ls-files -z --cached --others --exclude-standard --deduplicate'
+  const copied = 'tar --null -T - --ignore-failed-read --mtime=2001-09-09 -cf - | tar -xf - -C "$1"'
+  await run('bash', ['-o', 'pipefail', '-c', `${listed} | ${copied}`, 'bash', copy], { cwd: root })
+  for (const path of ['node_modules', 'clients/typescript/node_modules']) {
+    // Linked if the folder is on the same file system. A symbolic link would give webpack the paths of the checkout.
+    const from = join(root, path)
+    const to = join(copy, path)
+    await run('cp', ['-al', from, to]).catch(() => run('cp', ['-a', from, to]))
+  }
+  const sha256 = async (file: string) =>
+    createHash('sha256')
+      .update(await readFile(file))
+      .digest('hex')
+  const client = 'clients/typescript'
+  const files = [packed.file, (await pack(join(root, client), folder)).file]
+  const again = [(await pack(copy, copy)).file, (await pack(join(copy, client), copy)).file]
+  expect(await Promise.all(again.map(sha256))).toEqual(await Promise.all(files.map(sha256)))
 }, 600_000)

@@ -1,7 +1,12 @@
-import { readFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { parse } from 'yaml'
-import { findMismatches } from '../script/check-release.ts'
+import { findMismatches, places } from '../script/check-release.ts'
 import { version } from '../src/version.ts'
+import { debianPrograms } from './support/tools.ts'
 
 interface Locked {
   dev?: boolean
@@ -29,28 +34,108 @@ test('the image is installed from the lock file, and the packages that it keeps 
   expect(image).toContain('COPY --from=packages /app/node_modules ./node_modules\n')
 })
 
-test('only a tag with the version of both packages and a section of the changelog is released', async () => {
-  // Both packages have the same version. The changelog gets its section with the release.
+test('only a tag with the version that every file states, and with a section of the changelog, is released', async () => {
+  // The changelog gets its section with the release.
   const others = (await findMismatches(`v${version}`)).filter((line) => !line.startsWith('CHANGELOG.md'))
   expect(others).toEqual([])
   expect(await findMismatches('v99.0.0')).toEqual([
-    `document-relay has version ${version}, the tag is v99.0.0`,
-    `document-relay-client has version ${version}, the tag is v99.0.0`,
+    ...Object.keys(places).map((path) => `${path} has version ${version}, the tag is v99.0.0`),
     'CHANGELOG.md has no section [99.0.0]',
   ])
 })
 
-test('a release runs the tests first, and is published with provenance', async () => {
-  const workflow = parse(await readFile(new URL('../.github/workflows/release.yml', import.meta.url), 'utf8')) as {
-    permissions: object
-    jobs: { publish: { steps: { run?: string }[] } }
-  }
-  expect(workflow.permissions).toMatchObject({ 'id-token': 'write' })
-  const commands = workflow.jobs.publish.steps.flatMap(({ run }) => run?.trim().split('\n') ?? [])
-  expect(commands).toEqual([
-    'node script/check-release.ts "$GITHUB_REF_NAME"',
-    'script/test',
-    'npm publish --provenance --access public --workspace clients/typescript',
-    'npm publish --provenance --access public',
-  ])
+interface Step {
+  uses?: string
+  with?: Record<string, unknown>
+  run?: string
+  env?: Record<string, string>
+}
+
+interface Job {
+  needs?: string
+  uses?: string
+  permissions?: Record<string, string>
+  steps?: Step[]
+}
+
+interface Workflow {
+  on: Record<string, object | null>
+  permissions: Record<string, string>
+  jobs: Record<string, Job>
+}
+
+const readWorkflow = async (name: string) =>
+  parse(await readFile(new URL(`../.github/workflows/${name}.yml`, import.meta.url), 'utf8')) as Workflow
+const commandsOf = ({ run }: Step) => run?.trim().split('\n') ?? []
+
+describe('the release workflow', () => {
+  let workflow: Workflow
+  let steps: Step[]
+  beforeAll(async () => {
+    workflow = await readWorkflow('release')
+    steps = workflow.jobs['publish']!.steps!
+  })
+
+  test('publishes both packages with provenance after the check of the version and the tests', () => {
+    const { version: check, test, publish } = workflow.jobs
+    expect(check!.steps!.flatMap(commandsOf)).toEqual(['node script/check-release.ts "$GITHUB_REF_NAME"'])
+    expect(test).toEqual({ needs: 'version', uses: './.github/workflows/test.yml' })
+    expect(publish!.needs).toBe('test')
+    expect(commandsOf(steps.at(-1)!)).toEqual([
+      'npm publish --provenance --access public --workspace clients/typescript',
+      'npm publish --provenance --access public',
+    ])
+  })
+
+  test('allows only the job that publishes to sign', () => {
+    expect(workflow.permissions).toEqual({ contents: 'read' })
+    const allowed = Object.entries(workflow.jobs).filter(([, { permissions }]) => permissions !== undefined)
+    expect(allowed).toEqual([['publish', expect.objectContaining({ permissions: { contents: 'read', 'id-token': 'write' } })]])
+  })
+
+  test('signs in to the registry of npm before it publishes', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'relay-release-'))
+    try {
+      const variables = { ...process.env, npm_config_registry: 'https://packages.example/npm/' }
+      await writeFile(join(folder, 'package.json'), '{}')
+      await promisify(execFile)('bash', ['-e', '-c', steps.at(-2)!.run!], { cwd: folder, env: variables })
+      expect(await readFile(join(folder, '.npmrc'), 'utf8')).toBe('//packages.example/npm/:_authToken=${NODE_AUTH_TOKEN}\n')
+      expect(steps.at(-1)!.env).toHaveProperty('NODE_AUTH_TOKEN')
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  test('writes its repository into both packages before it publishes them', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'relay-release-'))
+    try {
+      const manifests = ['package.json', 'clients/typescript/package.json'] as const
+      await mkdir(join(folder, 'clients/typescript'), { recursive: true })
+      for (const path of manifests) await copyFile(new URL(`../${path}`, import.meta.url), join(folder, path))
+      const { run: script, env } = steps.at(-3)!
+      expect(env).toEqual({ REPOSITORY: '${{ github.server_url }}/${{ github.repository }}' })
+      await promisify(execFile)('bash', ['-e', '-c', script!], {
+        cwd: folder,
+        env: { ...process.env, REPOSITORY: 'https://git.example/acme/document-relay' },
+      })
+      const repository = { type: 'git', url: 'git+https://git.example/acme/document-relay.git' }
+      const written = await Promise.all(manifests.map(async (path) => JSON.parse(await readFile(join(folder, path), 'utf8')) as object))
+      expect(written).toEqual([
+        expect.objectContaining({ name: 'document-relay', repository }),
+        expect.objectContaining({ name: 'document-relay-client', repository: { ...repository, directory: 'clients/typescript' } }),
+      ])
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+test('a change is tested with every package of Debian that tests use, and may only read the repository', async () => {
+  const { on, permissions, jobs } = await readWorkflow('test')
+  expect(on).toEqual({ push: { branches: ['main'] }, pull_request: null, workflow_call: null })
+  expect(permissions).toEqual({ contents: 'read' })
+  const commands = jobs['test']!.steps!.flatMap(commandsOf)
+  expect(commands.at(-1)).toBe('.ci/run')
+  const installed = commands.flatMap((command) => /^sudo apt-get install (.*)$/.exec(command)?.[1]!.split(' ') ?? [])
+  expect(installed).toEqual(expect.arrayContaining(Object.values(debianPrograms).map((program) => program.package)))
 })

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +7,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient, RelayError, unwrap } from '../../clients/typescript/src/index.ts'
 import { startScene } from '../http/api.ts'
+import { pack } from '../support/pack.ts'
 
 const run = promisify(execFile)
-const client = fileURLToPath(new URL('../../clients/typescript/', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const client = join(root, 'clients/typescript/')
 
 const { api, acme, stop } = await startScene()
 afterAll(stop)
@@ -108,6 +110,7 @@ test('the example of the README runs', async () => {
 
 describe('the installed package', () => {
   let folder: string
+  let packed: Awaited<ReturnType<typeof pack>>
   // The client depends on TypeScript 5, the relay on a newer version.
   const compilers = { 5: createRequire(join(client, 'package.json')), newest: createRequire(import.meta.url) }
   const tsc = (require: NodeJS.Require, ...options: string[]) =>
@@ -123,14 +126,12 @@ describe('the installed package', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'relay-client-'))
-    const installed = join(folder, 'node_modules/document-relay-client')
-    await mkdir(installed, { recursive: true })
-    await cp(join(client, 'package.json'), join(installed, 'package.json'))
-    for (const name of ['openapi-fetch', 'openapi-typescript-helpers']) {
-      await symlink(fileURLToPath(new URL(`../../node_modules/${name}`, import.meta.url)), join(folder, 'node_modules', name))
-    }
-    await tsc(compilers[5], '-p', client, '--outDir', join(installed, 'dist'))
+    packed = await pack(client, folder)
     await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
+    // Without the network, the dependencies are those of the checkout.
+    const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'].map((name) => join(root, 'node_modules', name))
+    const options = ['--offline', '--install-links', '--ignore-scripts', '--no-audit', '--no-fund']
+    await run('npm', ['install', ...options, packed.file, ...dependencies], { cwd: folder })
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: strictest, files: ['user.ts'] }))
     const example = await readFile(join(client, 'example.ts'), 'utf8')
     await writeFile(
@@ -140,6 +141,13 @@ describe('the installed package', () => {
   })
 
   afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  test('has the compiled client with its types, its README and the licence, and nothing else', async () => {
+    const compiled = ['index', 'schema'].flatMap((name) => [`dist/${name}.js`, `dist/${name}.d.ts`])
+    expect(packed.paths.toSorted()).toEqual([...compiled, 'LICENSE', 'README.md', 'package.json'].toSorted())
+    const licence = await readFile(join(folder, 'node_modules/document-relay-client/LICENSE'), 'utf8')
+    expect(licence).toBe(await readFile(join(root, 'LICENSE'), 'utf8'))
+  })
 
   test.each(['5', 'newest'] as const)('type-checks with TypeScript %s and runs', async (version) => {
     const { stdout } = await tsc(compilers[version], '--version')

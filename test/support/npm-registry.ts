@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -27,7 +28,9 @@ export const startNpmRegistry = async (folder: string, versions: string[]) => {
       return { version, manifest, path: `/${name}/-/${name}-${version}.tgz`, tarball: await readFile(`${content}.tgz`) }
     }),
   )
-  const server = createServer(({ url, headers }, response) => {
+  const advisoryRequests: { method: string | undefined; body: string }[] = []
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    const { method, url, headers } = request
     const requested = packages.find(({ path }) => path === url)
     if (requested) {
       response.end(requested.tarball)
@@ -39,15 +42,19 @@ export const startNpmRegistry = async (folder: string, versions: string[]) => {
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify({ name, 'dist-tags': { latest: versions.at(-1) }, versions: Object.fromEntries(entries) }))
     } else if (url === '/-/npm/v1/security/advisories/bulk') {
+      advisoryRequests.push({ method, body: await text(request) })
       response.end('{}')
     } else {
       // npm also asks for its own last version, and goes on without an answer.
       response.writeHead(404).end()
     }
-  })
+  }
+  const server = createServer((request, response) => void handle(request, response))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
+    /** The requests for advisories. The body of one by `npm install` is compressed, and cannot be read here. */
+    advisoryRequests,
     /** Variables with which npm uses this registry. */
     variables: {
       npm_config_registry: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -344,7 +344,8 @@ export const findApiTools = async ({ config, say }: ToolOptions): Promise<string
 // The installation that ends first would allow services to the others.
 const oneAtATime = pLimit(1)
 
-const debianPrograms = {
+/** The programs of Debian that tests use. The workflow test.yml installs their packages. */
+export const debianPrograms = {
   sshd: { package: 'openssh-server', use: 'the SFTP server of the tests' },
   haproxy: { package: 'haproxy', use: 'the reverse proxy of the tests' },
   pgbouncer: { package: 'pgbouncer', use: 'the connection pooler of the tests' },
