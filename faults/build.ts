@@ -50,11 +50,23 @@ export interface Tarball {
   fileCount: number
 }
 
-/** A version after that of the working tree, and a migration that it has in addition. */
+/** A version after another one, and a migration that it has in addition. */
 export interface NextVersion {
   version: string
   migration: { name: string; sql: string }
 }
+
+/** Returns the version after this one: the next patch, with a migration that expands the schema. */
+export const nextVersion = (version: string): NextVersion => ({
+  version: version.replace(/\d+$/, (patch) => String(Number(patch) + 1)),
+  migration: {
+    name: '99990101000000_expand_documents',
+    sql: `
+      alter table documents add column next_version_note text not null default 'none';
+      create index documents_by_next_version_note on documents (next_version_note);
+    `,
+  },
+})
 
 /** Packs the working tree as it is published, or a next version of it. */
 export const packRelay = async (folder: string, next?: NextVersion): Promise<Tarball> => {
@@ -84,8 +96,8 @@ export const installRelay = async ({ file }: Tarball, folder: string): Promise<s
   return output.trim().split('\n').at(-1)!
 }
 
-/** Copies a build and gives the copy another version, so that the processes of two builds differ. */
-export const copyBuild = async (build: Build, folder: string, version: string): Promise<Build> => {
+/** Copies a build and makes the copy a next version of it. */
+export const copyBuild = async (build: Build, folder: string, { version, migration }: NextVersion): Promise<Build> => {
   await mkdir(folder)
   await cp(join(build.folder, 'dist'), join(folder, 'dist'), { recursive: true })
   await cp(join(build.folder, 'package.json'), join(folder, 'package.json'))
@@ -94,5 +106,7 @@ export const copyBuild = async (build: Build, folder: string, version: string): 
   const file = join(folder, 'dist/src/version.js')
   const code = await readFile(file, 'utf8')
   await writeFile(file, code.replace(`'${build.version}'`, `'${version}'`))
+  const migrationCode = `export const up = (knex) => knex.raw(${JSON.stringify(migration.sql)})\n`
+  await writeFile(join(folder, `dist/migrations/${migration.name}.js`), migrationCode)
   return { folder, version }
 }

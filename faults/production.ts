@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { readConfig } from '../src/config.ts'
 import { until } from '../test/support/until.ts'
 import { areSettled, check } from './check.ts'
-import type { NextVersion } from './build.ts'
+import { nextVersion } from './build.ts'
 import { createLoad, type Load, type Workspace } from './load.ts'
 import { createSite, kinds, roundedSeconds, type Block, type CleanUp, type Installed, type Site } from './production-site.ts'
 import type { Kind } from './targets.ts'
@@ -30,18 +30,6 @@ const loadedMs = 10_000
 const lateDocuments = 10
 // The mails are open for minutes.
 const retrySettings = { retry_max_interval_seconds: 20 }
-
-/** Returns the version after this one: the next patch, with a migration that expands the schema. */
-export const nextVersion = (version: string): NextVersion => ({
-  version: version.replace(/\d+$/, (patch) => String(Number(patch) + 1)),
-  migration: {
-    name: '99990101000000_expand_documents',
-    sql: `
-      alter table documents add column next_version_note text not null default 'none';
-      create index documents_by_next_version_note on documents (next_version_note);
-    `,
-  },
-})
 
 /** How often each destination has received each document. */
 type Copies = Map<Kind, Map<string, number>>

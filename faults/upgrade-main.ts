@@ -1,4 +1,4 @@
-// Upgrades an installation under load, from a commit to the working tree, and prints what its clients have noticed.
+// Upgrades an installation under load, from a commit to a next version of the working tree, and prints what its clients have noticed.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,14 +6,15 @@ import { parseArgs } from 'node:util'
 import { readConfig } from '../src/config.ts'
 import { linesOfLevel } from '../test/support/log-lines.ts'
 import { findHaproxy } from '../test/support/tools.ts'
-import { buildRelay, copyBuild } from './build.ts'
+import { buildRelay, copyBuild, nextVersion } from './build.ts'
 import { runUpgrade } from './upgrade.ts'
 
 const usage = `script/upgrade [--from REF]
 
-  Starts three API processes behind HAProxy and three workers, and replaces them one by one by the working tree, under load.
+  Starts three API processes behind HAProxy and three workers, and replaces them one by one under load. They become the working tree with
+  the next patch version, and with one migration more.
 
-  --from REF   commit or tag to upgrade from (default: the working tree, with another version)
+  --from REF   commit or tag to upgrade from (default: the working tree)
 `
 
 const { values: options } = parseArgs({ options: { from: { type: 'string' }, help: { type: 'boolean', default: false } } })
@@ -26,12 +27,9 @@ if (options.help) {
   const folder = await mkdtemp(join(tmpdir(), 'relay-upgrade-'))
   try {
     say('Building.')
-    const to = await buildRelay(join(folder, 'to'))
-    const from = await copyBuild(
-      options.from === undefined ? to : await buildRelay(join(folder, 'ref'), options.from),
-      join(folder, 'from'),
-      `${to.version}-${options.from ?? 'before'}`,
-    )
+    const current = await buildRelay(join(folder, 'current'))
+    const from = options.from === undefined ? current : await buildRelay(join(folder, 'from'), options.from)
+    const to = await copyBuild(current, join(folder, 'to'), nextVersion(current.version))
     const { logs, ...result } = await runUpgrade({ from, to }, { haproxyProgram, say })
     console.log(JSON.stringify(result, null, 2))
     const { counts, proxy, reads } = result

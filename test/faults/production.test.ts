@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { backupBlocks, nextVersion } from '../../faults/production.ts'
+import { nextVersion } from '../../faults/build.ts'
+import { backupBlocks } from '../../faults/production.ts'
 import type { Block } from '../../faults/production-site.ts'
 import { createTranscript, plainOutput, transcriptMarkdown } from '../../faults/transcript.ts'
 import { backupSteps } from '../docs/backup-commands.ts'

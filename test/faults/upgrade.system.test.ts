@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildRelay, copyBuild } from '../../faults/build.ts'
+import { buildRelay, copyBuild, nextVersion } from '../../faults/build.ts'
 import { runUpgrade } from '../../faults/upgrade.ts'
 import { version } from '../../src/version.ts'
 import { linesOfLevel } from '../support/log-lines.ts'
@@ -14,16 +14,19 @@ describe('three API processes behind HAProxy and three workers', () => {
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'relay-upgrade-'))
       try {
-        const to = await buildRelay(join(folder, 'to'))
-        const from = await copyBuild(to, join(folder, 'from'), '0.0.0-before')
+        const from = await buildRelay(join(folder, 'from'))
+        const next = nextVersion(version)
+        const to = await copyBuild(from, join(folder, 'to'), next)
         const { logs, ...result } = await runUpgrade({ from, to }, { haproxyProgram: process.env.TEST_HAPROXY_BIN!, say: () => {} })
         expect(result).toMatchObject({
+          // The processes of the former version ran with the new schema until they were replaced.
+          migrations: ['99990101000000_expand_documents'],
           counts: { lost: 0, altered: 0, duplicated: 0, stuck: 0, refused: 0 },
           findings: [],
           proxy: { serverErrors: 0, brokenAnswers: 0 },
           reads: { failures: [] },
-          versions: ['0.0.0-before', version],
-          finalVersions: Array(6).fill(version),
+          versions: [version, next.version],
+          finalVersions: Array(6).fill(next.version),
           crashes: 0,
         })
         expect(result.counts.acknowledged).toBeGreaterThan(20)
