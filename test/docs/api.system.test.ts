@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { readReady } from '../../src/embedded/data-dir.ts'
 import { version } from '../../src/version.ts'
 import { freePort } from '../support/free-port.ts'
-import { startHttpTarget } from '../support/http-target.ts'
+import { startHttpTarget, type Arrival } from '../support/http-target.ts'
 import { managementApi } from '../support/management-api.ts'
 import { startNpmRegistry } from '../support/npm-registry.ts'
 import { startOtlpCollector } from '../support/otlp-collector.ts'
@@ -182,9 +182,9 @@ test('the commands of docs/audit-log.md and docs/console.md change the tier of a
   expect(comparable(key!.output)).toBe('relay_<key>')
 })
 
-test('the commands of docs/configuration-as-code.md apply the file of the page, export it, and find no drift', async () => {
+test('the commands of docs/configuration-as-code.md apply the file of the page, print its schema, export it, and find no drift', async () => {
   const example = /^```yaml\n(.*?)^```$/ms.exec(await textOf('docs/configuration-as-code.md'))![1]!
-  const [applied, exported, compared] = await walk('docs/configuration-as-code.md', {
+  const [applied, , generated, exported, compared] = await walk('docs/configuration-as-code.md', {
     before: 'relay() { script/relay "$@"; }\nmkdir secrets\necho secret >secrets/archive-password',
     files: { 'relay.yaml': example },
     // The export of the page would replace the file whose secrets these variables have.
@@ -197,6 +197,9 @@ test('the commands of docs/configuration-as-code.md apply the file of the page, 
     },
   })
   expect(applied!.output).toMatch(/\nNothing was changed\. A run would report: 10 created, 1 updated[^]*\n12 created, 1 updated/)
+  expect(comparable(generated!.output)).toBe(comparable(generated!.answer!))
+  const schema = JSON.parse(await readFile(join(folder, 'docs-configuration-as-code.md/relay.schema.json'), 'utf8')) as object
+  expect(schema).toMatchObject({ $id: 'urn:document-relay:relay.schema.json' })
   expect(exported!.output).toContain('slug: acme/prod')
   // Status 2 for a difference would have ended the shell.
   expect(compared!.output).toContain('0 created, 0 updated, 0 deleted')
@@ -208,6 +211,10 @@ test('the commands of docs/security.md fetch the advisories for the packages of 
     variables: registry.variables,
     replace: { 'advisories.json': join(folder, 'advisories.json') },
   })
+  const { version: koa } = JSON.parse(await readFile(join(root, 'node_modules/koa/package.json'), 'utf8')) as { version: string }
+  expect(registry.advisoryRequests.map(({ method, body }) => [method, JSON.parse(body)])).toEqual([
+    ['POST', expect.objectContaining({ koa: [koa] })],
+  ])
   expect(await readFile(join(folder, 'advisories.json'), 'utf8')).toBe('{}')
   expect(compared!.output).toContain('no known vulnerability')
 })
@@ -228,37 +235,45 @@ test('the commands of docs/operations.md query a failed delivery, and retry it a
     return (await promisify(execFile)(script('relay'), words, { env: environment })).stdout.trim()
   }
   const target = await startHttpTarget()
-  target.answerWith(({ url }, response) => {
-    const isFirst = target.arrivals.filter((arrival) => arrival.url === url).length === 1
+  const docIdOf = ({ headers }: Arrival) => String(headers['x-relay-doc-id'])
+  target.answerWith((arrival, response) => {
+    const isFirst = target.arrivals.filter((each) => docIdOf(each) === docIdOf(arrival)).length === 1
     response.writeHead(isFirst ? 401 : 200).end()
   })
   try {
     await relay('workspace', 'create', 'acme/operations')
     const send = managementApi(baseUrl, 'acme/operations', await relay('key', 'create', 'acme/operations', '--level', 'admin'))
-    for (const [repoId, name, docId] of [
-      ['Z1', 'Inbox', '4711'],
-      ['Z2', 'Archive', '4712'],
-    ]) {
+    const createDestination = async (repoId: string, name: string) => {
       const repository = await send('POST', '/repositories', { repo_id: repoId, name, signature_verification: false })
-      const webhook = { name, connector_type: 'webhook', config: { url: `${target.origin}/${docId}` }, credentials: {} }
+      const webhook = { name, connector_type: 'webhook', config: { url: target.origin }, credentials: {} }
       const destination = await send('POST', '/destinations', webhook)
       await send('POST', '/connections', { name, repository_ids: [repository], destination_ids: [destination] })
+      return destination
+    }
+    const createDocument = async (repoId: string, docId: string) => {
       const query = `create&pVersion=0045&contRep=${repoId}&docId=${docId}&compId=data`
       const created = await fetch(`${baseUrl}/receiver/acme/operations?${query}`, { method: 'PUT', body: 'hello' })
       expect(created.status).toBe(201)
+      await until(`document ${docId} has arrived`, () => target.arrivals.some((arrival) => docIdOf(arrival) === docId))
     }
+    const archive = await createDestination('Z1', 'Archive of last year')
+    await createDocument('Z1', '4711')
+    await createDocument('Z1', '4712')
+    await createDestination('Z2', 'Archive')
+    await createDocument('Z2', '4713')
+    await send('PATCH', `/destinations/${archive}`, { name: 'Archive' })
     const failed = "WorkflowType = 'delivery' and RelayStatus = 'failed' and RelayWorkspace = 'acme/operations'"
     const [queried] = await walk('docs/operations.md', {
       under: ['In the Temporal UI', 'Manual retry'],
       before: `${withProcesses}
-until [ "$(temporal workflow count --query "${failed}")" = 'Total: 2' ]; do sleep 0.2; done`,
+until [ "$(temporal workflow count --query "${failed}")" = 'Total: 3' ]; do sleep 0.2; done`,
       replace: { 'acme/invoices': 'acme/operations' },
       variables: temporalAddress(),
     })
     expect(queried!.output).toMatch(/"status": ?"failed"/)
-    // The target accepts the second request. The first command retries 4711, the second one what waits at Archive.
-    await until('both are delivered', () => target.arrivals.length === 4)
-    expect(target.arrivals.map(({ url }) => url).toSorted()).toEqual(['/4711', '/4711', '/4712', '/4712'])
+    // The target accepts the second request. The first command retries 4711, the second one what waits at the same destination.
+    await until('both are delivered', () => target.arrivals.length === 5)
+    expect(target.arrivals.map(docIdOf).toSorted()).toEqual(['4711', '4711', '4712', '4712', '4713'])
   } finally {
     await target.stop()
   }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
 import { parse } from 'yaml'
 import { createCli } from '../../src/cli.ts'
-import { environment } from '../../src/config.ts'
+import { environment, readElsewhere } from '../../src/config.ts'
 import { blocksOf, commandsOf, readPages, splitCommands, type PageCommand } from './commands.ts'
 import { walkedPages } from './walk.ts'
 
@@ -16,34 +16,22 @@ const textOf = (path: string) => readFileSync(join(root, path), 'utf8')
 const pages = await readPages()
 const commands = pages.flatMap(commandsOf)
 
-/** Variables that begin like those of the relay and are read by other programs, and the file that reads them. */
-const readElsewhere: Record<string, string> = {
+/** Variables that the pages name and other programs than the relay read, and the file that reads them. */
+const namedElsewhere: Record<string, string> = {
+  ...readElsewhere,
   FUZZ_SEED: 'test/fuzz/fuzz.system.test.ts',
-  RELAY_API_KEY: 'clients/typescript/example.ts',
-  RELAY_URL: 'clients/typescript/example.ts',
-  RELAY_WORKSPACE: 'clients/typescript/example.ts',
-  RELAY_DATABASE_PASSWORD: 'docker-compose.yml',
   TEMPORAL_DATABASE_PASSWORD: 'docker-compose.yml',
-  RELAY_API_TOOLS_DIR: 'test/support/tools.ts',
-  RELAY_BROWSER_BIN: 'test/support/tools.ts',
-  RELAY_HELM_BIN: 'test/support/tools.ts',
-  RELAY_KUBECONFORM_BIN: 'test/support/tools.ts',
-  RELAY_KUBERNETES_API_DIR: 'test/support/tools.ts',
-  RELAY_TEMPORAL_SERVER_DIR: 'test/support/tools.ts',
-  RELAY_TEST_BASE_IMAGE: 'test/support/image/engines.ts',
-  RELAY_TEST_FULL: 'test/support/full-run.ts',
-  RELAY_TEST_SCREENSHOTS: 'test/console/browser.ts',
   TEST_DATABASE_URL: 'test/support/set-up.ts',
 }
 
 const temporalVariables = textOf('node_modules/@temporalio/envconfig/lib/envconfig-toml.js')
-const prefixes = new Set([...Object.keys(environment.shape), ...Object.keys(readElsewhere)].map((name) => name.split('_')[0]!))
+const prefixes = new Set([...Object.keys(environment.shape), ...Object.keys(namedElsewhere)].map((name) => name.split('_')[0]!))
 // Not `.NAME.DELIVERY_ID.part`, a placeholder in the name of a file, and not RFC_PING, a function of the source system.
 const variablePattern = new RegExp(`(?<![.\\w])(?!RFC_PING\\b)(?:${[...prefixes].join('|')})_[A-Z0-9_]*[A-Z0-9_*]`, 'g')
 
 /** Returns what is wrong with the name of a variable, if it is one of the relay. `NAME_*` stands for several. */
 const problemOfVariable = (name: string): string | undefined => {
-  const known = [...Object.keys(environment.shape), ...Object.keys(readElsewhere)]
+  const known = [...Object.keys(environment.shape), ...Object.keys(namedElsewhere)]
   if (name.startsWith('RELAY_CREDENTIAL_')) return undefined
   const isKnown = name.endsWith('*')
     ? known.some((each) => each.startsWith(name.slice(0, -1))) || temporalVariables.includes(name.slice(0, -1))
@@ -174,7 +162,7 @@ test('every variable of the relay that a page names is read by a program', () =>
     [...new Set(text.match(variablePattern))].flatMap((name) => problemOfVariable(name) ?? []).map((problem) => `${path}: ${problem}`),
   )
   expect(wrong).toEqual([])
-  for (const [name, path] of Object.entries(readElsewhere))
+  for (const [name, path] of Object.entries(namedElsewhere))
     expect({ path, reads: textOf(path).includes(name) && name }).toEqual({ path, reads: name })
 })
 
