@@ -14,6 +14,9 @@ export interface FindTemporalOptions {
 }
 
 const module = 'github.com/temporalio/cli/cmd/temporal@v1.5.1'
+// With the version that the module requires (v1.34.1), a call that a client cancels can leave the connection to the database unusable: the
+// server then answers every call with "interrupted (9)" until it is restarted. Temporal 1.31 requires this version for that reason.
+const requirements = ['modernc.org/sqlite@v1.44.3']
 const remedy =
   'Install the Temporal CLI (on PATH, or set RELAY_TEMPORAL_BIN to its path), or install Go 1.24 or newer, ' +
   'or set TEMPORAL_ADDRESS to the address of a running Temporal server.'
@@ -31,7 +34,7 @@ export const findTemporal = async ({ config, say, signal }: FindTemporalOptions)
   }
   const onPath = await findProgram('temporal', config.childEnvironment.PATH)
   if (onPath) return onPath
-  const cached = join(cacheDirOf(config), 'bin', 'temporal')
+  const cached = join(cacheDirOf(config), 'dev-server', 'temporal')
   if (await isExecutable(cached)) return cached
 
   say('Downloading the Temporal dev server. This happens once.')
@@ -42,5 +45,5 @@ export const findTemporal = async ({ config, say, signal }: FindTemporalOptions)
     say(`The download failed (${messageOf(thrown)}).`)
   }
   const duration = 'about 4 minutes on 2 cores'
-  return buildWithGo({ name: 'the Temporal CLI', module, duration, target: cached, remedy, config, say, signal })
+  return buildWithGo({ name: 'the Temporal CLI', module, requirements, duration, target: cached, remedy, config, say, signal })
 }

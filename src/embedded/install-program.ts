@@ -65,6 +65,8 @@ export interface GoBuild {
   name: string
   /** `module/path/of/the/command@version` */
   module: string
+  /** `module/path@version` of modules that the build takes in at least this version. `module` itself may require an older one. */
+  requirements?: string[]
   flags?: string[]
   /** Expected duration, in words. */
   duration: string
@@ -79,19 +81,31 @@ export interface GoBuild {
 
 /** Builds a Go program from source. @throws `UserError` if Go is not installed or the build fails */
 export const buildWithGo = async (options: GoBuild): Promise<string> => {
-  const { name, module, target, remedy, config, say, signal } = options
+  const { name, module, requirements, flags = [], target, remedy, config, say, signal } = options
   const go = await findProgram('go', config.childEnvironment.PATH)
   if (!go) throw new UserError(`${name} was not found, and Go is not installed to build it. ${remedy}`)
   say(`Building ${name} with Go. This takes ${options.duration}, once.`)
   try {
     return await installInto(target, async (workDir) => {
-      await runProgram(go, ['install', ...(options.flags ?? []), module], {
-        env: { ...config.childEnvironment, GOBIN: workDir },
-        timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS,
-        signal,
-        onWait: (seconds) => say(`Still building ${name} (${seconds} s).`),
-      })
-      return join(workDir, basename(module.slice(0, module.lastIndexOf('@'))))
+      const command = module.slice(0, module.lastIndexOf('@'))
+      const program = join(workDir, basename(command))
+      const steps = requirements
+        ? [
+            ['mod', 'init', 'build'],
+            ['get', module, ...requirements],
+            ['build', ...flags, '-o', program, command],
+          ]
+        : [['install', ...flags, module]]
+      for (const step of steps) {
+        await runProgram(go, step, {
+          cwd: workDir,
+          env: { ...config.childEnvironment, GOBIN: workDir, GOWORK: 'off' },
+          timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS,
+          signal,
+          onWait: (seconds) => say(`Still building ${name} (${seconds} s).`),
+        })
+      }
+      return program
     })
   } catch (thrown) {
     signal?.throwIfAborted()

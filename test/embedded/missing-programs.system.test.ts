@@ -50,14 +50,16 @@ test('without the Temporal CLI and without Go, the error says what to install', 
 })
 
 test('with Go, the Temporal CLI is built once and only the program remains in the cache', async () => {
-  await putOnPath(
-    'go',
-    `echo "$@" > "${directory}/asked"; [ "$1" = install ] && echo '#!/bin/sh' > "$GOBIN/temporal" && /bin/chmod 755 "$GOBIN/temporal"`,
-  )
+  await putOnPath('go', `echo "$@" >> "${directory}/asked"; [ "$1" != build ] || { echo '#!/bin/sh' > "$3"; /bin/chmod 755 "$3"; }`)
   const built = await findTemporal({ config: bare(), say })
-  expect(await readFile(join(directory, 'asked'), 'utf8')).toBe('install github.com/temporalio/cli/cmd/temporal@v1.5.1\n')
-  expect(built).toBe(join(directory, 'cache', 'bin', 'temporal'))
-  expect(await readdir(join(directory, 'cache', 'bin'))).toEqual(['temporal'])
+  expect((await readFile(join(directory, 'asked'), 'utf8')).split('\n')).toEqual([
+    'mod init build',
+    'get github.com/temporalio/cli/cmd/temporal@v1.5.1 modernc.org/sqlite@v1.44.3',
+    expect.stringMatching(/^build -o .+\/temporal github\.com\/temporalio\/cli\/cmd\/temporal$/),
+    '',
+  ])
+  expect(built).toBe(join(directory, 'cache', 'dev-server', 'temporal'))
+  expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual(['temporal'])
 
   printed = []
   expect(await findTemporal({ config: bare(), say })).toBe(built)
@@ -67,7 +69,7 @@ test('with Go, the Temporal CLI is built once and only the program remains in th
 test('a failed build reports the output of Go', async () => {
   await putOnPath('go', 'echo "no such module" >&2; exit 1')
   await expect(findTemporal({ config: bare(), say })).rejects.toThrow(/could not be built\. Install .* Output of Go: .*no such module/)
-  expect(await readdir(join(directory, 'cache', 'bin'))).toEqual([])
+  expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual([])
 })
 
 test('a build that takes too long is killed together with its child processes', async () => {
