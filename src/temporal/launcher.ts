@@ -22,6 +22,8 @@ type LauncherConfig = Pick<
 
 // The queue must have time to begin with a start that it has room for.
 const shortestWaitMs = 1_000
+// How often a process looks for messages that it has left in the outbox. Temporal has work for longer than this.
+const drainIntervalMs = 250
 // A transaction is open while starts of the outbox wait for the pace.
 const pageMaxWaitMs = 5_000
 // Failed messages of one run, after which it ends.
@@ -91,8 +93,8 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, ou
 
   const launchStart = (message: StartDocument) => {
     const { workspace } = message.input
-    // Any process may send a message that has waited for OUTBOX_SWEEP_AGE_MS. Half of it leaves time to send this one.
-    const expiresAt = performance.now() + Math.max(config.OUTBOX_SWEEP_AGE_MS / 2, shortestWaitMs)
+    // From then on any process may send the message, this one included. If the queue dropped it earlier, nobody would send it meanwhile.
+    const expiresAt = performance.now() + Math.max(config.OUTBOX_SWEEP_AGE_MS, shortestWaitMs)
     const start = { run: () => launchOne(message), drop: () => leave(workspace), expiresAt }
     if (behind.has(workspace) || !starts.offer(workspace, start)) leave(workspace)
   }
@@ -152,7 +154,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, ou
   const drain = async () => {
     try {
       for (let beganAt = 0; beganAt <= leftAt + config.OUTBOX_SWEEP_AGE_MS;) {
-        await sleep(Math.min(config.OUTBOX_SWEEP_AGE_MS, 1_000), undefined, { signal: closed.signal })
+        await sleep(Math.min(config.OUTBOX_SWEEP_AGE_MS, drainIntervalMs), undefined, { signal: closed.signal })
         beganAt = performance.now()
         const failed: string[] = []
         while ((await sendPage('starts', failed)).more) closed.signal.throwIfAborted()

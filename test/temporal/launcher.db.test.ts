@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createOutbox, outboxKey, type OutboxMessage, type StartDocument } from '../../src/db/outbox.ts'
 import { createLog } from '../../src/log.ts'
@@ -31,30 +32,41 @@ const receive = async (count: number, routes?: Routes): Promise<StartDocument[]>
 
 interface LauncherOptions {
   holds?: boolean
+  /** How long sending a message takes, at least. */
+  sendMs?: number
   hasBegun?: boolean
   fails?: (message: OutboxMessage) => boolean
   variables?: Record<string, string>
 }
 
 /** Starts a launcher whose messages go to a Temporal that notes them. `holds` holds starts back until `release`. */
-const startLauncher = ({ holds = false, hasBegun = true, fails = () => false, variables = {} }: LauncherOptions = {}) => {
+const startLauncher = ({ holds = false, sendMs = 0, hasBegun = true, fails = () => false, variables = {} }: LauncherOptions = {}) => {
   const sent: string[] = []
   let underWay = 0
   let mostUnderWay = 0
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
+  const beganAt: number[] = []
   const send = async (message: OutboxMessage) => {
+    beganAt.push(performance.now())
     underWay += 1
     mostUnderWay = Math.max(mostUnderWay, underWay)
     if (holds) await released
-    else await new Promise((resolve) => setImmediate(resolve))
+    else await delay(sendMs)
     underWay -= 1
     if (fails(message)) throw Object.assign(new Error('3 INVALID_ARGUMENT'), { code: 3 })
     sent.push(outboxKey(message))
   }
   const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', ...variables })
   const launcher = createLauncher({ send, hasBegun: async () => hasBegun }, createOutbox(database.db), config, createLog('silent'))
-  return { ...launcher, sent, release, mostUnderWay: () => mostUnderWay }
+  return {
+    ...launcher,
+    sent,
+    release,
+    mostUnderWay: () => mostUnderWay,
+    /** Returns the longest time between the beginnings of two messages. */
+    longestPauseMs: () => Math.max(...beganAt.slice(1).map((at, index) => at - beganAt[index]!)),
+  }
 }
 
 const untilOutboxEmpty = () => until('the outbox is empty', async () => (await dueMessages(database.db)).length === 0)
@@ -80,6 +92,19 @@ test('documents are started in the order of their arrival, also those that waite
   launcher.launch(messages)
   await untilOutboxEmpty()
   expect(launcher.sent).toEqual(keysOf(messages))
+  await launcher.close()
+})
+
+test('starts go on without a pause when they begin to come from the outbox', async () => {
+  const messages = await receive(30)
+  const launcher = startLauncher({
+    sendMs: 100,
+    variables: { OUTBOX_SWEEP_AGE_MS: '2000', TEMPORAL_MAX_CONCURRENT_STARTS: '1' },
+  })
+  launcher.launch(messages)
+  await untilOutboxEmpty()
+  expect(launcher.sent).toEqual(keysOf(messages))
+  expect(launcher.longestPauseMs()).toBeLessThan(700)
   await launcher.close()
 })
 
