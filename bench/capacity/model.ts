@@ -106,9 +106,9 @@ const contentDays = 30
 const daysOfYear = 365
 
 // Memory (docs/scaling.md, "Sizing").
-// 460 MiB were measured with 100 clients (docs/performance.md, content-server).
+// 468 MiB were measured with 100 clients (docs/performance.md, content-server).
 const apiMemoryBytes = 512 * mebibyte
-// 642 MiB were measured with a full cache of workflows (docs/performance.md, footprint).
+// 800 MiB were measured after 10,000 documents (docs/performance.md, footprint).
 const workerMemoryBytes = 1_024 * mebibyte
 // PostgreSQL without the rows that are in use: an estimate. Of a small one, 395 MiB were measured with 70 processes.
 const databaseMemoryBytes = gibibyte

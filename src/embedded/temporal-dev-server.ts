@@ -25,9 +25,15 @@ export interface TemporalDevServer {
 const pragmas = ['journal_mode=WAL', 'synchronous=normal']
 /**
  * Dynamic configuration of the server. Without `matching.enableFairness` the server ignores the fairness keys of
- * workflows.
+ * workflows. With the default of `history.transferProcessorMaxPollRPS`, 20 per second and shard, each of the nine steps of a document waits
+ * for up to 50 ms, because this server has one shard.
  */
-export const dynamicConfig = ['system.enableActivityEagerExecution=true', 'matching.useNewMatcher=true', 'matching.enableFairness=true']
+export const dynamicConfig = [
+  'system.enableActivityEagerExecution=true',
+  'matching.useNewMatcher=true',
+  'matching.enableFairness=true',
+  'history.transferProcessorMaxPollRPS=100',
+]
 const garbageCollector = { GOGC: '400' }
 
 const argumentsOf = (port: number, uiPort: number, databaseFile: string): string[] => [
