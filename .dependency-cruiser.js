@@ -2,36 +2,38 @@ import { builtinModules } from 'node:module'
 
 // Rooms of src from top to bottom. A room imports from rooms below it only: never from a room above, nor from another room on its floor.
 const floors = [
-  ['demo', 'hardening'],
-  ['commands', 'embedded'],
-  ['tracing'],
-  ['http', 'receiver', 'bridge', 'temporal', 'monitoring'],
-  ['notices'],
-  ['routing'],
+  ['main.ts'],
+  ['cli'],
+  ['dev'],
+  ['app'],
+  ['api', 'maintenance'],
+  ['receiver', 'bridge', 'observe'],
+  ['workspace', 'temporal'],
   ['delivery'],
   ['archive'],
   ['capture'],
-  ['content'],
+  ['http', 'content'],
   ['db'],
   ['connectors'],
-  ['security'],
-  ['domain'],
+  ['security', 'config', 'domain'],
+  ['base', 'health.ts'],
 ]
-// Both JSON surfaces read bodies, name the actor and answer errors with these files.
-const jsonSurface = '^src/http/(actor|body|errors|refusals)\\.ts$'
 
-const floorRules = floors.flatMap((rooms, index) =>
+// A folder, or a file that lies in no folder
+const placeOf = (room) => (room.endsWith('.ts') ? room.replace('.', '\\.') : `${room}/`)
+
+const floorRules = floors.slice(1).flatMap((rooms, index) =>
   rooms.map((room) => ({
     name: `${room}-imports-from-below-only`,
     severity: 'error',
-    from: { path: `^src/${room}/` },
+    from: { path: `^src/${placeOf(room)}` },
     to: {
       path: `^src/(${floors
-        .slice(0, index + 1)
+        .slice(0, index + 2)
         .flat()
         .filter((other) => other !== room)
-        .join('|')})/`,
-      pathNot: room === 'bridge' ? jsonSurface : '^$',
+        .map(placeOf)
+        .join('|')})`,
     },
   })),
 )
@@ -42,6 +44,12 @@ const nodeModules = `^(node:)?(${builtinModules.join('|')})$`
 export default {
   forbidden: [
     ...floorRules,
+    {
+      name: 'every-file-has-a-floor',
+      severity: 'error',
+      from: {},
+      to: { path: '^src/', pathNot: `^src/(${floors.flat().map(placeOf).join('|')})` },
+    },
     { name: 'no-circles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
     {
       name: 'workflows-stay-in-the-sandbox',
@@ -60,20 +68,20 @@ export default {
       name: 'domain-is-pure',
       severity: 'error',
       from: { path: '^src/domain/' },
-      to: { path: '^(src/(?!domain/)|workflows/|activities/)' },
+      to: { path: '^(src/(?!(base|domain)/)|workflows/|activities/)' },
     },
     { name: 'domain-has-no-io', severity: 'error', from: { path: '^src/domain/' }, to: { reachable: true, path: nodeModules } },
     {
       name: 'surfaces-start-no-workflows',
       comment: 'A surface writes to the outbox. The launcher starts workflows.',
       severity: 'error',
-      from: { path: '^src/(http|receiver|bridge|notices|routing|archive)/' },
+      from: { path: '^src/(api|receiver|bridge|observe|workspace|archive)/' },
       to: { path: '^(workflows/(?!(ids|messages)\\.ts$)|activities/)' },
     },
     {
       name: 'only-delivery-changes-a-status',
       severity: 'error',
-      from: { pathNot: '^(src/delivery/|activities/delivery\\.ts$|src/compose/)' },
+      from: { pathNot: '^(src/delivery/|activities/delivery\\.ts$|src/app/)' },
       to: { path: '^src/delivery/(transition|record-attempt)\\.ts$', dependencyTypesNot: ['type-only'] },
     },
     {
@@ -86,13 +94,13 @@ export default {
       name: 'activities-are-thin',
       severity: 'error',
       from: { path: '^activities/' },
-      to: { path: '^src/(?!(delivery|notices|db)/|(config|maintenance)\\.ts$)' },
+      to: { path: '^src/(?!(base|config|db|delivery|maintenance|observe)/)' },
     },
     {
       name: 'composition-is-at-the-top',
       severity: 'error',
-      from: { path: '^(src/[^/]+|activities|workflows)/', pathNot: '^src/(demo|compose)/' },
-      to: { path: '^src/((main|cli|use-cases|dev-server)\\.ts$|compose/)' },
+      from: { path: '^(src/[^/]+|activities|workflows)/', pathNot: '^src/(cli|dev|app)/' },
+      to: { path: '^src/(main\\.ts$|(cli|dev|app)/)' },
     },
     {
       name: 'console-uses-the-public-api-only',

@@ -1,4 +1,4 @@
-import type { Config } from '../src/config.ts'
+import type { Config } from '../src/config/config.ts'
 import type { Database } from '../src/db/database.ts'
 import type { OutboxMessage } from '../src/db/outbox.ts'
 import { cancelBatch } from '../src/delivery/cancel.ts'

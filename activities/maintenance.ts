@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common'
 import { cancellationSignal, heartbeat } from '@temporalio/activity'
-import { findJob, type MaintenanceDeps } from '../src/maintenance.ts'
+import { findJob, type MaintenanceDeps } from '../src/maintenance/jobs.ts'
 import type { MaintenanceActivities } from '../workflows/messages.ts'
 
 // A third of the heartbeat timeout of the workflow.

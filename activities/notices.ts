@@ -1,5 +1,5 @@
 import { cancellationSignal } from '@temporalio/activity'
-import type { SendNotice } from '../src/notices/send-notice.ts'
+import type { SendNotice } from '../src/observe/notices/send-notice.ts'
 import type { NoticeActivities } from '../workflows/messages.ts'
 
 export const createNoticeActivities = ({ sendNotice, cancelNotice }: SendNotice): NoticeActivities => ({

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import pLimit from 'p-limit'
-import { messageOf } from '../src/errors.ts'
+import { messageOf } from '../src/base/errors.ts'
 import { createClient, operationNames, seedBytes, seeds, thinkTimeMs, type Operation } from './content-server/mix.ts'
 import { withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
 import { runClients } from './support/load.ts'

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
-import { newId } from '../src/ids.ts'
+import { newId } from '../src/base/ids.ts'
 import { documentWorkflowId } from '../workflows/ids.ts'
 import { startArrivals } from './support/arrivals.ts'
 import { temporalOption, withInstallation } from './support/installation.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { environment, ownPrefixes } from '../src/config.ts'
+import { environment, ownPrefixes } from '../src/config/config.ts'
 
 const defaultOf = (field: z.ZodType): string => {
   const value = field.safeParse(undefined).data

@@ -1,8 +1,8 @@
 // `npm run docs` writes the generated files; with --check it reports those that are out of date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { schemaTypes } from '../clients/typescript/generate.ts'
-import { describeApi } from '../src/http/open-api/document.ts'
-import { workspacesSchema } from '../src/commands/workspaces-schema.ts'
+import { describeApi } from '../src/api/open-api/document.ts'
+import { workspacesSchema } from '../src/cli/apply/workspaces-schema.ts'
 import { createConnectors } from '../src/connectors/index.ts'
 import { connectorPages } from './connectors.ts'
 import { configurationPage } from './configuration.ts'

@@ -1,4 +1,4 @@
-import { hardeningChecklist } from '../src/hardening/checklist.ts'
+import { hardeningChecklist } from '../src/cli/doctor/checklist.ts'
 import { markdownTable, withGenerated } from './generated-table.ts'
 
 /** Returns docs/security.md with the table of the hardening checklist, which `relay doctor` checks. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { environment } from '../src/config.ts'
+import { environment } from '../src/config/config.ts'
 
-// Variables of the Temporal SDK, which src/config.ts reads with the SDK's own functions.
+// Variables of the Temporal SDK, which src/config/config.ts reads with the SDK's own functions.
 const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TEMPORAL_PROFILE', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_TLS']
 const temporalTlsVariables = ['CLIENT_CERT_PATH', 'CLIENT_KEY_PATH', 'SERVER_CA_CERT_PATH', 'SERVER_NAME', 'DISABLE_HOST_VERIFICATION'].map(
   (name) => `TEMPORAL_TLS_${name}`,

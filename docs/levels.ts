@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { apiEndpoints, type EndpointDeps } from '../src/http/app.ts'
+import { apiEndpoints, type EndpointDeps } from '../src/api/app.ts'
 import { keyLevels } from '../src/security/levels.ts'
 import { markdownTable, withGenerated } from './generated-table.ts'
 

@@ -73,7 +73,7 @@ export const packRelay = async (folder: string, next?: NextVersion): Promise<Tar
   await copySources(folder)
   const current = await versionOf(folder)
   if (next) {
-    for (const name of ['package.json', 'src/version.ts']) {
+    for (const name of ['package.json', 'src/base/version.ts']) {
       const text = await readFile(join(folder, name), 'utf8')
       await writeFile(join(folder, name), text.replace(current, next.version))
     }
@@ -103,7 +103,7 @@ export const copyBuild = async (build: Build, folder: string, { version, migrati
   await cp(join(build.folder, 'package.json'), join(folder, 'package.json'))
   await cp(join(build.folder, 'openapi.json'), join(folder, 'openapi.json'))
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-  const file = join(folder, 'dist/src/version.js')
+  const file = join(folder, 'dist/src/base/version.js')
   const code = await readFile(file, 'utf8')
   await writeFile(file, code.replace(`'${build.version}'`, `'${version}'`))
   const migrationCode = `export const up = (knex) => knex.raw(${JSON.stringify(migration.sql)})\n`

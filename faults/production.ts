@@ -2,7 +2,7 @@
 // files. Upgrades it under load, backs it up, destroys it, and restores it as docs/backup.md says.
 import { rm } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { readConfig } from '../src/config.ts'
+import { readConfig } from '../src/config/config.ts'
 import { until } from '../test/support/until.ts'
 import { areSettled, check } from './check.ts'
 import { nextVersion } from './build.ts'

@@ -1,9 +1,9 @@
 import { copyFile, mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Config } from '../src/config.ts'
-import { identifyProcess } from '../src/embedded/orphaned-processes.ts'
-import { startTemporalDevServer, type TemporalDevServer } from '../src/embedded/temporal-dev-server.ts'
+import type { Config } from '../src/config/config.ts'
+import { identifyProcess } from '../src/dev/orphaned-processes.ts'
+import { startTemporalDevServer, type TemporalDevServer } from '../src/dev/temporal-dev-server.ts'
 
 /** Temporal's dev server on a database file, which can be killed, frozen, and set back. */
 export interface TemporalServer {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { runProgram } from '../src/embedded/programs.ts'
+import { runProgram } from '../src/dev/programs.ts'
 import { until } from '../test/support/until.ts'
 import { programOf, type Build } from './build.ts'
 import { areSettled, check, type Counts } from './check.ts'

@@ -8,7 +8,7 @@ export const places: Record<string, RegExp> = {
   'package.json': /^ {2}"version": "(.+)"/gm,
   'clients/typescript/package.json': /^ {2}"version": "(.+)"/gm,
   'package-lock.json': /"name": "document-relay(?:-client)?",\n +"version": "(.+)"/g,
-  'src/version.ts': /^export const version = '(.+)'/gm,
+  'src/base/version.ts': /^export const version = '(.+)'/gm,
   'openapi.json': /^ {4}"version": "(.+)"/gm,
   Dockerfile: /^ARG VERSION=(.+)$/gm,
   'deploy/helm/document-relay/Chart.yaml': /^(?:version|appVersion): (.+)$/gm,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { findMismatches, places } from '../script/check-release.ts'
-import { version } from '../src/version.ts'
+import { version } from '../src/base/version.ts'
 import { debianPrograms } from './support/tools.ts'
 
 interface Locked {

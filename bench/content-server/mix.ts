@@ -2,7 +2,7 @@
 // (KPro): https://github.com/Lamiv/sharepointS4DMSAdapter, loadtest/contentserver.js.
 import { randomInt } from 'node:crypto'
 import { multipartBody, part } from '../../test/support/source-system.ts'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { commandUrl, createByPut, type BenchRequest } from '../support/requests.ts'
 
 const KiB = 1024

@@ -13,7 +13,7 @@ import { pipeline } from 'node:stream/promises'
 import { GetObjectCommand } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { Pool } from 'pg'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { openS3 } from '../../src/content/s3.ts'
 import type { ContentStoreKind } from '../../src/domain/content-store.ts'
 

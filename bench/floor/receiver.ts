@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { Pool } from 'pg'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 
 const { DATABASE_URL: connectionString, DATABASE_POOL_MAX_CONNECTIONS: max } = readConfig()
 const pool = new Pool({ connectionString, max })

@@ -1,5 +1,5 @@
-import { createKey } from '../../src/commands/api-key.ts'
-import { createWorkspace } from '../../src/commands/workspace.ts'
+import { createKey } from '../../src/workspace/api-key.ts'
+import { createWorkspace } from '../../src/workspace/administration.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { managementApi } from '../../test/support/management-api.ts'
 import type { Installation } from './installation.ts'

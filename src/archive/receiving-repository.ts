@@ -3,7 +3,7 @@ import { createStatement } from '../db/statement.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
-import { createTtlCache } from '../ttl-cache.ts'
+import { createTtlCache } from '../base/ttl-cache.ts'
 
 export interface RepositorySummary {
   id: string

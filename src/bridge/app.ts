@@ -1,24 +1,25 @@
 import type { Context, Middleware } from 'koa'
 import type { CaptureQueue } from '../capture/queue.ts'
-import { createConcurrencyLimit } from '../concurrency-limit.ts'
-import type { Config } from '../config.ts'
+import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
+import type { Config } from '../config/config.ts'
 import { record } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import type { Documents } from '../db/documents.ts'
+import type { Documents } from '../archive/document-list.ts'
 import type { Installation } from '../db/installation.ts'
-import type { Workspaces } from '../db/workspaces.ts'
+import type { Workspaces } from '../workspace/workspaces.ts'
 import { hasPassed, hopsHeader } from '../domain/hops.ts'
 import { functionName, rfcCredentials } from '../domain/rfc-settings.ts'
 import { workspaceSettings } from '../domain/settings.ts'
-import { AppError } from '../errors.ts'
-import { actorOf } from '../http/actor.ts'
+import { AppError } from '../base/errors.ts'
+import { actorOf } from '../workspace/actor.ts'
 import { checkIsJson, checkValues, readBytes } from '../http/body.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
-import { methodNotAllowed, nothingHere } from '../http/refusals.ts'
+import { methodNotAllowed, nothingHere } from '../base/refusals.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
-import type { RunOnThread } from '../threads.ts'
+import type { RunOnThread } from '../http/threads.ts'
+import { prepareCallTask, readAnswerTask } from './call.ts'
 import { createExchange } from './exchange.ts'
 import { applyObjectLink } from './object-link.ts'
 import { callFunction, type RfcClientDeps, type RfcTarget } from './rfc-client.ts'
@@ -106,7 +107,7 @@ const executeCall = async (
   const callerGone = new AbortController()
   context.res.once('close', () => callerGone.abort())
 
-  const call = await runOnThread('prepareCall', workspaceId, { functionName: calledFunction, bytes: new Uint8Array(bytes) })
+  const call = await runOnThread(prepareCallTask, workspaceId, { functionName: calledFunction, bytes: new Uint8Array(bytes) })
   if (call.kind === 'refused') throw new AppError(call.code, call.message, call.details && { details: call.details })
   const target = await findTarget(workspaceId, calledFunction, deps)
   // Record the call before it is sent, because an aborted call may still have had an effect.
@@ -114,7 +115,7 @@ const executeCall = async (
 
   const answer = await callFunction(
     target,
-    { ...call, readAnswer: (input) => runOnThread('readAnswer', workspaceId, input) },
+    { ...call, readAnswer: (input) => runOnThread(readAnswerTask, workspaceId, input) },
     callerGone.signal,
     deps,
   )

@@ -1,13 +1,14 @@
 import { z } from 'zod'
-import { plainMessages } from '../domain/issue-messages.ts'
-import { AppError, type ErrorCode, type ErrorDetail } from '../errors.ts'
+import { threadTask } from '../base/thread-task.ts'
+import { plainMessages } from '../base/issue-messages.ts'
+import { AppError, type ErrorCode, type ErrorDetail } from '../base/errors.ts'
 import { parseJson } from '../http/body.ts'
-import { bodyRefusal } from '../http/refusals.ts'
+import { bodyRefusal } from '../base/refusals.ts'
 import { readLink, type ObjectLink } from './object-link.ts'
 import { readRfcAnswer, rfcEnvelope, type RfcAnswer, type RfcValue } from './soap.ts'
 
-// Both functions run on a thread (src/threads.ts): a body of 1 MiB can contain half a million values, and an answer even more. What they
-// return is small, or a text that the main thread only passes on.
+// Both functions run on a thread (src/http/threads.ts): a body of 1 MiB can contain half a million values, and an answer even more. What
+// they return is small, or a text that the main thread only passes on.
 
 // In upper or lower case, because ABAP names are not case-sensitive.
 const parameterName = z.string().regex(/^(\/\w{1,10}\/)?[A-Za-z]\w{0,29}$/, 'must be a parameter or field name')
@@ -67,3 +68,6 @@ export const readAnswer = (input: { text: string; tables: string[] }): ReadAnswe
   const { exports, tables } = answer
   return { kind: 'result', body: JSON.stringify({ exports, tables }) }
 }
+
+export const prepareCallTask = threadTask(import.meta.url, prepareCall)
+export const readAnswerTask = threadTask(import.meta.url, readAnswer)

@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts'
+import { AppError } from '../base/errors.ts'
 import { queryOf, SealError, type KeyRing } from '../security/seal.ts'
 import { redactQueryForReplay } from './redact.ts'
 import { isSecKey } from './sensitive-names.ts'

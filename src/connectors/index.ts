@@ -1,5 +1,5 @@
 import type { ZodError } from 'zod'
-import { plainMessages } from '../domain/issue-messages.ts'
+import { plainMessages } from '../base/issue-messages.ts'
 import { createBlob } from './blob/index.ts'
 import type { Connector, Target } from './connector.ts'
 import { createDirectory } from './directory/index.ts'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { Database, Transaction } from '../db/database.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../base/errors.ts'
 
 /** Bytes that a document owns. */
 export interface Content {

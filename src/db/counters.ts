@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Database } from './database.ts'
 
 /** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */

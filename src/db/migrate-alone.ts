@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { UserError } from '../errors.ts'
+import { UserError } from '../base/errors.ts'
 import { isLockTimeout, isLostRace, type Database } from './database.ts'
 import { migrate, migrationSource } from './migrations.ts'
 

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import type { Knex } from 'knex'
-import { UserError } from '../errors.ts'
-import { version } from '../version.ts'
+import { UserError } from '../base/errors.ts'
+import { version } from '../base/version.ts'
 import { isSchemaMissing, type Database } from './database.ts'
 import { ensurePartitions } from './partitions.ts'
 

@@ -1,4 +1,4 @@
-import { idPrefixAt, timeOfIdPrefix } from '../ids.ts'
+import { idPrefixAt, timeOfIdPrefix } from '../base/ids.ts'
 import type { Database } from './database.ts'
 
 // Captured requests are kept for days, the other records for months. Partitions are as long, so that retention can drop them whole.

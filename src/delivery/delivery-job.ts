@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { Database } from '../db/database.ts'
 import type { Circuit } from '../domain/circuit.ts'

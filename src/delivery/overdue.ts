@@ -1,5 +1,5 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { startableColumns, type StartableDelivery } from './start-delivery.ts'

@@ -1,5 +1,5 @@
 import type { DeliveryInput, DestinationRef } from '../../workflows/messages.ts'
-import { deliveryTerms, traceOf, type DeliveryTermsConfig } from '../db/delivery-terms.ts'
+import { deliveryTerms, traceOf, type DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { workspaceSettings } from '../domain/settings.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { auditDaysMin, settingsBounds } from './bounds.ts'
-import { plainMessages } from './issue-messages.ts'
+import { plainMessages } from '../base/issue-messages.ts'
 import type { RetryPolicy } from './retry.ts'
 import { rfcFields, rfcPatchFields } from './rfc-settings.ts'
 import { toCamelCase, toSnakeCase, type CamelCasedOutput } from './casing.ts'

@@ -3,7 +3,7 @@ import { addAbortSignal, pipeline, Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { stringify } from 'csv-stringify'
 import type Koa from 'koa'
-import { AppError } from '../errors.ts'
+import { AppError } from '../base/errors.ts'
 import { parseRange, type Range } from './byte-range.ts'
 
 /** The answer of an endpoint whose response is `bytes`. */

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { AppError } from '../errors.ts'
+import { AppError } from '../base/errors.ts'
 
 const tooLarge = (maxBytes: number) => new AppError('payload_too_large', `The body exceeds the limit of ${maxBytes} bytes.`)
 

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import type { Context } from 'koa'
 import { Histogram, type Metric } from 'prom-client'
-import type { Log } from '../log.ts'
+import type { Log } from '../base/log.ts'
 
 /** Surfaces that answer with the errors of docs/errors.md. `other`: paths that no surface serves. */
 export type Surface = 'api' | 'bridge' | 'console' | 'download' | 'other'

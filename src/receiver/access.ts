@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Command } from './command.ts'
 import type { ReceiverRequest } from './exchange.ts'
 import { Refusal } from './refusal.ts'

@@ -1,5 +1,5 @@
 import { finished } from 'node:stream/promises'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { announcesBody, type ReceiverRequest } from './exchange.ts'
 import { checkQuota, type Quota } from './quota.ts'
 import { Refusal } from './refusal.ts'

@@ -1,5 +1,5 @@
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { WorkspaceSettings } from '../domain/settings.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal } from './refusal.ts'

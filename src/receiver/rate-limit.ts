@@ -1,4 +1,4 @@
-import { createTtlCache } from '../ttl-cache.ts'
+import { createTtlCache } from '../base/ttl-cache.ts'
 
 const minuteMs = 60_000
 // A bucket that is dropped because there are too many is full again.

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { UserError } from '../errors.ts'
+import { UserError } from '../base/errors.ts'
 
 type Address = ReturnType<typeof ipaddr.parse>
 type Range = [Address, number]

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { AppError } from '../errors.ts'
-import { newId } from '../ids.ts'
+import { AppError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
 import type { AttemptLimit } from './attempt-limit.ts'
 import type { KeyLevel } from './levels.ts'
 

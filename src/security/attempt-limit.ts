@@ -1,4 +1,4 @@
-import { createTtlCache } from '../ttl-cache.ts'
+import { createTtlCache } from '../base/ttl-cache.ts'
 import { sourceOf } from './source-address.ts'
 
 const windowMs = 60_000

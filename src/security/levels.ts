@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts'
+import { AppError } from '../base/errors.ts'
 
 /** Levels of API keys, lowest first. Each level includes the permissions of the previous ones. */
 export const keyLevels = ['viewer', 'member', 'admin'] as const

@@ -3,7 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import net, { type LookupFunction, type Socket } from 'node:net'
 import { Agent, type Dispatcher } from 'undici'
-import { createTtlCache } from '../ttl-cache.ts'
+import { createTtlCache } from '../base/ttl-cache.ts'
 import { createAddressFilter } from './address-filter.ts'
 import { closedWhileOpening, overTls, timeLimit, waitUntilOpen } from './open-socket.ts'
 

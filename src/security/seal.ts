@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { UserError } from '../errors.ts'
+import { UserError } from '../base/errors.ts'
 
 const algorithm = 'aes-256-gcm'
 const envelopeVersion = 1

@@ -17,7 +17,7 @@ import {
   searchAttributes,
   wakeOptions,
 } from '../../workflows/options.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type {
   CancelDelivery,
   OutboxMessage,

@@ -1,5 +1,5 @@
-import { messageOf } from '../errors.ts'
-import type { Config } from '../config.ts'
+import { messageOf } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
 
 // Status codes of gRPC.
 const invalidArgument = 3

@@ -1,5 +1,5 @@
 import type { Connection } from '@temporalio/client'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 
 // The server lists a poller for 5 minutes after its last poll, and one poll lasts at most a minute.
 const maxSilenceMs = 120_000

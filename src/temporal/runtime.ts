@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, type RuntimeOptions } from '@temporalio/worker'
 import { Agent, request } from 'undici'
-import { messageOf } from '../errors.ts'
-import type { Log } from '../log.ts'
+import { messageOf } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
 
 const loopback = '127.0.0.1'
 const readTimeoutMs = 2_000

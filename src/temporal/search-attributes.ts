@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { Connection } from '@temporalio/client'
 import { searchAttributes } from '../../workflows/options.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { describeTemporalError, isRefusal } from './errors.ts'
 
 const keyword = 2 // temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD

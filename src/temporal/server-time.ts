@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Connection } from '@temporalio/client'
-import { newId } from '../ids.ts'
+import { newId } from '../base/ids.ts'
 
 // A normal task queue (not a sticky one) of its own, on which no task ever waits.
 const taskQueue = { name: 'relay-doctor', kind: 1 }

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { StartDocument } from '../db/outbox.ts'
 import { isOverload } from './errors.ts'
 

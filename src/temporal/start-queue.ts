@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { StartPace } from './start-pace.ts'
 
 type QueueConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS'>

@@ -3,21 +3,21 @@ import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { createBridge } from '../../src/bridge/app.ts'
 import { createCaptureQueue } from '../../src/capture/queue.ts'
-import { createKey } from '../../src/commands/api-key.ts'
-import { createWorkspace } from '../../src/commands/workspace.ts'
+import { createKey } from '../../src/workspace/api-key.ts'
+import { createWorkspace } from '../../src/workspace/administration.ts'
 import { createCaptureStore } from '../../src/capture/capture-store.ts'
-import { createDocuments } from '../../src/db/documents.ts'
-import { createUseCases } from '../../src/use-cases.ts'
+import { createDocuments } from '../../src/archive/document-list.ts'
+import { createUseCases } from '../../src/app/use-cases.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createReceivingRepositories } from '../../src/archive/receiving-repository.ts'
-import { newId } from '../../src/ids.ts'
-import { createLog } from '../../src/log.ts'
-import { openAuthenticator } from '../../src/http/authenticator.ts'
+import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
+import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { tablesWith } from '../support/canary.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createThreads } from '../../src/threads.ts'
+import { createThreads } from '../../src/http/threads.ts'
 import { testConfig } from '../support/factories.ts'
 import { exception, fault, result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
 import { openSocket } from '../support/source-system.ts'
@@ -101,7 +101,7 @@ const startBridge = async (
   const captures = createCaptureQueue(createCaptureStore(db), config, createLog('silent'))
   const useCases = createUseCases(db, config)
   const app = new Koa()
-  // Do not print errors of clients that disconnect. src/http-server.ts ignores them, too.
+  // Do not print errors of clients that disconnect. src/http/server.ts ignores them, too.
   app.silent = true
   app.use(
     createBridge({

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient, RelayError, unwrap } from '../../clients/typescript/src/index.ts'
-import { startScene } from '../http/api.ts'
+import { startScene } from '../api/api.ts'
 import { pack } from '../support/pack.ts'
 
 const run = promisify(execFile)

@@ -34,7 +34,7 @@ const awkwardNames = [
   'ü'.repeat(200),
 ]
 
-const childProgram = fileURLToPath(new URL('deliver-in-process.ts', import.meta.url))
+const childProgram = fileURLToPath(new URL('./deliver-in-process.ts', import.meta.url))
 
 /**
  * Delivers in a process that is killed after 60 % of the document.

@@ -7,7 +7,7 @@ import type { Job, Report } from './deliver-in-process.ts'
 import { largePayload } from './payloads.ts'
 import { loadRigs } from './rig.ts'
 
-const childProgram = fileURLToPath(new URL('deliver-in-process.ts', import.meta.url))
+const childProgram = fileURLToPath(new URL('./deliver-in-process.ts', import.meta.url))
 
 // A proxy would connect in place of the relay, so the check of the address would not hold.
 test.each((await loadRigs()).filter(({ usesNetwork }) => usesNetwork))(

@@ -1,6 +1,6 @@
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { secretsIn } from '../../src/connectors/shared/secrets.ts'
-import { testTarget } from '../../src/http/targets.ts'
+import { testTarget } from '../../src/workspace/targets.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { loadRigs } from './rig.ts'
 import { installationId } from './payloads.ts'

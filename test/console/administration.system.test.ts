@@ -1,5 +1,5 @@
-import { newId } from '../../src/ids.ts'
-import { startScene } from '../http/api.ts'
+import { newId } from '../../src/base/ids.ts'
+import { startScene } from '../api/api.ts'
 import { until } from '../support/until.ts'
 import { startBrowser, takeScreenshot } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { createSignInLinks } from '../../src/db/sign-in-links.ts'
+import { createSignInLinks } from '../../src/api/sign-in-links.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { until } from '../support/until.ts'
 import { openPage } from './browser.ts'

@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core'
-import { createKey } from '../../src/commands/api-key.ts'
+import { createKey } from '../../src/workspace/api-key.ts'
 import { keyLevels, type KeyLevel } from '../../src/security/levels.ts'
 import { fullOr } from '../support/full-run.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'

@@ -14,8 +14,8 @@ import { attemptOutcomes } from '../../src/delivery/attempt-log.ts'
 import { auditEventNames, auditSubjectTypes } from '../../src/domain/audit-events.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../../src/domain/delivery-states.ts'
 import { incidentEventNames, noticeStatuses } from '../../src/domain/notices.ts'
-import { errorStatus } from '../../src/errors.ts'
-import { errorSchema } from '../../src/http/open-api/error-responses.ts'
+import { errorStatus } from '../../src/base/errors.ts'
+import { errorSchema } from '../../src/api/open-api/error-responses.ts'
 import { keyLevels } from '../../src/security/levels.ts'
 
 const folder = new URL('../../console/texts/', import.meta.url)

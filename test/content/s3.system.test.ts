@@ -1,7 +1,7 @@
 import { ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3'
 import { buffer } from 'node:stream/consumers'
 import { createS3Store } from '../../src/content/s3.ts'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startS3Server, type S3Server } from '../support/s3-server.ts'

@@ -1,4 +1,4 @@
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { type Json, type Row } from './world.ts'
 
 // Sections 4 and 4.1 of the specification: conventions of all endpoints.

@@ -1,4 +1,4 @@
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { objstore } from './decided-errors.ts'
 import { time, ulid, type Json, type Row } from './world.ts'
 

@@ -1,4 +1,4 @@
-import { insertDocument } from '../http/insert-document.ts'
+import { insertDocument } from '../api/insert-document.ts'
 import { text, time, ulid, type Row } from './world.ts'
 
 // Behaviour that the specification leaves open: documents, deliveries, certificates.

@@ -1,7 +1,7 @@
-import { createKey, revokeKey } from '../../src/commands/api-key.ts'
+import { createKey, revokeKey } from '../../src/workspace/api-key.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { newId } from '../../src/ids.ts'
-import { startApi } from '../http/api.ts'
+import { newId } from '../../src/base/ids.ts'
+import { startApi } from '../api/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { ulid, type Json, type Row, type World } from './world.ts'
 

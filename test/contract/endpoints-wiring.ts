@@ -1,4 +1,4 @@
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { time, ulid, type Json, type Row } from './world.ts'
 
 // Sections 4.2 and 4.3 of the specification: endpoints of destinations and repositories.

@@ -1,4 +1,4 @@
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { until } from '../support/until.ts'
 import type { Json, Row } from './world.ts'
 

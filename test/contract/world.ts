@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { exception, result, startRfcSystem } from '../support/rfc-system.ts'
 import { createSigner } from '../support/signer.ts'
 import { until } from '../support/until.ts'

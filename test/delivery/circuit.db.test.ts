@@ -5,7 +5,7 @@ import { withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { closedCircuit, endAttempt, startAttempt, type Circuit, type CircuitSignal } from '../../src/domain/circuit.ts'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

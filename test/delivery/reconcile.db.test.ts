@@ -6,7 +6,7 @@ import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-
 import { recordTermination } from '../../src/delivery/record-termination.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

@@ -1,4 +1,4 @@
-import { createConnections } from '../../src/routing/connections.ts'
+import { createConnections } from '../../src/workspace/connections.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

@@ -9,7 +9,7 @@ import { createRelease } from '../../src/delivery/release.ts'
 import { requeue } from '../../src/delivery/retry.ts'
 import { transition, type DeliveryRef } from '../../src/delivery/transition.ts'
 import { deliveryStatuses, transitions, type DeliveryOperation, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

@@ -5,9 +5,9 @@
 // surface are measured together first. If the longest turn is too long, each request is measured by itself three times, and the shortest of
 // the three counts: the compiler or a garbage collection can prolong one turn, but a request that holds the event loop does so each time.
 import { commandRules } from '../../src/receiver/parameters.ts'
-import { createKey } from '../../src/commands/api-key.ts'
-import { createCertificates } from '../../src/db/certificates.ts'
-import { newId } from '../../src/ids.ts'
+import { createKey } from '../../src/workspace/api-key.ts'
+import { createCertificates } from '../../src/workspace/certificates.ts'
+import { newId } from '../../src/base/ids.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { createTestDatabase } from '../support/database.ts'

@@ -16,7 +16,7 @@ export interface HostileRequest {
   body?: string | Buffer
 }
 
-const probe = fileURLToPath(new URL('probe.ts', import.meta.url))
+const probe = fileURLToPath(new URL('./probe.ts', import.meta.url))
 
 /** Starts `relay api` with a probe that measures the turns of its event loop. */
 export const startMeasuredRelay = async (variables: Record<string, string>) => {

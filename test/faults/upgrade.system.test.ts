@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildRelay, copyBuild, nextVersion } from '../../faults/build.ts'
 import { runUpgrade } from '../../faults/upgrade.ts'
-import { version } from '../../src/version.ts'
+import { version } from '../../src/base/version.ts'
 import { linesOfLevel } from '../support/log-lines.ts'
 
 const testTimeoutMs = 600_000

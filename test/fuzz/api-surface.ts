@@ -1,4 +1,4 @@
-import type { OpenApi } from '../../src/http/open-api/document.ts'
+import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { distort, distortJson, hostileTexts, hostileValue } from './hostile-values.ts'
 import type { Random } from './random.ts'
 import { encoded, type FuzzRequest } from './request.ts'

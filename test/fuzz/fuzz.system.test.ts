@@ -4,15 +4,15 @@
 // A full run (`RELAY_TEST_FULL=1`) sends 100,000 requests. FUZZ_SEED sends others.
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
-import { createKey } from '../../src/commands/api-key.ts'
+import { createKey } from '../../src/workspace/api-key.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { createCertificates } from '../../src/db/certificates.ts'
-import { newId } from '../../src/ids.ts'
+import { createCertificates } from '../../src/workspace/certificates.ts'
+import { newId } from '../../src/base/ids.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createDownloadLinks } from '../../src/security/download-link.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
-import { insertDocument } from '../http/insert-document.ts'
-import { readOpenApi } from '../http/contract.ts'
+import { insertDocument } from '../api/insert-document.ts'
+import { readOpenApi } from '../api/contract.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
@@ -207,7 +207,7 @@ beforeAll(async () => {
       RFC_TIMEOUT_MS: '1000',
       TEMPORAL_START_TIMEOUT_MS: '500',
     },
-    { preload: new URL('probe.ts', import.meta.url).href },
+    { preload: new URL('./probe.ts', import.meta.url).href },
   )
   for (const table of ['repositories', 'destinations', 'connections'])
     for (const id of (await db(table).pluck('id')) as string[]) protectedIds.add(id)

@@ -1,9 +1,9 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
-import { errorStatus } from '../../src/errors.ts'
-import type { OpenApi } from '../../src/http/open-api/document.ts'
+import { errorStatus } from '../../src/base/errors.ts'
+import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { isReceiverTarget } from '../../src/receiver/exchange.ts'
 import { refusalStatus } from '../../src/receiver/refusal.ts'
-import { createContract } from '../http/contract.ts'
+import { createContract } from '../api/contract.ts'
 import type { RawAnswer } from './connection.ts'
 import type { FuzzRequest } from './request.ts'
 

@@ -1,4 +1,4 @@
-import type { OpenApi } from '../../src/http/open-api/document.ts'
+import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { hostileTexts } from './hostile-values.ts'
 import type { Random } from './random.ts'
 

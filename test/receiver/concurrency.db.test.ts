@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { PassThrough } from 'node:stream'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { testConfig } from '../support/factories.ts'
 import { part } from '../support/source-system.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'

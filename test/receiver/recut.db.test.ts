@@ -1,5 +1,5 @@
-import { createCertificates } from '../../src/db/certificates.ts'
-import { newId } from '../../src/ids.ts'
+import { createCertificates } from '../../src/workspace/certificates.ts'
+import { newId } from '../../src/base/ids.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'

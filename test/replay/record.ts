@@ -7,8 +7,8 @@ import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
 import { addPostponedAttempts } from '../../activities/delivery.ts'
-import { readConfig } from '../../src/config.ts'
-import { findTemporal } from '../../src/embedded/find-temporal.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import type {
   BatchActivities,

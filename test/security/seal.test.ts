@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { UserError } from '../../src/errors.ts'
+import { UserError } from '../../src/base/errors.ts'
 import { createKeyRing, credentialsOf, SealError } from '../../src/security/seal.ts'
 
 const keyOf = (id: string) => `${id}:${randomBytes(32).toString('base64')}`

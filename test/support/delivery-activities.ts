@@ -1,5 +1,5 @@
 import { createDeliveryActivities, addPostponedAttempts } from '../../activities/delivery.ts'
-import type { Config } from '../../src/config.ts'
+import type { Config } from '../../src/config/config.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createInstallation } from '../../src/db/installation.ts'
@@ -10,7 +10,7 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../../src/delivery/redeliver.ts'
 import { createSlots } from '../../src/delivery/slots.ts'
-import { createPinConfig } from '../../src/routing/pin-config.ts'
+import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 
 const { find: findConnector } = createConnectors()

@@ -5,7 +5,7 @@ import { linesOfLevel } from './log-lines.ts'
 const run = promisify(execFile)
 
 const program = `
-  const { createLog } = await import(${JSON.stringify(new URL('../../src/log.ts', import.meta.url).href)})
+  const { createLog } = await import(${JSON.stringify(new URL('../../src/base/log.ts', import.meta.url).href)})
   const log = createLog('debug')
   for (const level of ['debug', 'info', 'warn', 'error', 'fatal']) log[level]({ level_of_line: level }, 'a message with "level":"error"')
 `

@@ -4,7 +4,7 @@ type Level = (typeof levels)[number]
 /**
  * Returns the lines of a log of the relay that have one of these levels. Lines that are no JSON are skipped: Node writes some, and the
  * first line of a log may be incomplete.
- * @throws `Error` for a level that src/log.ts does not write. Otherwise a new format of the log would look like a log without errors
+ * @throws `Error` for a level that src/base/log.ts does not write. Otherwise a new format of the log would look like a log without errors
  */
 export const linesOfLevel = (log: string, wanted: readonly Level[]): string[] =>
   log.split('\n').filter((line) => {

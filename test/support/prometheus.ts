@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
-import { runProgram } from '../../src/embedded/programs.ts'
+import { runProgram } from '../../src/dev/programs.ts'
 import { freePort, listening } from './free-port.ts'
 
 const deploy = fileURLToPath(new URL('../../deploy/monitoring/', import.meta.url))

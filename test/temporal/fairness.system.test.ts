@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { dynamicConfig } from '../../src/embedded/temporal-dev-server.ts'
+import { dynamicConfig } from '../../src/dev/temporal-dev-server.ts'
 import type { DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'

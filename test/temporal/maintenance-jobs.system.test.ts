@@ -1,5 +1,5 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { maintenanceJobs } from '../../src/maintenance.ts'
+import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'

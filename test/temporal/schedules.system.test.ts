@@ -1,5 +1,5 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { maintenanceJobs } from '../../src/maintenance.ts'
+import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { listPollers } from '../../src/temporal/pollers.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

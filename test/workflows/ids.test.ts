@@ -1,4 +1,4 @@
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { batchWorkflowId, bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, noticeWorkflowId } from '../../workflows/ids.ts'
 
 const document = {

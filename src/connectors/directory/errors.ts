@@ -1,4 +1,4 @@
-import { messageOf } from '../../errors.ts'
+import { messageOf } from '../../base/errors.ts'
 import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 

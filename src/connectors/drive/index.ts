@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createTtlCache } from '../../ttl-cache.ts'
+import { createTtlCache } from '../../base/ttl-cache.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'

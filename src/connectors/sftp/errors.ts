@@ -1,5 +1,5 @@
 import ssh2 from 'ssh2'
-import { messageOf } from '../../errors.ts'
+import { messageOf } from '../../base/errors.ts'
 import { DeliveryError } from '../connector.ts'
 import { toDeliveryError } from '../shared/errors.ts'
 

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import ssh2, { type Stats } from 'ssh2'
-import { newId } from '../../ids.ts'
+import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Target } from '../connector.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createTtlCache } from '../../ttl-cache.ts'
+import { createTtlCache } from '../../base/ttl-cache.ts'
 import type { RequestContext } from './cloud-api.ts'
 
 export interface AccessToken {

@@ -1,5 +1,5 @@
 import { types } from 'node:util'
-import { messageOf } from '../../errors.ts'
+import { messageOf } from '../../base/errors.ts'
 import { BlockedAddressError, UnencryptedError } from '../../security/outbound.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'

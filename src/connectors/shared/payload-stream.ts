@@ -1,5 +1,5 @@
 import { addAbortSignal, pipeline, Readable, Transform } from 'node:stream'
-import { messageOf } from '../../errors.ts'
+import { messageOf } from '../../base/errors.ts'
 import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
 
 type OpenPayload = Pick<Payload, 'open' | 'sizeBytes'>

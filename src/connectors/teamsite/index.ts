@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createTtlCache } from '../../ttl-cache.ts'
+import { createTtlCache } from '../../base/ttl-cache.ts'
 import type { AttemptContext, Connector, Payload, Target } from '../connector.ts'
 import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CompletedUpload } from '../shared/cloud-api.ts'
 import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'

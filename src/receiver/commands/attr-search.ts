@@ -1,5 +1,6 @@
-import { searchIndex } from '../../content/search-index.ts'
-import { parseConditions, type Condition } from '../../domain/print-list.ts'
+import { searchIndex } from '../search/search-index.ts'
+import { searchIndexWindowTask } from '../search/search-index-window.ts'
+import { parseConditions, type Condition } from '../search/print-list.ts'
 import { plainText, type Answer } from '../answer.ts'
 import { decodeBytes } from '../bytes.ts'
 import type { CommandContext, CommandHandler } from '../command-context.ts'
@@ -16,7 +17,7 @@ export const attrSearch: CommandHandler = async (context, deps): Promise<Answer>
   const { content, store } = findContent(findComponent(await findDocument(context, deps), 'descr'), deps.contents)
   const ranges = await searchWithinLimits(context, deps, (beforeWindow) =>
     searchIndex(store, content, search, {
-      searchIndexWindow: (window) => deps.runOnThread('searchIndexWindow', repository.workspace.id, window),
+      searchIndexWindow: (window) => deps.runOnThread(searchIndexWindowTask, repository.workspace.id, window),
       beforeWindow,
     }),
   )

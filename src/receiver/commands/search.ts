@@ -1,4 +1,5 @@
-import { searchContent } from '../../content/search.ts'
+import { searchContent } from '../search/search.ts'
+import { searchWindowTask } from '../search/search-window.ts'
 import { plainText, type Answer } from '../answer.ts'
 import { decodeBytes } from '../bytes.ts'
 import type { Command } from '../command.ts'
@@ -25,7 +26,7 @@ export const search: CommandHandler = async (context, deps): Promise<Answer> => 
       store,
       content,
       { pattern, ...range },
-      { searchWindow: (window) => deps.runOnThread('searchWindow', repository.workspace.id, window), beforeWindow },
+      { searchWindow: (window) => deps.runOnThread(searchWindowTask, repository.workspace.id, window), beforeWindow },
     ),
   )
   return { status: 200, headers: { 'Content-Type': plainText }, body: [offsets.length, ...offsets].map((number) => `${number};`).join('') }

@@ -4,7 +4,7 @@ import { chmod, link, mkdtemp, open, readdir, readFile, realpath, rename, rm, st
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import type { Payload } from '../../../src/connectors/connector.ts'
 import { fileSystemError } from '../../../src/connectors/directory/errors.ts'
 import { createDirectory } from '../../../src/connectors/directory/index.ts'
@@ -203,7 +203,7 @@ describe('an error of the file system', () => {
     // 1,024 blocks of 1 KiB. A limit for the size of files stands in for a full disk, which a test cannot set up
     // without the superuser.
     const limited = `trap '' XFSZ; ulimit -f 1024; exec "$0" --disable-warning=ExperimentalWarning "$@"`
-    const script = new URL('deliver-two-mib.ts', import.meta.url).pathname
+    const script = new URL('./deliver-two-mib.ts', import.meta.url).pathname
     const { stdout } = await run('bash', ['-c', limited, process.execPath, script, scene.archive])
     expect(JSON.parse(stdout)).toEqual({ code: 'file_system_failure', permanent: false })
     expect(await filesBelow(scene.archive)).toEqual([])

@@ -1,4 +1,4 @@
-import { newId } from '../../../src/ids.ts'
+import { newId } from '../../../src/base/ids.ts'
 import { expirationIn } from '../../support/signed-query.ts'
 import { authId, base, outcomeOf, put, type Step } from './story.ts'
 

@@ -1,4 +1,4 @@
-import { createCertificates } from '../../../src/db/certificates.ts'
+import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { readCertificate } from '../../../src/security/certificate.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../../support/signed-query.ts'
 import { createSigner, type KeyKind, type Signer } from '../../support/signer.ts'

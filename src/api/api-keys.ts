@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import type { ApiKeys } from '../workspace/api-keys.ts'
+import { isMemberGone } from '../db/database.ts'
+import type { Members } from '../workspace/members.ts'
+import { newApiKey } from '../security/api-keys.ts'
+import { keyLevels } from '../security/levels.ts'
+import { actorOf } from '../workspace/actor.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
+import { idParams, name, one, resource, resourceOf, timestamp } from './schemas.ts'
+
+const keyLevel = z.enum(keyLevels).meta({ id: 'KeyLevel' })
+
+export const newKeyFields = z.strictObject({ name, level: keyLevel.describe('The level of the key.') })
+
+const attributes = z.object({
+  name: z.string(),
+  level: keyLevel,
+  user_id: z.string().nullable(),
+  expires_at: timestamp.nullable(),
+  last_used_at: timestamp.nullable(),
+  created_at: timestamp,
+})
+
+const apiKey = resource('api_key', attributes).meta({ id: 'ApiKey' })
+const newKey = resource('api_key', attributes.extend({ key: z.string().describe('The key. Returned only in this response.') })).meta({
+  id: 'ApiKeyWithSecret',
+})
+const present = resourceOf('api_key')
+
+const noSuchMember = () => validationFailed([{ path: 'user_id', message: 'there is no such member in this workspace' }])
+
+export interface ApiKeyDeps {
+  apiKeys: Pick<ApiKeys, 'list' | 'insert' | 'revoke'>
+  members: Pick<Members, 'exists'>
+}
+
+export const apiKeyEndpoints = ({ apiKeys, members }: ApiKeyDeps): Endpoint[] => {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api-keys',
+      level: 'admin',
+      summary: 'List API keys',
+      description: 'Returns the API keys that have not been revoked, newest first.',
+      query: pageQuery,
+      response: pageOfMany(apiKey),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => toPage(await apiKeys.list(workspaceId, query), query, present),
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/api-keys',
+      level: 'admin',
+      audit: 'apikey.created',
+      summary: 'Create an API key',
+      description: 'The response contains the key. No later response does.',
+      body: newKeyFields.extend({
+        expires_at: timestamp.nullable().default(null).describe('The time at which the key expires. Null means never.'),
+        user_id: z.string().nullable().default(null).describe('The member to whom the key belongs. Audit log entries name this member.'),
+      }),
+      response: one(newKey),
+      status: 201,
+      handle: async ({ body }, { workspaceId, actor }) => {
+        const { name: keyName, level, expiresAt, userId } = body
+        if (expiresAt && expiresAt.getTime() <= Date.now())
+          throw validationFailed([{ path: 'expires_at', message: 'must be in the future' }])
+        if (userId !== null && !(await members.exists(workspaceId, userId))) throw noSuchMember()
+        const { id, key, secretSha256 } = newApiKey()
+        const newRow = { id, workspaceId, memberId: userId, name: keyName, level, secretSha256, expiresAt }
+        const row = await apiKeys.insert(newRow, actorOf(actor)).catch((thrown: unknown) => {
+          throw isMemberGone(thrown) ? noSuchMember() : thrown
+        })
+        return { data: present({ ...row, key }) }
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/api-keys/:id',
+      level: 'admin',
+      audit: 'apikey.revoked',
+      summary: 'Revoke an API key',
+      description: 'The key is refused from the next request on.',
+      params: idParams,
+      response: 'none',
+      status: 204,
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await apiKeys.revoke(params.id, actorOf(actor), workspaceId))) throw notFound()
+      },
+    }),
+  ]
+}

@@ -1,0 +1,90 @@
+import type Koa from 'koa'
+import type { Config } from '../config/config.ts'
+import { acknowledgeEndpoints, type AcknowledgeDeps } from './acknowledge.ts'
+import { apiKeyEndpoints, type ApiKeyDeps } from './api-keys.ts'
+import { attemptEndpoints, type AttemptDeps } from './attempts.ts'
+import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
+import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
+import { allowOrigins, compressText } from '../http/browsers.ts'
+import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
+import { createSessions, type SessionDeps } from './console/session.ts'
+import { connectionEndpoints, type ConnectionDeps } from './connections.ts'
+import { destinationTestEndpoints } from './destination-tests.ts'
+import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
+import { documentEndpoints, type DocumentDeps } from './documents.ts'
+import { downloadLinkEndpoints, type DownloadLinkDeps } from './download-links.ts'
+import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
+import { failureEndpoints, type FailureDeps } from './failures.ts'
+import { erasureEndpoints, type ErasureDeps } from './erasure.ts'
+import { answerErrors, type ErrorDeps } from '../http/errors.ts'
+import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
+import { notificationEndpoints, type NotificationDeps } from './notifications.ts'
+import { repositoryEndpoints, type RepositoryDeps } from './repositories.ts'
+import { requestEndpoints, type RequestDeps } from './requests.ts'
+import { retryEndpoints, type RetryDeps } from './retries.ts'
+import { settingsEndpoints, type SettingsDeps } from './settings.ts'
+import { statsEndpoints, type StatsDeps } from './stats.ts'
+
+export type EndpointDeps = DestinationDeps &
+  RepositoryDeps &
+  CertificateDeps &
+  ConnectionDeps &
+  NotificationDeps &
+  DocumentDeps &
+  AcknowledgeDeps &
+  FailureDeps &
+  ErasureDeps &
+  DownloadLinkDeps &
+  AttemptDeps &
+  RetryDeps &
+  BulkRetryDeps &
+  ApiKeyDeps &
+  SettingsDeps &
+  RequestDeps &
+  AuditLogDeps &
+  StatsDeps
+
+export interface ApiDeps extends EndpointDeps, ErrorDeps, Omit<SessionDeps, 'config'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
+  config: EndpointDeps['config'] &
+    MountDeps['config'] &
+    IdempotencyDeps['config'] &
+    SessionDeps['config'] &
+    Pick<Config, 'RELAY_CORS_ORIGINS'>
+}
+
+/** Returns all endpoints of the management API. Opens no connection: the API reference is generated from it, too. */
+export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
+  ...destinationEndpoints(deps),
+  ...destinationTestEndpoints(deps),
+  ...downloadLinkEndpoints(deps),
+  ...repositoryEndpoints(deps),
+  ...certificateEndpoints(deps),
+  ...connectionEndpoints(deps),
+  ...notificationEndpoints(deps),
+  ...documentEndpoints(deps),
+  ...failureEndpoints(deps),
+  ...acknowledgeEndpoints(deps),
+  ...erasureEndpoints(deps),
+  ...attemptEndpoints(deps),
+  ...retryEndpoints(deps),
+  ...bulkRetryEndpoints(deps),
+  ...apiKeyEndpoints(deps),
+  ...settingsEndpoints(deps),
+  ...requestEndpoints(deps),
+  ...auditLogEndpoints(deps),
+  ...statsEndpoints(deps),
+]
+
+/** Creates the middleware of the management API. It handles `/api` and all paths below, and passes on the rest. */
+export const createApi = (deps: ApiDeps): Koa.Middleware => {
+  const routes = mount(apiEndpoints(deps), { ...deps, sessions: createSessions(deps), idempotency: createIdempotency(deps) })
+  const errors = answerErrors(deps, 'api')
+  const cors = allowOrigins(deps.config.RELAY_CORS_ORIGINS)
+  const compress = compressText()
+  return (context, next) => {
+    if (context.path !== '/api' && !context.path.startsWith('/api/')) return next()
+    return errors(context, async () => {
+      await cors(context, () => compress(context, () => routes(context, next)))
+    })
+  }
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { attemptOutcomes, type AttemptLog } from '../delivery/attempt-log.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound } from '../base/refusals.ts'
+import { idParams, openObject, resource, resourceOf, timestamp } from './schemas.ts'
+
+const attempt = resource(
+  'delivery_attempt',
+  z.object({
+    destination_id: z.string(),
+    destination_name: z.string(),
+    number: z.int(),
+    started_at: timestamp,
+    duration_ms: z.int(),
+    outcome: z.enum(attemptOutcomes).meta({ id: 'AttemptOutcome' }),
+    error: z.object({ code: z.string(), message: z.string() }).meta({ id: 'AttemptError' }).nullable(),
+    answer: openObject.nullable(),
+    bytes_sent: z.int().nullable(),
+  }),
+).meta({ id: 'DeliveryAttempt' })
+
+export interface AttemptDeps {
+  attemptLog: AttemptLog
+}
+
+export const attemptEndpoints = ({ attemptLog }: AttemptDeps): Endpoint[] => {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/documents/:id/attempts',
+      level: 'viewer',
+      summary: 'List the delivery attempts of a document',
+      description: 'Returns every attempt, oldest first, with its duration, its outcome and the response of the target.',
+      params: idParams,
+      query: pageQuery,
+      response: pageOfMany(attempt),
+      status: 200,
+      handle: async ({ params, query }, { workspaceId }) => {
+        const found = await attemptLog.list(workspaceId, params.id, query)
+        if (!found) throw notFound()
+        return toPage(found, query, resourceOf('delivery_attempt'))
+      },
+    }),
+  ]
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import { createConcurrencyLimit, type ConcurrencyLimit } from '../base/concurrency-limit.ts'
+import type { Config } from '../config/config.ts'
+import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
+import { AppError } from '../base/errors.ts'
+import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
+import { dateFrom, dateTo, openObject, resource, resourceOf, timestamp } from './schemas.ts'
+
+const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
+const subjectType = z.enum(auditSubjectTypes).meta({ id: 'AuditSubjectType' })
+
+const auditLog = resource(
+  'audit_log',
+  z.object({
+    event: eventName,
+    subject_type: subjectType,
+    subject_id: z.string(),
+    description: z.string(),
+    metadata: openObject,
+    user_id: z.string().nullable(),
+    actor_type: z.enum(['user', 'api_key', 'system']).meta({ id: 'ActorType' }),
+    created_at: timestamp,
+  }),
+).meta({ id: 'AuditLog' })
+
+const query = cursorQuery.extend({
+  event: eventName.optional().describe('Only entries with this event name.'),
+  event_prefix: z.string().optional().describe('Only entries whose event name starts with this text, for example `cert.`.'),
+  subject_type: subjectType.optional().describe('Only entries about this type of resource.'),
+  subject_id: z.string().optional().describe('Only entries about the resource with this id.'),
+  user_id: z.string().optional().describe('Only entries caused by this member.'),
+  date_from: dateFrom,
+  date_to: dateTo,
+})
+
+const present = resourceOf('audit_log')
+
+const csvColumns = ['created_at', 'event', 'subject_type', 'subject_id', 'description', 'user_id', 'actor_type', 'metadata'] as const
+
+const cellsOf = (entry: AuditLog): string[] => [
+  entry.createdAt.toISOString(),
+  entry.event,
+  entry.subjectType,
+  entry.subjectId,
+  entry.description,
+  entry.userId ?? '',
+  entry.actorType,
+  JSON.stringify(entry.metadata),
+]
+
+export interface AuditLogDeps {
+  auditLogs: AuditLogs
+  config: Pick<
+    Config,
+    | 'RELAY_EXPORT_MAX_ROWS'
+    | 'RELAY_EXPORT_TIMEOUT_MS'
+    | 'RELAY_EXPORT_MIN_BYTES'
+    | 'RELAY_HTTP_IDLE_TIMEOUT_MS'
+    | 'RELAY_MAX_CONCURRENT_EXPORTS'
+    | 'RELAY_MAX_CONCURRENT_EXPORTS_PER_WORKSPACE'
+  >
+}
+
+const busyRetryAfterSeconds = 30
+
+/** Reads the rows of an export within the limits. @throws AppError 503 if too many exports are running */
+async function* readWithin(
+  exports: ConcurrencyLimit,
+  workspaceId: string,
+  entries: () => AsyncIterable<AuditLog>,
+): AsyncGenerator<string[]> {
+  const end = exports.begin(workspaceId)
+  if (!end) {
+    throw new AppError('unavailable', 'Too many exports are running. Try again shortly.', { retryAfterSeconds: busyRetryAfterSeconds })
+  }
+  try {
+    for await (const entry of entries()) yield cellsOf(entry)
+  } finally {
+    end()
+  }
+}
+
+export const auditLogEndpoints = ({ auditLogs, config }: AuditLogDeps): Endpoint[] => {
+  const exports = createConcurrencyLimit(() => ({
+    total: config.RELAY_MAX_CONCURRENT_EXPORTS,
+    perWorkspace: config.RELAY_MAX_CONCURRENT_EXPORTS_PER_WORKSPACE,
+  }))
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/audit-logs',
+      level: 'viewer',
+      summary: 'List audit log entries',
+      description: 'Returns who changed what in the workspace, newest first.',
+      query,
+      response: cursorPageOf(auditLog),
+      status: 200,
+      handle: async (input, { workspaceId }) => toCursorPage(await auditLogs.list(workspaceId, input.query), input.query, present),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/audit-logs.csv',
+      level: 'viewer',
+      summary: 'Export audit log entries as CSV',
+      description: 'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect.',
+      query,
+      response: 'csv',
+      status: 200,
+      handle: async (input, { workspaceId }) => ({
+        fileName: 'audit-logs.csv',
+        columns: csvColumns,
+        rows: () => readWithin(exports, workspaceId, () => auditLogs.read(workspaceId, input.query, config.RELAY_EXPORT_MAX_ROWS)),
+        timeoutMs: config.RELAY_EXPORT_TIMEOUT_MS,
+        slowest: { bytes: config.RELAY_EXPORT_MIN_BYTES, waitMs: config.RELAY_HTTP_IDLE_TIMEOUT_MS },
+      }),
+    }),
+  ]
+}

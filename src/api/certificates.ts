@@ -1,0 +1,169 @@
+import { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import type { Certificate, Certificates } from '../workspace/certificates.ts'
+import { AppError } from '../base/errors.ts'
+import { isId } from '../base/ids.ts'
+import type { Repositories } from '../workspace/repositories.ts'
+import { certificateWarningCodes, certificateWarnings, isAuthId, isTooWeak, readCertificate, tooWeak } from '../security/certificate.ts'
+import { actorOf } from '../workspace/actor.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
+import { activity, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+
+export interface CertificateDeps {
+  certificates: Pick<Certificates, 'list' | 'add' | 'setStatus' | 'delete' | 'deleteInactive'>
+  repositories: Pick<Repositories, 'find'>
+  config: Pick<Config, 'RELAY_CERTIFICATE_MAX_BYTES' | 'RELAY_REPOSITORY_MAX_CERTIFICATES'>
+}
+
+const warning = z
+  .object({
+    code: z
+      .enum(certificateWarningCodes)
+      .meta({ id: 'CertificateWarningCode' })
+      .describe(
+        '`short_key`: the key is shorter than recommended. `md5`: the certificate is signed with MD5. `expired`: its validity has ended.',
+      ),
+    message: z.string().describe('What the condition means.'),
+  })
+  .meta({ id: 'CertificateWarning' })
+
+const certificate = resource(
+  'certificate',
+  z.object({
+    auth_id: z.string(),
+    status: activity,
+    subject: z.string(),
+    issuer: z.string(),
+    serial_number: z.string(),
+    valid_from: timestamp,
+    valid_to: timestamp,
+    key_algorithm: z.string(),
+    key_bits: z.int().nullable(),
+    fingerprint_sha1: z.string(),
+    fingerprint_sha256: z.string(),
+    warnings: z.array(warning).describe('Conditions that an operator should know. Signatures are accepted nevertheless.'),
+    received_at: timestamp,
+    updated_at: timestamp,
+  }),
+).meta({ id: 'Certificate' })
+
+const certificateParams = idParams.extend({ certificateId: z.string().refine(isId).describe('The id of the certificate.') })
+const status = activity.describe('Only signatures made with an active certificate are accepted.')
+const resourceOfCertificate = resourceOf('certificate')
+const present = (found: Certificate) => resourceOfCertificate({ ...found, warnings: certificateWarnings(found, new Date()) })
+
+export const certificateEndpoints = ({ certificates, repositories, config }: CertificateDeps): Endpoint[] => {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/repositories/:id/certificates',
+      level: 'viewer',
+      summary: 'List the certificates of a repository',
+      description:
+        'Returns the certificates in the order in which they were received. Compare the fingerprint before you activate a certificate.',
+      params: idParams,
+      query: pageQuery,
+      response: pageOfMany(certificate),
+      status: 200,
+      handle: async ({ params, query }, { workspaceId }) => {
+        if (!(await repositories.find(workspaceId, params.id))) throw notFound()
+        return toPage(await certificates.list(workspaceId, params.id, query), query, present)
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/repositories/:id/certificates',
+      level: 'admin',
+      audit: ['cert.received', 'cert.activated'],
+      summary: 'Add a certificate to a repository',
+      description: 'Use this endpoint if the source system cannot send its certificate itself.',
+      params: idParams,
+      body: z.strictObject({
+        auth_id: z
+          .string()
+          .refine(isAuthId, 'must be a short text without control characters')
+          .describe('The name under which the source system signs (`authId`).'),
+        certificate: z.string().describe('The certificate as PEM, or as base64 of DER or PKCS #7.'),
+        status: status.default('inactive'),
+      }),
+      response: one(certificate),
+      status: 201,
+      conflict: 'The repository already has this certificate for this `auth_id`, or has reached the maximum number of certificates.',
+      handle: async ({ params, body }, { workspaceId, actor }) => {
+        if (!(await repositories.find(workspaceId, params.id))) throw notFound()
+        const bytes = Buffer.from(body.certificate)
+        const facts = bytes.length <= config.RELAY_CERTIFICATE_MAX_BYTES ? readCertificate(bytes) : undefined
+        if (!facts) {
+          throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
+        }
+        if (isTooWeak(facts)) throw validationFailed([{ path: 'certificate', message: tooWeak }])
+        const outcome = await certificates.add(
+          { ...body, workspaceId, repositoryId: params.id, received: facts.der, facts, actor: actorOf(actor) },
+          config.RELAY_REPOSITORY_MAX_CERTIFICATES,
+        )
+        if (outcome === 'repository_gone') throw notFound()
+        if (outcome === 'too_many') {
+          throw new AppError('conflict', 'The repository has reached the maximum number of certificates. Delete one first.')
+        }
+        if (!outcome.isNew) {
+          throw new AppError('conflict', `The repository already has this certificate for this auth_id: ${outcome.certificate.id}.`)
+        }
+        return { data: present(outcome.certificate) }
+      },
+    }),
+
+    endpoint({
+      method: 'PATCH',
+      path: '/repositories/:id/certificates/:certificateId',
+      level: 'admin',
+      audit: ['cert.activated', 'cert.deactivated'],
+      summary: 'Activate or deactivate a certificate',
+      description: 'Requests signed with the key of an active certificate are accepted.',
+      params: certificateParams,
+      body: z.strictObject({ status }),
+      response: one(certificate),
+      status: 200,
+      handle: async ({ params, body }, { workspaceId, actor }) => {
+        const changed = await certificates.setStatus(workspaceId, params.id, params.certificateId, body.status, actorOf(actor))
+        if (!changed) throw notFound()
+        return { data: present(changed) }
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/repositories/:id/certificates',
+      level: 'admin',
+      audit: 'cert.deleted',
+      summary: 'Delete the inactive certificates of a repository',
+      description:
+        'Deletes all inactive certificates, for example after somebody has sent many of them. A certificate that the source system sends ' +
+        'again is added as inactive.',
+      params: idParams,
+      query: z.strictObject({ status: z.enum(['inactive']).describe('Must be `inactive`. Active certificates are deleted one by one.') }),
+      response: 'none',
+      status: 204,
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await certificates.deleteInactive(workspaceId, params.id, actorOf(actor)))) throw notFound()
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/repositories/:id/certificates/:certificateId',
+      level: 'admin',
+      audit: 'cert.deleted',
+      summary: 'Delete a certificate',
+      description: 'If the source system sends the certificate again, it is added as inactive.',
+      params: certificateParams,
+      response: 'none',
+      status: 204,
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await certificates.delete(workspaceId, params.id, params.certificateId, actorOf(actor)))) throw notFound()
+      },
+    }),
+  ]
+}

@@ -1,0 +1,237 @@
+import { z } from 'zod'
+import { connectionSettings, connectionSettingsFields } from '../domain/connection-settings.ts'
+import { filterConditions } from '../domain/fan-out.ts'
+import { plainMessages } from '../base/issue-messages.ts'
+import type { UnknownIds } from '../workspace/connection-links.ts'
+import { heldMaxCount, type Connection, type Connections } from '../workspace/connections.ts'
+import { previewMaxDocuments } from '../workspace/preview.ts'
+import { actorOf } from '../workspace/actor.ts'
+import type { LaunchDeps } from './launch.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
+import { detailsOf, notFound, validationFailed } from '../base/refusals.ts'
+import { connectorTypeName, idParams, name, one, openObject, timestamp } from './schemas.ts'
+
+const idsMax = 1_000
+
+const connection = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    is_active: z.boolean(),
+    repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
+    destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() })),
+    settings: openObject,
+    held_deliveries: z.int().describe(`Deliveries that the connection holds, counted up to ${heldMaxCount.toLocaleString('en')}.`),
+    created_at: timestamp,
+    updated_at: timestamp,
+  })
+  .meta({ id: 'Connection' })
+
+const previewedDocument = z
+  .object({
+    document_id: z.string(),
+    doc_id: z.string(),
+    repo_id: z.string(),
+    comp_id: z.string(),
+    content_type: z.string(),
+    size_bytes: z.int(),
+    received_at: timestamp,
+    path: z
+      .string()
+      .nullable()
+      .describe('The path at each destination, below its folder or prefix. Null if the filter passes the document over.'),
+    unmet_condition: z
+      .enum(filterConditions)
+      .meta({ id: 'FilterCondition' })
+      .nullable()
+      .describe('The first condition of the filter that the document does not meet. Null if it meets all.'),
+  })
+  .meta({ id: 'PreviewedDocument' })
+const connectionPreview = z.object({ documents: z.array(previewedDocument) }).meta({ id: 'ConnectionPreview' })
+
+const ids = z.array(z.string()).min(1).max(idsMax)
+const links = {
+  name,
+  repository_ids: ids.describe('The ids of all repositories from which the connection forwards documents.'),
+  destination_ids: ids.describe('The ids of all destinations to which the connection forwards documents.'),
+}
+const isActive = z.boolean().describe('An inactive connection holds the documents that arrive.')
+// An open object here, so that invalid settings get 422 and not 400.
+const settings = openObject.describe(
+  'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.',
+)
+
+export const newConnection = z.strictObject({
+  ...links,
+  is_active: isActive.default(true),
+  settings: settings.default({}),
+})
+
+const checkSettings = (value: unknown) => {
+  const parsed = connectionSettingsFields.safeParse(value, plainMessages)
+  if (!parsed.success) throw validationFailed(detailsOf(parsed.error.issues, ['settings']))
+}
+
+const versionOf = ({ name: displayName, isActive: isOn, repositories, destinations, settings: own }: Connection) => [
+  displayName,
+  isOn,
+  repositories.map(({ id }) => id),
+  destinations.map(({ id }) => id),
+  own,
+]
+const version = ({ data }: { data: Connection }) => versionOf(data)
+
+type Links = { repositoryIds?: string[] | undefined; destinationIds?: string[] | undefined }
+
+const unknownIdDetails = (field: string, requestedIds: string[], unknownIds: string[], noun: string) =>
+  unknownIds.map((id) => ({ path: `${field}.${requestedIds.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
+
+/** Returns the result. @throws AppError 422 with a detail for each unknown id of the request */
+const orRefuse = <Result extends object>(result: Result | UnknownIds, { repositoryIds = [], destinationIds = [] }: Links): Result => {
+  if (!('unknownRepositoryIds' in result)) return result
+  throw validationFailed([
+    ...unknownIdDetails('repository_ids', repositoryIds, result.unknownRepositoryIds, 'repository'),
+    ...unknownIdDetails('destination_ids', destinationIds, result.unknownDestinationIds, 'destination'),
+  ])
+}
+
+export type ConnectionDeps = LaunchDeps & { connections: Connections }
+
+export const connectionEndpoints = ({ connections, launch, config }: ConnectionDeps): Endpoint[] => {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/connections',
+      level: 'viewer',
+      summary: 'List connections',
+      description:
+        'Returns the connections of the workspace in the order in which they were created: all of them, ' +
+        'or one page with `meta` if the query has `page` or `per_page`.',
+      query: optionalPageQuery.extend({
+        is_active: z
+          .enum(['true', 'false'])
+          .transform((value) => value === 'true')
+          .optional()
+          .describe('Only active connections (`true`) or only inactive ones (`false`).'),
+      }),
+      response: allOrPageOf(connection),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => {
+        const page = pageOrAll(query)
+        const { items: data, total } = await connections.list(workspaceId, query.isActive ?? null, page)
+        return page && total !== undefined ? { data, meta: { currentPage: page.page, perPage: page.perPage, total } } : { data }
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/connections/:id',
+      level: 'viewer',
+      summary: 'Retrieve a connection',
+      description: 'Returns the connection with its repositories and destinations.',
+      params: idParams,
+      response: one(connection),
+      version,
+      status: 200,
+      handle: async ({ params }, { workspaceId }) => {
+        const found = await connections.find(workspaceId, params.id)
+        if (!found) throw notFound()
+        return { data: found }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/connections',
+      level: 'member',
+      audit: 'connection.created',
+      summary: 'Create a connection',
+      description: 'Documents that arrive at one of the repositories are delivered to all of the destinations.',
+      body: newConnection,
+      response: one(connection),
+      version,
+      status: 201,
+      handle: async ({ body }, { workspaceId, actor }) => {
+        checkSettings(body.settings)
+        return { data: orRefuse(await connections.insert(workspaceId, body, actorOf(actor)), body) }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/connections/preview',
+      level: 'viewer',
+      summary: 'Preview the settings of a connection',
+      description:
+        `Returns the newest documents of the repositories, at most ${previewMaxDocuments}, and what a connection with these settings would do ` +
+        'with each: the path that it would get at a destination, or the condition of the filter that passes it over. Changes nothing.',
+      body: z.strictObject({
+        repository_ids: ids.describe('The ids of the repositories from which the connection would forward documents.'),
+        settings: settings.default({}),
+      }),
+      response: one(connectionPreview),
+      status: 200,
+      handle: async ({ body }, { workspaceId }) => {
+        checkSettings(body.settings)
+        const preview = await connections.preview(workspaceId, body.repositoryIds, connectionSettings(body.settings))
+        if ('documents' in preview) return { data: preview }
+        throw validationFailed(unknownIdDetails('repository_ids', body.repositoryIds, preview.unknownRepositoryIds, 'repository'))
+      },
+    }),
+
+    endpoint({
+      method: 'PATCH',
+      path: '/connections/:id',
+      level: 'member',
+      audit: ['connection.updated', 'connection.toggled'],
+      summary: 'Update a connection',
+      description:
+        '`repository_ids`, `destination_ids` and `settings` replace the current value as a whole. ' +
+        'Activating a connection releases the deliveries that it held, with a new retry budget. Deactivating it also holds what is ' +
+        'being retried, from the next attempt on. What it held for a destination that `destination_ids` no longer contains is cancelled.',
+      params: idParams,
+      body: z.strictObject({ ...links, is_active: isActive, settings }).partial(),
+      response: one(connection)
+        .extend({
+          meta: z
+            .object({ cancelled_deliveries: z.int().describe('Held deliveries that are cancelled because their destination was removed.') })
+            .optional()
+            .describe('Present if deliveries are cancelled.'),
+        })
+        .meta({ id: 'UpdatedConnectionResponse' }),
+      version,
+      status: 200,
+      checksVersion: true,
+      handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
+        if (body.settings) checkSettings(body.settings)
+        const check = (current: Connection) => checkVersion(versionOf(current))
+        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
+        if (!updated) throw notFound()
+        const { connection: data, cancelledDeliveries, messages } = orRefuse(updated, body)
+        launch(messages)
+        return { data, ...(cancelledDeliveries > 0 && { meta: { cancelledDeliveries } }) }
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/connections/:id',
+      level: 'admin',
+      audit: 'connection.deleted',
+      summary: 'Delete a connection',
+      description: 'Cancels the deliveries that the connection held. Deliveries that have already started continue.',
+      params: idParams,
+      response: z.object({ message: z.string() }).meta({ id: 'DeletedConnection' }),
+      status: 200,
+      checksVersion: true,
+      handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
+        const check = (current: Connection) => checkVersion(versionOf(current))
+        const messages = await connections.delete(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
+        if (!messages) throw notFound()
+        launch(messages)
+        return { message: 'The connection was deleted.' }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,141 @@
+import { extname } from 'node:path'
+import type { Context, Middleware } from 'koa'
+import { z } from 'zod'
+import type { Config } from '../../config/config.ts'
+import { compressText } from '../../http/browsers.ts'
+import { readJson } from '../../http/body.ts'
+import { entityTagOf } from '../entity-tag.ts'
+import { answerErrors, type ErrorDeps } from '../../http/errors.ts'
+import { bodyRefusal, methodNotAllowed, nothingHere } from '../../base/refusals.ts'
+import { loadConsoleFiles, type ConsoleFile } from './files.ts'
+import { createPage, type Page } from './page.ts'
+import type { EventStreams } from './event-streams.ts'
+import { createSessions, signInRequired, type Session, type SessionDeps } from './session.ts'
+
+type ConsoleConfig = SessionDeps['config'] &
+  Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_API_BODY_MAX_VALUES' | 'TEMPORAL_UI_URL'> & {
+    temporal: Pick<Config['temporal'], 'namespace'>
+  }
+
+export interface ConsoleDeps extends Omit<SessionDeps, 'config'>, ErrorDeps {
+  config: ConsoleConfig
+  eventStreams: Pick<EventStreams, 'open'>
+}
+
+const assetMaxAgeSeconds = 365 * 86_400
+
+const signIn = z.union([z.strictObject({ key: z.string() }), z.strictObject({ token: z.string() })])
+
+interface Loaded {
+  page: Page
+  pageTag: string
+  files: ReadonlyMap<string, ConsoleFile>
+}
+
+const load = async (basePath: string): Promise<Loaded> => {
+  const { files, digest } = await loadConsoleFiles()
+  const page = createPage(basePath, files, digest)
+  return { page, pageTag: entityTagOf(page), files: new Map(files.map((file) => [`/console/assets/${digest}/${file.name}`, file])) }
+}
+
+const pathOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).pathname.replace(/\/+$/, '') : '')
+
+/** Returns the address of the workflows of this installation in the Temporal UI, to which an encoded workflow id is appended. */
+const workflowsUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConsoleConfig): string | null =>
+  url === undefined ? null : `${url.replace(/\/+$/, '')}/namespaces/${encodeURIComponent(temporal.namespace ?? 'default')}/workflows/`
+
+/** Serves the console, and its sign-in, under `/console`. */
+export const createConsole = (deps: ConsoleDeps): Middleware => {
+  const { config, eventStreams } = deps
+  const errors = answerErrors(deps, 'console')
+  const compress = compressText()
+  const sessions = createSessions(deps)
+  const temporalWorkflowsUrl = workflowsUrl(config)
+  let loaded: Promise<Loaded> | undefined
+  const ensureLoaded = () => {
+    loaded ??= load(pathOf(config.RELAY_BASE_URL))
+    return loaded
+  }
+
+  const present = ({ actor, expiresAt }: Session) => ({
+    data: {
+      type: 'session',
+      attributes: {
+        user_slug: actor.workspace.userSlug,
+        workspace_slug: actor.workspace.workspaceSlug,
+        level: actor.level,
+        key_id: actor.keyId,
+        expires_at: expiresAt.toISOString(),
+        temporal_workflows_url: temporalWorkflowsUrl,
+      },
+    },
+  })
+
+  const answerSession = async (context: Context) => {
+    context.set('cache-control', 'no-store')
+    if (context.method === 'GET' || context.method === 'HEAD') {
+      const session = await sessions.find(context)
+      // Not 401: nothing is wrong with a browser that is not signed in.
+      context.body = session ? present(session) : { data: null }
+      return
+    }
+    if (context.method === 'POST') {
+      const json = await readJson(context, { maxBytes: config.RELAY_API_BODY_MAX_BYTES, maxValues: config.RELAY_API_BODY_MAX_VALUES })
+      const parsed = signIn.safeParse(json, { reportInput: true })
+      if (!parsed.success) throw bodyRefusal(parsed.error)
+      const session = await sessions.start(context, 'key' in parsed.data ? { key: parsed.data.key.trim() } : parsed.data)
+      context.state['keyId'] = session.actor.keyId
+      context.body = present(session)
+      return
+    }
+    if (context.method !== 'DELETE') throw methodNotAllowed(context, ['DELETE', 'GET', 'HEAD', 'POST'])
+    sessions.end(context)
+    context.status = 204
+  }
+
+  const answerEvents = async (context: Context) => {
+    if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
+    const session = await sessions.find(context)
+    if (!session) throw signInRequired()
+    context.state['keyId'] = session.actor.keyId
+    await eventStreams.open(context, session.actor, async () => (await sessions.find(context)) !== undefined)
+  }
+
+  const answers: Record<string, (context: Context) => Promise<void>> = {
+    '/console/session': answerSession,
+    '/console/events': answerEvents,
+  }
+
+  const answerFile = async (context: Context) => {
+    if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
+    const { page, pageTag, files } = await ensureLoaded()
+    if (context.path.startsWith('/console/assets/')) {
+      const file = files.get(context.path)
+      // A page of another version asks for its own files.
+      if (!file) throw nothingHere()
+      context.set('cache-control', `public, max-age=${assetMaxAgeSeconds}, immutable`)
+      context.type = extname(file.name)
+      context.body = file.body
+      return
+    }
+    // The page shows what the rest of the path names, and says so if nothing has that name.
+    context.set({
+      'cache-control': 'no-cache',
+      'content-security-policy': page.policy,
+      'cross-origin-opener-policy': 'same-origin',
+      'referrer-policy': 'same-origin',
+      etag: pageTag,
+    })
+    context.type = 'html'
+    context.status = 200
+    if (context.fresh) context.status = 304
+    else context.body = page.html
+  }
+
+  return (context, next) => {
+    if (context.path !== '/console' && !context.path.startsWith('/console/')) return next()
+    return errors(context, async () => {
+      await compress(context, () => (answers[context.path] ?? answerFile)(context))
+    })
+  }
+}

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
+import { extname } from 'node:path'
+
+/** A file that the browser loads. */
+export interface ConsoleFile {
+  /** Relative to the folder of all files, with slashes: `console/main.js`. */
+  name: string
+  body: Buffer
+}
+
+// The root of the repository or, in a compiled relay, `dist`: both contain the same folders.
+const root = new URL('../../..', import.meta.url)
+
+/** Modules of the relay that the console uses, too. They import nothing. */
+const sharedModules = ['src/connectors/error-codes', 'src/domain/bounds', 'workflows/ids']
+
+/** Packages that the modules import, by name. The import map of the page says where the browser finds them. */
+export const packages = ['preact', 'preact/hooks', '@preact/signals', '@preact/signals-core', 'htm', 'uplot'] as const
+
+/** Returns the name of the file of a package. */
+export const packageFile = (name: string): string => `packages/${name.replace('@', '').replaceAll('/', '-')}.js`
+
+const specifier = /((?:\bfrom|\bimport)\s*\(?\s*'\.{1,2}\/[^'\n]+)\.ts'/g
+
+/** Removes the types from a module. A browser runs the rest as it is. */
+export const toJavaScript = (source: string): string => stripTypeScriptTypes(source).replaceAll(specifier, "$1.js'")
+
+const readModule = async (url: URL): Promise<Buffer> => {
+  const source = await readFile(url, 'utf8')
+  return Buffer.from(url.pathname.endsWith('.ts') ? toJavaScript(source) : source)
+}
+
+/** Reads the files in the folder `console`: modules, without their types, the style sheet and the icon. */
+export const readConsoleSources = async (): Promise<ConsoleFile[]> => {
+  const names = (await readdir(new URL('console/', root), { recursive: true })).map((name) => name.replaceAll('\\', '/'))
+  const kept = names.filter((name) => ['.ts', '.js', '.css', '.svg'].includes(extname(name))).toSorted()
+  return Promise.all(
+    kept.map(async (name) => ({
+      name: `console/${name.replace(/\.ts$/, '.js')}`,
+      body: await readModule(new URL(`console/${name}`, root)),
+    })),
+  )
+}
+
+const readShared = (name: string): Promise<Buffer> =>
+  readModule(new URL(`${name}.js`, root)).catch(() => readModule(new URL(`${name}.ts`, root)))
+
+/** Reads the module of a package. */
+const readPackage = async (name: (typeof packages)[number]): Promise<Buffer> => {
+  if (name !== 'uplot') return readFile(new URL(import.meta.resolve(name)))
+  // The minified file of uPlot is a script that declares a variable. Its module is three times as large.
+  const script = await readFile(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')
+  return Buffer.from(`${script}\nexport default uPlot\n`)
+}
+
+/** Returns all files of the console with a digest of their contents, which is a part of their addresses. */
+export const loadConsoleFiles = async (): Promise<{ files: ConsoleFile[]; digest: string }> => {
+  const files = [
+    ...(await readConsoleSources()),
+    ...(await Promise.all(sharedModules.map(async (name) => ({ name: `${name}.js`, body: await readShared(name) })))),
+    ...(await Promise.all(packages.map(async (name) => ({ name: packageFile(name), body: await readPackage(name) })))),
+    { name: 'packages/uplot.css', body: await readFile(new URL(import.meta.resolve('uplot/dist/uPlot.min.css'))) },
+  ]
+  const hash = createHash('sha256')
+  for (const { name, body } of files) hash.update(name).update(body)
+  return { files, digest: hash.digest('hex').slice(0, 16) }
+}

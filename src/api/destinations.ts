@@ -1,0 +1,193 @@
+import { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import { credentialsOwner } from '../connectors/bound-config.ts'
+import { circuitStates } from '../domain/circuit.ts'
+import { newId } from '../base/ids.ts'
+import type { Destination, DestinationChange, SealedDestination } from '../workspace/destinations.ts'
+import { actorOf } from '../workspace/actor.ts'
+import { findDestination, targetBody, targetChange, type DestinationTestDeps } from './destination-tests.ts'
+import { createDestinationView, destinationWarningCodes } from './destination-view.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { pageOfMany, pageQuery, toPage } from './pagination.ts'
+import { notFound } from '../base/refusals.ts'
+import { dryRunAlternative, dryRunQuery, presentRemoval, removalHeaders, setRemovalHeader } from './removal.ts'
+import { activity, connectorTypeName, idParams, name, one, openObject, resource, timestamp } from './schemas.ts'
+import { resealCredentials } from '../workspace/stored-credentials.ts'
+import { checkTarget, connectorOf, mergeConfig, requireEncryption } from '../workspace/targets.ts'
+
+const warning = z
+  .object({
+    code: z
+      .enum(destinationWarningCodes)
+      .meta({ id: 'DestinationWarningCode' })
+      .describe('`leads_back`: an address of the config has the origin of this relay.'),
+    message: z.string().describe('What the condition means, and how to end it.'),
+  })
+  .meta({ id: 'DestinationWarning' })
+
+const attributes = z.object({
+  name: z.string(),
+  connector_type: connectorTypeName,
+  status: z.enum(['connected', 'failing']).meta({ id: 'DestinationStatus' }),
+  config: openObject.describe('Path, query and header values of a webhook are masked for viewers.'),
+  warnings: z.array(warning).describe('Conditions that an operator should know.'),
+  last_error: z.string().nullable(),
+  last_delivered_at: timestamp.nullable(),
+  circuit: z
+    .enum(circuitStates)
+    .meta({ id: 'CircuitState' })
+    .describe('`open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise.'),
+  circuit_since: timestamp.nullable().describe('When `circuit` changed last.'),
+  next_trial_at: timestamp.nullable().describe('When the next delivery may try the target, if `circuit` is `open`.'),
+  slots: z
+    .int()
+    .describe(
+      'Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation.',
+    ),
+  slots_in_use: z.int().describe('Deliveries that run at this destination at present.'),
+  created_at: timestamp,
+  updated_at: timestamp,
+})
+
+const connections = z.array(z.object({ id: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity }))
+
+const destination = resource('destination', attributes).meta({ id: 'Destination' })
+const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })
+type Versioned = Pick<Destination, 'name' | 'config'>
+const versionOf = ({ name: displayName, config }: Versioned) => [displayName, config]
+const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
+
+export type DestinationDeps = DestinationTestDeps & {
+  config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
+}
+
+export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
+  const { destinations, findConnector, keyRing } = deps
+  const view = createDestinationView(deps)
+
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/destinations',
+      level: 'viewer',
+      summary: 'List destinations',
+      description: 'Returns the destinations of the workspace in the order in which they were created.',
+      query: pageQuery.extend({ type: connectorTypeName.optional().describe('Only destinations of this connector type.') }),
+      response: pageOfMany(destination),
+      status: 200,
+      handle: async ({ query }, { workspaceId, actor }) =>
+        toPage(await destinations.list(workspaceId, query), query, (row) => view(row, actor)),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/destinations/:id',
+      level: 'viewer',
+      summary: 'Retrieve a destination',
+      description: 'Returns the destination with the connections that use it.',
+      params: idParams,
+      response: one(singleDestination),
+      version,
+      status: 200,
+      handle: async ({ params }, { workspaceId, actor }) => {
+        const found = await findDestination(destinations, workspaceId, params.id)
+        return { data: view({ ...found, connections: await destinations.listConnections(params.id) }, actor) }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/destinations',
+      level: 'member',
+      audit: 'destination.created',
+      summary: 'Create a destination',
+      body: targetBody.extend({ name }),
+      response: one(destination),
+      version,
+      status: 201,
+      handle: async ({ body }, { workspaceId, actor }) => {
+        const { config, credentials } = body
+        const connector = connectorOf(findConnector, body.connectorType)
+        checkTarget(connector, { config, credentials })
+        await requireEncryption(deps, connector, body)
+        const id = newId()
+        const credentialsSealed = keyRing.seal(credentials, credentialsOwner(connector, { workspaceId, id, config }))
+        const row = { id, name: body.name, connectorType: connector.kind, config, credentialsSealed }
+        return { data: view(await destinations.insert(workspaceId, row, actorOf(actor)), actor) }
+      },
+    }),
+
+    endpoint({
+      method: 'PATCH',
+      path: '/destinations/:id',
+      level: 'member',
+      audit: 'destination.updated',
+      summary: 'Update a destination',
+      description:
+        '`config` is merged into the current config; null removes a key. `credentials` replace the current credentials. They are required ' +
+        'if the request changes where stored credentials are sent, for example `host` or `url`; ' +
+        'the page of each connector lists these keys.',
+      params: idParams,
+      body: targetChange.extend({ name: name.optional() }),
+      response: one(destination),
+      version,
+      status: 200,
+      checksVersion: true,
+      handle: async ({ params: { id }, body }, { workspaceId, actor, checkVersion }) => {
+        const { credentials } = body
+        // Before the row is locked, because it resolves a host name.
+        if (credentials) {
+          const current = await findDestination(destinations, workspaceId, id)
+          const config = mergeConfig(current.config, body.config ?? {})
+          await requireEncryption(deps, connectorOf(findConnector, current.connectorType), { config, credentials })
+        }
+        const changeOf = (current: SealedDestination): DestinationChange => {
+          checkVersion(versionOf(current))
+          const connector = connectorOf(findConnector, current.connectorType)
+          const config = body.config && mergeConfig(current.config, body.config)
+          checkTarget(connector, { config, credentials })
+          return {
+            name: body.name,
+            config,
+            credentials: resealCredentials(keyRing, connector, { ...current, workspaceId }, { config, credentials }),
+          }
+        }
+        const updated = await destinations.update(workspaceId, id, changeOf, actorOf(actor))
+        if (!updated) throw notFound()
+        deps.launch(updated.messages)
+        return { data: view(updated.destination, actor) }
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/destinations/:id',
+      level: 'admin',
+      audit: ['destination.deleted', 'connection.deleted', 'notification.deleted'],
+      summary: 'Delete a destination',
+      description:
+        'Also deletes every connection that uses the destination, even if the connection has other destinations, ' +
+        'and every notification that is sent to it. ' +
+        'Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials.',
+      params: idParams,
+      query: dryRunQuery,
+      response: 'none',
+      status: 204,
+      headers: removalHeaders,
+      alternative: dryRunAlternative,
+      checksVersion: true,
+      handle: async ({ params, query }, { workspaceId, actor, setHeader, checkVersion }) => {
+        if (query.dryRun) {
+          const removal = await destinations.findRemoval(workspaceId, params.id)
+          if (!removal) throw notFound()
+          return presentRemoval(removal)
+        }
+        const check = (current: Destination) => checkVersion(versionOf(current))
+        const deleted = await destinations.delete(workspaceId, params.id, actorOf(actor), deps.config.DELIVERY_BATCH_SIZE, check)
+        if (!deleted) throw notFound()
+        deps.launch(deleted.messages)
+        return setRemovalHeader(deleted, setHeader)
+      },
+    }),
+  ]
+}

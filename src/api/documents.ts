@@ -1,0 +1,236 @@
+import { z } from 'zod'
+import type { Stores } from '../content/store.ts'
+import { searchOnly } from '../archive/document-search.ts'
+import type { Document, DocumentContent, Documents } from '../archive/document-list.ts'
+import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
+import { AppError } from '../base/errors.ts'
+import { isId } from '../base/ids.ts'
+import { actorOf } from '../workspace/actor.ts'
+import type { Download } from '../http/attachments.ts'
+import { isStorable } from '../http/body.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { errorCode, errorCodeText } from './failures.ts'
+import { anyPageOf, cursorQuery, pageQuery, toCursorPage, toPage } from './pagination.ts'
+import { invalidRequest, notFound } from '../base/refusals.ts'
+import { connectorTypeName, dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
+
+const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
+export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
+
+const delivery = z.object({
+  destination_id: z.string(),
+  destination_name: z.string(),
+  status: deliveryStatus,
+  delivered_at: timestamp.nullable(),
+  attempts: z.int(),
+  status_since: timestamp.describe('When the delivery got its status.'),
+  next_attempt_at: timestamp
+    .nullable()
+    .describe('When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.'),
+  last_error: z
+    .object({ code: z.string().nullable(), message: z.string() })
+    .meta({ id: 'DeliveryProblem' })
+    .nullable()
+    .describe('The error of the last attempt, or null if it succeeded.'),
+  ended_by: z
+    .enum(deliveryEnds)
+    .meta({ id: 'DeliveryEnd' })
+    .nullable()
+    .describe('Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit.'),
+})
+
+export const documentAttributes = z.object({
+  doc_id: z.string(),
+  repo_id: z.string(),
+  comp_id: z.string(),
+  content_type: z.string(),
+  size_bytes: z.int(),
+  status: documentStatus,
+  content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
+  acknowledged_at: timestamp.nullable().describe('When an operator acknowledged the failed document.'),
+  received_at: timestamp,
+  request_id: z.string().nullable().describe('The captured request that contained the document, as long as it is stored.'),
+  deliveries: z.array(delivery),
+})
+
+export const document = resource('document', documentAttributes).meta({ id: 'Document' })
+const metadata = z
+  .object({
+    erp_object_type: z.string().nullable(),
+    erp_object_id: z.string().nullable(),
+    ar_object: z.string().nullable(),
+  })
+  .meta({ id: 'DocumentMetadata' })
+const singleDocument = resource(
+  'document',
+  documentAttributes.extend({
+    metadata,
+    deliveries: z.array(delivery.extend({ path: z.string().describe('The location of the document at the destination.') })),
+  }),
+).meta({ id: 'SingleDocument' })
+
+// A path parameter that can be passed to PostgreSQL.
+const storable = z.string().refine(isStorable)
+
+const metadataMaxCharacters = 255
+const metadataValue = z.string().min(1).max(metadataMaxCharacters).nullable().optional()
+const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
+
+export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
+  id,
+  type: 'document' as const,
+  attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
+})
+
+const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
+const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()
+
+const searchQuery = {
+  q: searchText.describe(
+    'Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its ' +
+      'company code (the first four characters), by one of its parts, and without leading zeros.',
+  ),
+  doc_id: searchText.describe('Only documents with this `doc_id`.'),
+  doc_id_prefix: searchText.describe('Only documents whose `doc_id` begins with this text.'),
+  erp_object_type: searchText.describe('Only documents of business objects of this type, for example `BKPF`.'),
+  erp_object_id: searchText.describe('Only documents of the business object with this key.'),
+  ar_object: searchText.describe('Only documents of this document type of the source system.'),
+  content_type: searchText.describe('Only documents with this content type, as the source system sent it.'),
+  size_min: bytes.describe('Only documents of at least this number of bytes.'),
+  size_max: bytes.describe('Only documents of at most this number of bytes.'),
+  destination_id: z.string().refine(isId).optional().describe('Only documents with a delivery to this destination.'),
+  connection_id: z.string().refine(isId).optional().describe('Only documents with a delivery that this connection has planned.'),
+  connector_type: connectorTypeName.optional().describe('Only documents with a delivery through this connector.'),
+  delivery_status: deliveryStatus
+    .optional()
+    .describe(
+      'Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.',
+    ),
+  error_code: errorCode.describe(`Only documents with a delivery, of the other conditions on deliveries, ${errorCodeText}`),
+}
+const searchParameters = Object.keys(searchQuery)
+const notWithSearch = { code: 'custom' as const, path: ['page'], message: 'cannot be combined with a search; use before', input: undefined }
+
+export interface DocumentDeps {
+  documents: Documents
+  contents: Stores
+}
+
+/** Returns a document's bytes as a download. @throws AppError 503 if this process has no access to the content store */
+export const downloadOf = (contents: DocumentDeps['contents'], { content, contentType }: DocumentContent, fileName: string): Download => {
+  const store = contents[content.store]
+  if (!store)
+    throw new AppError('unavailable', `The content is in the ${content.store} store, which this process is not configured to use.`)
+  // Bytes are only ever added to a content, so its size tells its versions apart.
+  const etag = `"${content.id}-${content.sizeBytes}"`
+  return { contentType, fileName, sizeBytes: content.sizeBytes, open: (range) => store.read(content, range), etag }
+}
+
+export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoint[] => {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/documents',
+      level: 'viewer',
+      summary: 'List documents',
+      description:
+        'Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search ' +
+        `parameter (${searchParameters.map((parameter) => `\`${parameter}\``).join(', ')}) or \`before\`: such a list has no total, and is ` +
+        'continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none.',
+      query: pageQuery.extend({
+        page: pageQuery.shape.page.unwrap().optional().describe('The page number, starting at 1 (the default). Not with a search.'),
+        before: cursorQuery.shape.before,
+        repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+        status: documentStatus.optional().describe('Only documents with this status.'),
+        acknowledged: z
+          .enum(['true', 'false'])
+          .transform((value) => value === 'true')
+          .optional()
+          .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
+        date_from: dateFrom,
+        date_to: dateTo,
+        ...searchQuery,
+      }),
+      response: anyPageOf(document),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => {
+        const { page, ...search } = query
+        if (query.before !== undefined || searchOnly.some((name) => query[name] !== undefined)) {
+          if (page !== undefined) throw invalidRequest('query', [notWithSearch])
+          return toCursorPage(await documents.search(workspaceId, search), query, presentDocument)
+        }
+        const numbered = { ...query, page: page ?? 1 }
+        return toPage(await documents.list(workspaceId, numbered), numbered, presentDocument)
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/documents/:id',
+      level: 'viewer',
+      summary: 'Retrieve a document',
+      description: 'Returns the document with its metadata and its location at each destination.',
+      params: idParams,
+      response: one(singleDocument),
+      status: 200,
+      handle: async ({ params }, { workspaceId }) => {
+        const found = await documents.find(workspaceId, params.id)
+        if (!found) throw notFound()
+        return { data: presentDocument(found) }
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/documents/:id/content',
+      level: 'viewer',
+      summary: 'Download the content of a document',
+      description:
+        'Returns the bytes as they were received. The answer is 404 if `content_retained` is false. The header `Range` with one range ' +
+        'of bytes is answered with 206, and `If-Range` compares the `etag`.',
+      params: idParams,
+      response: 'bytes',
+      hasRanges: true,
+      status: 200,
+      handle: async ({ params }, { workspaceId }) => {
+        const found = await documents.findContent(workspaceId, params.id)
+        if (!found) throw notFound()
+        return downloadOf(contents, found, found.compId)
+      },
+    }),
+
+    endpoint({
+      method: 'PUT',
+      path: '/documents/by-doc-id/:repo_id/:doc_id/metadata',
+      level: 'member',
+      audit: 'document.metadata_updated',
+      summary: 'Set the metadata of a document',
+      description:
+        'Sets the values in the request on every document that was received under this `doc_id`. Omitted values are not changed.',
+      params: z.object({
+        repo_id: storable.describe('The repository identifier in the source system (`contRep`).'),
+        doc_id: storable.describe('The document identifier in the source system (`docId`).'),
+      }),
+      body: z
+        .strictObject({
+          erp_object_type: metadataValue.describe('The type of the business object, for example `BKPF`. Null removes the value.'),
+          erp_object_id: metadataValue.describe('The key of the business object. Null removes the value.'),
+          ar_object: metadataValue.describe('The document type in the source system. Null removes the value.'),
+        })
+        .meta({ minProperties: 1 }),
+      response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata }).meta({ id: 'UpdatedMetadata' })),
+      status: 200,
+      handle: async ({ params, body }, { workspaceId, actor }) => {
+        if (Object.values(body).every((value) => value === undefined)) {
+          throw invalidRequest('body', [
+            { code: 'custom', path: [], message: `must contain at least one of ${metadataFields.join(', ')}`, input: body },
+          ])
+        }
+        const set = await documents.setMetadata(workspaceId, params, body, actorOf(actor))
+        if (!set) throw notFound()
+        const { documents: count, erpObjectType, erpObjectId, arObject } = set
+        return { data: { ...params, documents: count, metadata: { erpObjectType, erpObjectId, arObject } } }
+      },
+    }),
+  ]
+}

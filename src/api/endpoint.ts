@@ -1,0 +1,200 @@
+import type Koa from 'koa'
+import { Router } from '@koa/router'
+import { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import type { AuditEvent } from '../domain/audit-events.ts'
+import { toCamelCase, toSnakeCase, type CamelCased, type CamelCasedOutput } from '../domain/casing.ts'
+import { plainMessages } from '../base/issue-messages.ts'
+import { AppError } from '../base/errors.ts'
+import type { Actor } from '../security/api-keys.ts'
+import { demandLevel, type KeyLevel } from '../security/levels.ts'
+import { answerBytes, answerCsv, type CsvExport, type Download } from '../http/attachments.ts'
+import { isStorable, readJson } from '../http/body.ts'
+import { checkVersionOf, entityTagOf, refuseIfMatch, type CheckVersion } from './entity-tag.ts'
+import type { Sessions } from './console/session.ts'
+import type { Idempotency, JsonAnswer } from './idempotency.ts'
+import { setLinks } from './pagination.ts'
+import { queryOf } from '../http/query.ts'
+import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from '../base/refusals.ts'
+
+interface RequestContext {
+  actor: Actor
+  workspaceId: string
+  /** Aborted when the client disconnects. */
+  signal: AbortSignal
+  /** Sets a header of the response, which the endpoint names in `headers`. */
+  setHeader(name: string, value: string): void
+  /** Compares the current values of a resource with `If-Match`. Called with the resource locked. @throws AppError 412 */
+  checkVersion: CheckVersion
+}
+
+type ResponseKind = z.ZodType | 'bytes' | 'csv' | 'none'
+type Answer<Response extends ResponseKind> = Response extends z.ZodType
+  ? CamelCasedOutput<Response>
+  : Response extends 'bytes'
+    ? Download
+    : Response extends 'csv'
+      ? CsvExport
+      : void
+
+const empty = z.strictObject({})
+type Empty = typeof empty
+
+interface Definition<
+  Params extends z.ZodObject,
+  Query extends z.ZodObject,
+  Body extends z.ZodObject,
+  Response extends ResponseKind,
+  Other extends ResponseKind = Response,
+> {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Relative to `/api/{userSlug}/{workspaceSlug}`, with parameters written as `:id`. */
+  path: string
+  /** The lowest key level that is allowed to call the endpoint. */
+  level: KeyLevel
+  /** A short title for the API reference, in the imperative. */
+  summary: string
+  /** Details for the API reference. */
+  description?: string
+  /** The audit events that a successful call can record. */
+  audit?: AuditEvent | readonly AuditEvent[]
+  /** Mismatches are answered with 404. */
+  params?: Params
+  /** Strict; mismatches are answered with 400. */
+  query?: Query
+  /** Strict; malformed bodies are answered with 400, invalid values with 422. */
+  body?: Body
+  response: Response
+  /** True if the response, which is `bytes`, can be read in ranges. */
+  hasRanges?: true
+  status: number
+  /** When the endpoint answers a valid request with 409. If absent, the endpoint never does. */
+  conflict?: string
+  /** A second success status, the answers that have it, and their schema if it is another one. */
+  alternative?: { status: number; description: string; response?: Other; appliesTo(answer: Answer<Response> | Answer<Other>): boolean }
+  /** The headers that a handler sets, with their descriptions. */
+  headers?: Record<string, string>
+  /** Returns the values of the answer that its `ETag` stands for: those that a client can read and change. */
+  version?(answer: Answer<Response>): unknown
+  /** The handler calls `checkVersion`. Any other endpoint that changes something refuses `If-Match`: it has no version to compare. */
+  checksVersion?: true
+  /** Input and answer have camelCase names; the schemas have the snake_case names of the API. */
+  handle(
+    input: { params: CamelCasedOutput<Params>; query: CamelCasedOutput<Query>; body: CamelCasedOutput<Body> },
+    context: RequestContext,
+  ): Promise<Answer<Response> | Answer<Other>>
+}
+
+/** An endpoint of any input and output. Routes, API reference and typed client are generated from a table of these. */
+export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle' | 'alternative' | 'version'> & {
+  version?(answer: unknown): unknown
+  alternative?: { status: number; description: string; response?: ResponseKind; appliesTo(answer: unknown): boolean }
+  handle(input: { params: unknown; query: unknown; body: unknown }, context: RequestContext): Promise<unknown>
+}
+
+/** Defines an endpoint as a value that contains everything needed to route, validate and document it. */
+export const endpoint = <
+  Response extends ResponseKind,
+  Params extends z.ZodObject = Empty,
+  Query extends z.ZodObject = Empty,
+  Body extends z.ZodObject = Empty,
+  Other extends ResponseKind = Response,
+>(
+  definition: Definition<Params, Query, Body, Response, Other>,
+): Endpoint => definition
+
+const read = <Schema extends z.ZodObject>(
+  schema: Schema,
+  value: unknown,
+  refuse: (error: z.ZodError) => AppError,
+): CamelCased<z.output<Schema>> => {
+  const parsed = schema.safeParse(value, plainMessages)
+  if (!parsed.success) throw refuse(parsed.error)
+  return toCamelCase(schema, parsed.data)
+}
+
+const readQuery = (schema: z.ZodObject, context: Koa.Context) => {
+  const query = queryOf(context)
+  if (!isStorable(Object.entries(query).flat(2).join(''))) {
+    throw new AppError('invalid_request', 'The query contains NUL characters or unpaired surrogates.')
+  }
+  return read(schema, query, (error) => invalidRequest('query', error.issues))
+}
+
+export interface MountDeps {
+  sessions: Pick<Sessions, 'authenticate'>
+  idempotency: Idempotency
+  config: Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_API_BODY_MAX_VALUES' | 'RELAY_BASE_URL'>
+}
+
+const serve =
+  (definition: Endpoint, { sessions, idempotency, config }: MountDeps) =>
+  async (context: Koa.Context): Promise<void> => {
+    const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
+    const actor = await sessions.authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
+    context.state['keyId'] = actor.keyId
+    demandLevel(actor.level, definition.level)
+    const params = read(definition.params ?? empty, named, notFound)
+    const query = readQuery(definition.query ?? empty, context)
+    const bodyLimits = { maxBytes: config.RELAY_API_BODY_MAX_BYTES, maxValues: config.RELAY_API_BODY_MAX_VALUES }
+    const json = definition.body && (await readJson(context, bodyLimits))
+    const body = definition.body && read(definition.body, json, bodyRefusal)
+    if (definition.method !== 'GET' && definition.method !== 'POST' && !definition.checksVersion) refuseIfMatch(context)
+
+    const disconnect = new AbortController()
+    context.res.once('close', () => disconnect.abort())
+    const handle = () => {
+      const [workspaceId, checkVersion] = [actor.workspace.id, checkVersionOf(context)]
+      const setHeader = (name: string, value: string) => context.set(name, value)
+      context.state['hasBegun'] = true
+      return definition.handle({ params, query, body }, { actor, workspaceId, signal: disconnect.signal, setHeader, checkVersion })
+    }
+    context.set('cache-control', 'no-store')
+    if (definition.response === 'bytes' || definition.response === 'csv') {
+      const answer = await handle()
+      context.status = definition.status
+      return definition.response === 'bytes' ? answerBytes(context, answer as Download) : answerCsv(context, answer as CsvExport)
+    }
+    const execute = async () => toJsonAnswer(definition, await handle())
+    const answer = definition.method === 'POST' ? await idempotency(context, actor.keyId, json, execute) : await execute()
+    context.status = answer.status
+    context.body = answer.body
+    if (answer.etag !== undefined) context.set('etag', answer.etag)
+    setLinks(context, config.RELAY_BASE_URL)
+    return undefined
+  }
+
+const toJsonAnswer = ({ response, status, alternative, version }: Endpoint, answer: unknown): JsonAnswer => {
+  const other = alternative?.appliesTo(answer) ? alternative : undefined
+  const schema = other?.response ?? response
+  return {
+    status: other?.status ?? status,
+    ...(version && { etag: entityTagOf(version(answer)) }),
+    body: typeof schema === 'string' ? null : toSnakeCase(schema, answer),
+  }
+}
+
+const parameterCount = (path: string) => path.split(':').length
+
+/**
+ * Routes requests to endpoints. If two paths match, the one with fewer parameters decides: `/documents/retry` is not the document `retry`.
+ * A method that the path does not have is answered with 405, any other path with 404.
+ */
+export const mount = (endpoints: readonly Endpoint[], deps: MountDeps): Koa.Middleware => {
+  const byPath = Map.groupBy(endpoints, ({ path }) => path)
+  const router = new Router({ prefix: '/api/:userSlug/:workspaceSlug' })
+  for (const [path, definitions] of [...byPath].toSorted(([one], [other]) => parameterCount(one) - parameterCount(other))) {
+    const handlers = new Map(definitions.map((definition) => [definition.method as string, serve(definition, deps)]))
+    const methods = [...handlers.keys(), ...(handlers.has('GET') ? ['HEAD'] : [])].toSorted()
+    router.all(path, (context) => {
+      const handle = handlers.get(context.method === 'HEAD' ? 'GET' : context.method)
+      if (!handle) throw methodNotAllowed(context, methods)
+      return handle(context)
+    })
+  }
+  const routes = router.routes() as unknown as Koa.Middleware
+  return (context) =>
+    routes(context, () => {
+      throw nothingHere()
+    })
+}

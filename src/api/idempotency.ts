@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto'
+import type Koa from 'koa'
+import type { Config } from '../config/config.ts'
+import type { IdempotencyKey, IdempotencyKeys } from './idempotency-keys.ts'
+import { AppError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import { idempotencyOf, SealError, type KeyRing } from '../security/seal.ts'
+import { validationFailed } from '../base/refusals.ts'
+
+export const idempotencyKeyMaxCharacters = 255
+const keyPattern = new RegExp(`^[\\x20-\\x7e]{1,${idempotencyKeyMaxCharacters}}$`)
+const runningRetryAfterSeconds = 1
+
+/** A successful JSON answer. */
+export interface JsonAnswer {
+  status: number
+  etag?: string | undefined
+  body: unknown
+}
+
+export interface IdempotencyDeps {
+  idempotencyKeys: IdempotencyKeys
+  keyRing: KeyRing
+  config: Pick<Config, 'RELAY_IDEMPOTENCY_TTL_MS' | 'RELAY_IDEMPOTENCY_LOCK_MS'>
+  log: Log
+}
+
+/** Returns the digest by which the repetition of a request is recognized. */
+const digestOf = (context: Koa.Context, body: unknown): string =>
+  createHash('sha256')
+    .update(JSON.stringify([context.method, context.path, context.querystring, body ?? null]))
+    .digest('base64')
+
+const readKey = (context: Koa.Context): string | undefined => {
+  const key = context.headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && keyPattern.test(key)) return key
+  throw new AppError('invalid_request', `Idempotency-Key must have 1 to ${idempotencyKeyMaxCharacters} printable ASCII characters.`)
+}
+
+/**
+ * Creates the handling of the header `Idempotency-Key`: a request is executed once, and a repetition gets the first answer. Only success is
+ * stored: a refused request has changed nothing, so its repetition is executed.
+ */
+export const createIdempotency = ({ idempotencyKeys, keyRing, config, log }: IdempotencyDeps) => {
+  const lockMs = config.RELAY_IDEMPOTENCY_LOCK_MS
+
+  const openStored = (key: IdempotencyKey, sealed: Buffer): unknown => {
+    try {
+      return keyRing.open(sealed, idempotencyOf(key.apiKeyId, key.key))
+    } catch (thrown) {
+      if (!(thrown instanceof SealError)) throw thrown
+      const message = 'The first answer for this Idempotency-Key cannot be read, because the sealing keys have changed. Use another key.'
+      throw new AppError('conflict', message, { cause: thrown })
+    }
+  }
+
+  /** Claims the key for an execution, or returns the stored answer. @throws AppError 409 or 422 if neither is possible */
+  const claim = async (key: IdempotencyKey, executionId: string, digest: string): Promise<JsonAnswer | undefined> => {
+    const requestSealed = keyRing.seal(digest, idempotencyOf(key.apiKeyId, key.key))
+    const stored = await idempotencyKeys.claim(key, { id: executionId, requestSealed, lockMs, ttlMs: config.RELAY_IDEMPOTENCY_TTL_MS })
+    if (!stored) return undefined
+    if (openStored(key, stored.requestSealed) !== digest) {
+      throw validationFailed([{ path: 'idempotency-key', message: 'was used for a different request' }])
+    }
+    if (stored.answerSealed) return openStored(key, stored.answerSealed) as JsonAnswer
+    if (stored.isLost && (await idempotencyKeys.takeOver(key, stored.executionId, { id: executionId, lockMs }))) return undefined
+    throw new AppError('conflict', 'A request with this Idempotency-Key is still being executed. Try again shortly.', {
+      retryAfterSeconds: runningRetryAfterSeconds,
+    })
+  }
+
+  /** Executes a claimed request and stores its answer. Frees the key if the request is refused. */
+  const executeClaimed = async (key: IdempotencyKey, executionId: string, execute: () => Promise<JsonAnswer>): Promise<JsonAnswer> => {
+    // The outcome of the request stands, whatever happens to the key. A key that is stuck becomes free after its lock.
+    const warn = (thrown: unknown) => log.warn({ err: thrown }, 'could not update an idempotency key')
+    let answer
+    try {
+      answer = await execute()
+    } catch (thrown) {
+      await idempotencyKeys.release(key, executionId).catch(warn)
+      throw thrown
+    }
+    await idempotencyKeys.complete(key, executionId, keyRing.seal(answer, idempotencyOf(key.apiKeyId, key.key))).catch(warn)
+    return answer
+  }
+
+  /** Executes a request, or returns the stored answer if the request repeats another one. */
+  return async (context: Koa.Context, apiKeyId: string, body: unknown, execute: () => Promise<JsonAnswer>): Promise<JsonAnswer> => {
+    const text = readKey(context)
+    if (text === undefined) return execute()
+    const [key, executionId] = [{ apiKeyId, key: text }, newId()]
+    const stored = await claim(key, executionId, digestOf(context, body))
+    if (!stored) return executeClaimed(key, executionId, execute)
+    context.set('idempotent-replayed', 'true')
+    return stored
+  }
+}
+
+export type Idempotency = ReturnType<typeof createIdempotency>

@@ -1,0 +1,47 @@
+import { version } from '../../base/version.ts'
+
+const description = `Document Relay receives documents from an enterprise source system and delivers each document to
+every connected destination.
+
+**Workspaces.** Every resource belongs to a workspace, \`{userSlug}/{workspaceSlug}\`. Both segments are part of every
+path.
+
+**API keys.** Send \`Authorization: Bearer <API key>\` with every request. A key belongs to one workspace and has one
+level. A \`viewer\` key reads everything except API keys. A \`member\` key also creates and changes destinations,
+repositories, connections and notifications, tests destinations and retries documents. An \`admin\` key can do everything.
+\`x-required-level\` is the level that an operation requires. \`x-audit-event\` lists the audit events that a successful
+call can record.
+
+**Conventions.** Ids are opaque strings. Timestamps are ISO 8601 in UTC. Lists are paginated: \`per_page\` is 25 by
+default and at most 100. Unknown query parameters and unknown body attributes are rejected. Responses may gain
+attributes at any time; ignore attributes that you do not know.
+
+**Errors.** Every error has the form \`{ "error": { "code", "message", "request_id", "details" } }\`. Programs should
+decide by \`code\`. Every response carries its request id in the header \`x-relay-request-id\`. An unknown path returns
+404. A method that a path does not support returns 405.
+
+**Other interfaces** are not part of this reference. The receiver (\`/receiver/{userSlug}/{workspaceSlug}\`) implements
+the content server protocol for the source system. The bridge
+(\`POST /bridge/{userSlug}/{workspaceSlug}/rfc/{FUNCTION}\`) calls a function of the source system and requires a key of
+level \`member\`. \`/healthz\`, \`/readyz\` and \`/metrics\` serve load balancers and Prometheus and require no key.`
+
+/** The parts of the OpenAPI document that do not depend on the endpoints. */
+export const apiInfo = {
+  info: {
+    title: 'Document Relay',
+    version,
+    description,
+    license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+  },
+  servers: [
+    {
+      url: '/api/{userSlug}/{workspaceSlug}',
+      description: 'A workspace of this installation',
+      variables: {
+        userSlug: { default: 'acme', description: 'The owner of the workspace' },
+        workspaceSlug: { default: 'invoices', description: 'The workspace' },
+      },
+    },
+  ],
+  security: [{ apiKey: [] as string[] }],
+}

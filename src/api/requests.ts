@@ -1,0 +1,186 @@
+import { buffer } from 'node:stream/consumers'
+import { z } from 'zod'
+import { truncationReasons } from '../capture/body.ts'
+import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
+import type { Replay } from '../capture/replay.ts'
+import { openStoredBody, type StoredBody } from '../capture/stored-body.ts'
+import type { Stores } from '../content/store.ts'
+import { mediaTypeOf } from '../domain/content-type.ts'
+import { actorOf } from '../workspace/actor.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
+import { notFound } from '../base/refusals.ts'
+import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+
+// The specification limits inline previews to bodies under 64 KiB.
+const previewMaxBytes = 64 * 1024
+const previewable = /^(text\/html|(application|text)\/(json|xml)|[^/]+\/[^/]+\+(json|xml))$/
+const octets = 'application/octet-stream'
+
+const channel = z.enum(['receiver', 'bridge']).meta({ id: 'Channel' })
+
+const truncationReason = z
+  .enum(truncationReasons)
+  .meta({ id: 'TruncationReason' })
+  .nullable()
+  .describe('Why the body is not stored. Null if it is not truncated.')
+
+const attributes = z.object({
+  channel,
+  workspace_id: z.string(),
+  http_method: z.string(),
+  uri: z.string(),
+  query_string: z.string(),
+  request_content_type: z.string().describe('Empty if the request had no Content-Type.'),
+  request_content_length: z.int(),
+  request_body_truncated: z.boolean(),
+  request_body_truncation_reason: truncationReason,
+  source_ip: z.string(),
+  request_at: timestamp,
+  status_code: z.int(),
+  response_content_type: z.string().describe('Empty if the response had no Content-Type.'),
+  response_content_length: z.int(),
+  response_body_truncated: z.boolean(),
+  response_body_truncation_reason: truncationReason,
+  duration_ms: z.int(),
+  response_at: timestamp,
+  created_at: timestamp,
+  document_ids: z.array(z.string()).describe('The documents that the request created.'),
+})
+
+const headers = z.record(z.string(), z.string())
+
+const capturedRequest = resource('captured_request', attributes).meta({ id: 'CapturedRequest' })
+const singleRequest = resource(
+  'captured_request',
+  attributes.extend({
+    request_headers: headers,
+    response_headers: headers,
+    request_body_preview: z.string().nullable(),
+    response_body_preview: z.string().nullable(),
+    replay_of: z.string().nullable(),
+  }),
+).meta({ id: 'SingleCapturedRequest' })
+
+const present = <Row extends ListedRequest>(row: Row) =>
+  resourceOf('captured_request')({
+    ...row,
+    requestContentType: row.requestContentType ?? '',
+    responseContentType: row.responseContentType ?? '',
+  })
+
+export interface RequestDeps {
+  capturedRequests: Pick<CapturedRequests, 'list' | 'find' | 'findBody'>
+  contents: Stores
+  replay: Replay
+}
+
+export const requestEndpoints = ({ capturedRequests, contents, replay }: RequestDeps): Endpoint[] => {
+  const previewOf = async (contentType: string | null, body: StoredBody | null): Promise<string | null> => {
+    if (!body || !previewable.test(mediaTypeOf(contentType))) return null
+    try {
+      return (await buffer(openStoredBody(contents, body))).toString()
+    } catch {
+      // The rest of the request can be shown while the content store is not available.
+      return null
+    }
+  }
+
+  const presentSingle = async ({ smallRequestBody, smallResponseBody, ...request }: SingleRequest) =>
+    present({
+      ...request,
+      requestBodyPreview: await previewOf(request.requestContentType, smallRequestBody),
+      responseBodyPreview: await previewOf(request.responseContentType, smallResponseBody),
+    })
+
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/requests',
+      level: 'viewer',
+      summary: 'List captured requests',
+      description: 'Returns the requests that reached the receiver or the bridge, newest first.',
+      query: cursorQuery.extend({
+        channel: channel.optional().describe('Only requests to the receiver or only requests to the bridge.'),
+        status_code: z.coerce.number().int().min(100).max(599).optional().describe('Only requests answered with this status.'),
+        status_class: z
+          .enum(['2xx', '3xx', '4xx', '5xx'])
+          .transform((text) => Number(text[0]))
+          .optional()
+          .describe('Only requests answered with a status of this class.'),
+        method: z
+          .string()
+          .transform((text) => text.toUpperCase())
+          .optional()
+          .describe('Only requests with this HTTP method.'),
+        repo_id: z.string().optional().describe('Only requests with this `contRep` in the query string.'),
+        doc_id: z.string().optional().describe('Only requests with this `docId` in the query string.'),
+        document_id: z.string().optional().describe('Only the request that created this document (`id`).'),
+        date_from: dateFrom,
+        date_to: dateTo,
+      }),
+      response: cursorPageOf(capturedRequest),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => toCursorPage(await capturedRequests.list(workspaceId, query), query, present),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/requests/:id',
+      level: 'viewer',
+      summary: 'Retrieve a captured request',
+      description: 'Returns the request with its headers, and a preview of each body that is HTML, JSON or XML under 64 KiB.',
+      params: idParams,
+      response: one(singleRequest),
+      status: 200,
+      handle: async ({ params }, { workspaceId }) => {
+        const found = await capturedRequests.find(workspaceId, params.id, previewMaxBytes)
+        if (!found) throw notFound()
+        return { data: await presentSingle(found) }
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/requests/:id/body/:kind',
+      level: 'viewer',
+      summary: 'Download a captured body',
+      description:
+        'Returns the bytes of the request or response body with their original content type. An empty body is returned with 0 bytes. ' +
+        'Returns 404 if the body is not stored.',
+      params: idParams.extend({ kind: z.enum(['request', 'response']).describe('Which body to download.') }),
+      response: 'bytes',
+      status: 200,
+      handle: async ({ params: { id, kind } }, { workspaceId }) => {
+        const found = await capturedRequests.findBody(workspaceId, id, kind)
+        if (!found) throw notFound()
+        return {
+          contentType: found.contentType ?? octets,
+          fileName: `${id}-${kind}`,
+          sizeBytes: found.body.sizeBytes,
+          open: () => openStoredBody(contents, found.body),
+        }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/requests/:id/replay',
+      level: 'admin',
+      audit: 'request.replayed',
+      summary: 'Replay a captured request',
+      description:
+        'Processes the request again as if it had just arrived, except that its signature is verified as of the time of ' +
+        'the original request. The replay is captured as a new request.',
+      params: idParams,
+      response: one(z.object({ replay_of: z.string(), new_request_id: z.string() }).meta({ id: 'Replay' })),
+      conflict: 'The request cannot be repeated: its body is not stored or contains redacted values, or it is a call through the bridge.',
+      status: 202,
+      handle: async ({ params }, { workspaceId, actor }) => {
+        const newRequestId = await replay(workspaceId, params.id, actorOf(actor))
+        if (newRequestId === undefined) throw notFound()
+        return { data: { replayOf: params.id, newRequestId } }
+      },
+    }),
+  ]
+}

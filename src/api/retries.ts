@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import type { Documents } from '../archive/document-list.ts'
+import type { RetryDelivery } from '../db/outbox.ts'
+import { nothingToRetryMessages, type IsDeliveryRunning, type NothingToRetry, type Retry } from '../delivery/retry.ts'
+import { AppError } from '../base/errors.ts'
+import { isId } from '../base/ids.ts'
+import { actorOf } from '../workspace/actor.ts'
+import { documentAttributes, presentDocument } from './documents.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { notFound } from '../base/refusals.ts'
+import type { LaunchDeps } from './launch.ts'
+import { idParams, one, resource } from './schemas.ts'
+
+export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
+  retry: Retry
+  documents: Pick<Documents, 'find'>
+  isDeliveryRunning: IsDeliveryRunning
+}
+
+const retriedAttributes = documentAttributes.omit({
+  comp_id: true,
+  content_type: true,
+  size_bytes: true,
+  content_retained: true,
+  acknowledged_at: true,
+  request_id: true,
+})
+const response = one(resource('document', retriedAttributes).meta({ id: 'RetriedDocument' }))
+
+const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('Id of the destination') })
+
+const nothingToRetry = (reason: NothingToRetry) => new AppError('nothing_to_retry', nothingToRetryMessages[reason])
+
+export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: RetryDeps): Endpoint[] => {
+  const isRunning: IsDeliveryRunning = async (...delivery) => {
+    try {
+      return await isDeliveryRunning(...delivery)
+    } catch (thrown) {
+      const message = 'Temporal is unavailable, so the state of this delivery is unknown. Try again shortly.'
+      throw new AppError('unavailable', message, { cause: thrown })
+    }
+  }
+  /** Reads the document before sending the messages, so that the answer shows `retrying` however fast the delivery is. */
+  const presentAndLaunch = async (workspaceId: string, id: string, messages: RetryDelivery[]) => {
+    try {
+      const found = await documents.find(workspaceId, id)
+      if (!found) throw notFound()
+      return { data: presentDocument(found) }
+    } finally {
+      launch(messages)
+    }
+  }
+
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/documents/:id/retry',
+      level: 'member',
+      audit: 'document.retried',
+      summary: 'Retry a document',
+      description:
+        'Retries the failed and cancelled deliveries of the document with a new retry budget, if their destinations still exist. ' +
+        'Deliveries that succeeded are not repeated.',
+      params: idParams,
+      response,
+      conflict: 'The document has no failed or cancelled delivery to an existing destination (`nothing_to_retry`).',
+      status: 200,
+      handle: async ({ params: { id } }, { workspaceId, actor }) => {
+        const retried = await retry.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
+        if (retried === 'unknown') throw notFound()
+        if ('nothing' in retried) throw nothingToRetry(retried.nothing)
+        return presentAndLaunch(workspaceId, id, retried.messages)
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/documents/:id/deliveries/:destinationId/retry',
+      level: 'member',
+      audit: 'document.retried',
+      summary: 'Retry a delivery',
+      description:
+        'Retries a delivery that has failed or was cancelled, whose workflow no longer runs, or that is held although its connection is active.',
+      params: deliveryParams,
+      response,
+      conflict: 'The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`).',
+      status: 200,
+      handle: async ({ params: { id, destinationId } }, { workspaceId, actor }) => {
+        const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }
+        const retried = await retry.retryDelivery(request, isRunning)
+        if (retried === 'unknown') throw notFound()
+        if ('nothing' in retried) throw nothingToRetry(retried.nothing)
+        return presentAndLaunch(workspaceId, id, retried.messages)
+      },
+    }),
+  ]
+}

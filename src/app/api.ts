@@ -1,0 +1,132 @@
+import { createBridge } from '../bridge/app.ts'
+import { createCaptureStore } from '../capture/capture-store.ts'
+import { createCaptureQueue } from '../capture/queue.ts'
+import { createReplay } from '../capture/replay.ts'
+import { createSealedQueries } from '../capture/sealed-query.ts'
+import type { Config } from '../config/config.ts'
+import { createConnectionLimit } from '../http/connection-limit.ts'
+import { createApi } from '../api/app.ts'
+import { openAuthenticator } from '../workspace/authenticator.ts'
+import { createReadVersions } from '../api/console/changes.ts'
+import { createConsole } from '../api/console/console.ts'
+import { createEventStreams } from '../api/console/event-streams.ts'
+import { createDownloads } from '../api/download.ts'
+import { refuseUnknown } from '../http/errors.ts'
+import { createRequestLog } from '../http/request-log.ts'
+import { createReference } from '../api/open-api/reference.ts'
+import { startHttpServer, type HttpServer } from '../http/server.ts'
+import type { Log } from '../base/log.ts'
+import { warnAboutOpenReceivers } from './open-receivers.ts'
+import { createPinConfig } from '../workspace/pin-config.ts'
+import { createProbes, type Probes } from '../observe/probes.ts'
+import { createReceiver } from '../receiver/app.ts'
+import { createAggregateMetrics } from '../observe/aggregates.ts'
+import { createRepositoryMetrics } from '../observe/repository-metrics.ts'
+import { createOutboxMetrics } from '../observe/outbox-metrics.ts'
+import { createOverdueMetric } from '../observe/overdue-metric.ts'
+import { createPollersMetric } from '../observe/pollers-metric.ts'
+import { createStorageMetrics } from '../observe/storage-metrics.ts'
+import { listPollers } from '../temporal/pollers.ts'
+import { createThreads } from '../http/threads.ts'
+import { traceRequests } from './tracing/requests.ts'
+import type { Tracing } from './tracing/tracing.ts'
+import { dependenciesOf, openRuntime, startWith, type Running } from './runtime.ts'
+
+interface ApiOptions {
+  /** Probes to which the API adds its own; `relay server` has some of the whole stack. */
+  probes?: Probes
+  tracing?: Tracing | undefined
+}
+
+/** Starts the management API, the receivers, the bridge and the probes on one port. */
+export const startApi = (
+  config: Config,
+  log: Log,
+  { probes = createProbes(log), tracing }: ApiOptions = {},
+): Promise<Running & HttpServer> =>
+  startWith(openRuntime(config, 'api', log, tracing), async (runtime) => {
+    const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, useCases, onClose } = runtime
+    const authenticator = openAuthenticator(useCases.apiKeys, config)
+    const captures = createCaptureQueue(createCaptureStore(db), config, log)
+    onClose(captures.close)
+    const threads = createThreads(config)
+    onClose(threads.close)
+    const { launch } = launcher
+    const sealedQueries = createSealedQueries(keyRing)
+    const contents = { stores, writeTo }
+    const receiver = createReceiver({ ...useCases, contents, captures, sealedQueries, runOnThread: threads.run, launch, config, log })
+    const replay = createReplay({
+      db,
+      find: useCases.capturedRequests.findForReplay,
+      openQuery: sealedQueries.open,
+      execute: receiver.replay,
+    })
+    const { isDeliveryRunning } = temporal
+
+    const connections = createConnectionLimit(config)
+    const requestLog = createRequestLog(log)
+    const eventStreams = createEventStreams(createReadVersions(db), config, log)
+    probes.watchPool(db)
+    probes.add(dependenciesOf(runtime), [
+      ...createOutboxMetrics(outbox),
+      ...captures.metrics,
+      ...connections.metrics,
+      ...receiver.metrics,
+      ...requestLog.metrics,
+      ...eventStreams.metrics,
+      ...createStorageMetrics(db, config),
+      ...createRepositoryMetrics(db),
+      ...createAggregateMetrics(db),
+      createOverdueMetric(db, config),
+      createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),
+    ])
+    const bridge = createBridge({
+      ...useCases,
+      db,
+      config,
+      log,
+      requestLog,
+      keyRing,
+      outbound,
+      authenticator,
+      captures,
+      runOnThread: threads.run,
+    })
+    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log, requestLog })
+    const api = createApi({
+      ...useCases,
+      config,
+      log,
+      requestLog,
+      keyRing,
+      outbound,
+      authenticator,
+      findConnector,
+      pinConfig: createPinConfig(db, { keyRing, findConnector }),
+      contents: stores,
+      launch,
+      isDeliveryRunning,
+      replay,
+    })
+    const middlewares = [
+      probes.middleware,
+      ...(tracing ? [traceRequests(tracing)] : []),
+      receiver.middleware,
+      bridge,
+      createReference(config),
+      createConsole({ ...useCases, config, log, requestLog, keyRing, authenticator, eventStreams }),
+      downloads,
+      api,
+      refuseUnknown({ log, requestLog }),
+    ]
+    const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
+    onClose(listening.close)
+    onClose(eventStreams.close)
+    const warned = warnAboutOpenReceivers(db, log)
+    onClose(() => warned)
+    onClose(() => {
+      probes.stop()
+      return listening.drain()
+    })
+    return listening
+  })

@@ -1,0 +1,21 @@
+import type { Config } from '../config/config.ts'
+import { migrateAlone } from '../db/migrate-alone.ts'
+import { requireServer } from '../db/require-server.ts'
+import { registerSearchAttributes } from '../temporal/search-attributes.ts'
+import { withDatabase } from '../db/with-database.ts'
+
+export interface MigrationResult {
+  /** Names of the migrations applied now. */
+  applied: string[]
+  /** Reason why the search attributes could not be registered. The relay runs without them. */
+  searchAttributesError: string | undefined
+}
+
+/** `relay migrate`: applies pending migrations and registers the search attributes in Temporal. */
+export const migrateAll = async (config: Config): Promise<MigrationResult> => {
+  const applied = await withDatabase(config, 'migrate', async (db) => {
+    await requireServer(db, config)
+    return migrateAlone(db)
+  })
+  return { applied, searchAttributesError: await registerSearchAttributes(config) }
+}

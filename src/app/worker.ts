@@ -1,0 +1,157 @@
+import { activityInfo } from '@temporalio/activity'
+import type { Worker } from '@temporalio/worker'
+import { createBatchActivities } from '../../activities/batches.ts'
+import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
+import { createDeliveryActivities, addPostponedAttempts } from '../../activities/delivery.ts'
+import { createMaintenanceActivities } from '../../activities/maintenance.ts'
+import { createNoticeActivities } from '../../activities/notices.ts'
+import { createWakeActivities } from '../../activities/wake.ts'
+import type { Config } from '../config/config.ts'
+import { createConnectionLimit } from '../http/connection-limit.ts'
+import { credentialsOwner } from '../connectors/bound-config.ts'
+import { createLoadJob } from '../delivery/delivery-job.ts'
+import { countOverdue } from '../delivery/overdue.ts'
+import { createReconcile } from '../delivery/reconcile.ts'
+import { createRecordAttempt } from '../delivery/record-attempt.ts'
+import { createAttemptReports } from '../delivery/report-attempts.ts'
+import { createRedeliverNewer } from '../delivery/redeliver.ts'
+import { createSlots } from '../delivery/slots.ts'
+import { createWake } from '../delivery/wake.ts'
+import { messageOf, UserError } from '../base/errors.ts'
+import { refuseUnknown } from '../http/errors.ts'
+import { createRequestLog } from '../http/request-log.ts'
+import { startHttpServer, type HttpServer } from '../http/server.ts'
+import type { Log } from '../base/log.ts'
+import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
+import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
+import { createSendNotice } from '../observe/notices/send-notice.ts'
+import { createPinConfig } from '../workspace/pin-config.ts'
+import { createProbes, type Probes } from '../observe/probes.ts'
+import { createDownloadUrl } from '../security/download-link.ts'
+import { installRuntime } from '../temporal/runtime.ts'
+import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
+import { createWorker } from '../temporal/worker.ts'
+import { createAttemptSpans } from './tracing/attempts.ts'
+import type { Tracing } from './tracing/tracing.ts'
+import { dependenciesOf, openRuntime, startWith, type Running, type Runtime } from './runtime.ts'
+
+interface StartedWorker {
+  /** Settles when the worker ends by itself. */
+  ended: Promise<void>
+  /** Address of `/healthz`, `/readyz` and `/metrics`. */
+  probesUrl: string
+}
+
+/** Starts the only worker of this process, which runs workflows, delivery attempts and maintenance jobs. */
+export const startWorker = (
+  config: Config,
+  log: Log,
+  { tracing }: { tracing?: Tracing | undefined } = {},
+): Promise<Running & StartedWorker> =>
+  startWith(openRuntime(config, 'worker', log, tracing), async (runtime) => {
+    // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
+    const sdkMetrics = await installRuntime(log)
+    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, useCases, onClose } = runtime
+    const { sendAll } = launcher
+    const reconcile = createReconcile(db, temporal, useCases.bulkRetries, sendAll, config)
+    const maintenance: MaintenanceDeps = {
+      ...useCases,
+      db,
+      stores,
+      launcher,
+      reconcile,
+      checkIncidents: createCheckIncidents(db, config),
+      config,
+    }
+    const slots = createSlots(
+      {
+        total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
+        limits: {
+          maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+          maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+        },
+        maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
+      },
+      () => performance.now(),
+      Math.random,
+    )
+    const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)
+    const attemptSpans = tracing && createAttemptSpans(tracing)
+    const recordAttempt = reports.reporting(createRecordAttempt(db, config, launcher.launch))
+    const delivery = createDeliveryActivities({
+      db,
+      loadJob: createLoadJob(db, config),
+      recordAttempt: attemptSpans ? attemptSpans.reporting(recordAttempt) : recordAttempt,
+      redeliverNewer: createRedeliverNewer(db, config),
+      slots,
+      contents: stores,
+      findConnector,
+      openCredentials: ({ workspaceId, destination, credentialsSealed }, connector) =>
+        keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
+      pinConfig: createPinConfig(db, { keyRing, findConnector }),
+      downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
+      keyRing,
+      installation: useCases.installation,
+      outbound,
+      traceparent: tracing?.traceparent,
+      config,
+    })
+    const { worker, close } = await createWorker(config, {
+      ...addPostponedAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
+      ...createBatchActivities({ ...useCases, db, sendAll, config }),
+      ...createBulkRetryActivities({ ...useCases, sendAll }),
+      ...createMaintenanceActivities(maintenance),
+      ...createWakeActivities({ wake: createWake(db), sendAll }),
+      ...createNoticeActivities(createSendNotice({ db, findConnector, keyRing, outbound, installation: useCases.installation, config })),
+    })
+    onClose(close)
+    const probes = createProbes(log)
+    probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], reports.metrics)
+    probes.watchPool(db)
+    probes.addText(sdkMetrics.read)
+    const listening = await startWorkerProbes(probes, config, log)
+    // Until the worker has stopped, its probes answer: alive, but not ready.
+    onClose(listening.close)
+    onClose(await startMaintenance(runtime, maintenance))
+    const ended = worker.run()
+    onClose(async () => {
+      if (worker.getState() === 'RUNNING') worker.shutdown()
+      await ended
+    })
+    return { ended, probesUrl: listening.baseUrl }
+  })
+
+/** @throws `UserError` unless the worker takes tasks */
+const requireRunning = (worker: Worker): void => {
+  const state = worker.getState()
+  if (state !== 'RUNNING') throw new UserError(`The worker is ${state.toLowerCase()}.`)
+}
+
+/** Serves the probes of a worker. */
+const startWorkerProbes = (probes: Probes, config: Config, log: Log): Promise<HttpServer> =>
+  startHttpServer(
+    [probes.middleware, refuseUnknown({ log, requestLog: createRequestLog(log) })],
+    'RELAY_WORKER_PORT',
+    { ...config, RELAY_BASE_URL: undefined },
+    log,
+    createConnectionLimit(config),
+  )
+
+/**
+ * Runs the maintenance jobs by schedules in Temporal, where operators see them, or on timers of this worker if Temporal does not accept
+ * schedules. @returns a function that stops the timers
+ */
+const startMaintenance = async ({ db, temporal, config, log }: Runtime, deps: MaintenanceDeps): Promise<() => Promise<void>> => {
+  const schedules = createSchedules(temporal.client, temporal.connection, config)
+  const jobs = maintenanceJobs(config)
+  try {
+    await schedules.ensure(jobs)
+    const catchUp = async () => {
+      if ((await countOverdue(db, config)) > 0) await deps.reconcile()
+    }
+    return keepSchedules(schedules, jobs, { temporal, catchUp, config, log })
+  } catch (thrown) {
+    log.warn({ reason: messageOf(thrown) }, 'Temporal does not accept schedules; this worker runs maintenance jobs on its own timer')
+    return runJobsLocally(deps, config, log)
+  }
+}

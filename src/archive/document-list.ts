@@ -1,0 +1,271 @@
+import type { ContentStoreKind } from '../domain/content-store.ts'
+import type { BusinessMetadata } from '../domain/business-object.ts'
+import type { DeliveryEnd, DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import { countDocuments } from '../db/counters.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
+import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
+
+export interface DocumentDelivery {
+  destinationId: string
+  destinationName: string
+  status: DeliveryStatus
+  deliveredAt: Date | null
+  attempts: number
+  statusSince: Date
+  /** Null unless the delivery is `retrying`. */
+  nextAttemptAt: Date | null
+  /** Null after a success, and before the first failure. `code` is null if the error is not one of an attempt. */
+  lastError: { code: string | null; message: string } | null
+  endedBy: DeliveryEnd | null
+  path: string
+}
+
+export interface Document extends BusinessMetadata {
+  id: string
+  docId: string
+  repoId: string
+  compId: string
+  contentType: string
+  sizeBytes: number
+  status: DocumentStatus
+  /** True if the bytes are kept. */
+  contentRetained: boolean
+  acknowledgedAt: Date | null
+  receivedAt: Date
+  /** The captured request that contained the document. Null for a document that is older than this link. */
+  requestId: string | null
+  deliveries: DocumentDelivery[]
+}
+
+export interface DocumentFilter {
+  repoId?: string | undefined
+  status?: DocumentStatus | undefined
+  acknowledged?: boolean | undefined
+  /** Time of receipt; both ends are inclusive. */
+  dateFrom?: Date | undefined
+  dateTo?: Date | undefined
+}
+
+/** Changes of the business metadata; null removes a value. */
+export interface MetadataChange {
+  erpObjectType?: string | null | undefined
+  erpObjectId?: string | null | undefined
+  arObject?: string | null | undefined
+}
+
+/** Location of a document's content, with the facts for a download. */
+export interface DocumentContent {
+  compId: string
+  contentType: string
+  content: { id: string; sizeBytes: number; appends: number; store: ContentStoreKind }
+}
+
+const columnsOf = (db: Database) => [
+  'id',
+  'doc_id as docId',
+  'repo_id as repoId',
+  'comp_id as compId',
+  'content_type as contentType',
+  'size_bytes as sizeBytes',
+  'status',
+  db.raw('content_id is not null as "contentRetained"'),
+  'acknowledged_at as acknowledgedAt',
+  'received_at as receivedAt',
+  'request_id as requestId',
+  'erp_object_type as erpObjectType',
+  'erp_object_id as erpObjectId',
+  'ar_object as arObject',
+]
+
+const metadataColumns = { erpObjectType: 'erp_object_type', erpObjectId: 'erp_object_id', arObject: 'ar_object' } as const
+const metadataFields = ['erpObjectType', 'erpObjectId', 'arObject'] as const
+
+/** Selects the documents of a workspace by repository and time of receipt. */
+export const documentsOf = (
+  db: Database | Transaction,
+  workspaceId: string,
+  { repoId, dateFrom, dateTo }: Pick<DocumentFilter, 'repoId' | 'dateFrom' | 'dateTo'>,
+) => {
+  const query = db('documents').where({ 'documents.workspace_id': workspaceId })
+  if (repoId !== undefined) query.where({ repo_id: repoId })
+  if (dateFrom) query.where('received_at', '>=', dateFrom)
+  if (dateTo) query.where('received_at', '<=', dateTo)
+  return query
+}
+
+const contentColumns = [
+  'comp_id as compId',
+  'content_type as contentType',
+  'contents.id as contentId',
+  'documents.size_bytes as sizeBytes',
+  'appends',
+  'store',
+]
+
+type ContentRow = Omit<DocumentContent, 'content'> & Omit<DocumentContent['content'], 'id'> & { contentId: string }
+
+const contentOf = (row: ContentRow | undefined): DocumentContent | undefined => {
+  if (!row) return undefined
+  const { contentId, sizeBytes, appends, store, ...document } = row
+  return { ...document, content: { id: contentId, sizeBytes, appends, store } }
+}
+
+export const createDocuments = (db: Database) => {
+  const findIds = createDocumentSearch(db)
+
+  /** Adds the deliveries of a page of documents, in one query. */
+  const withDeliveries = async (documents: Omit<Document, 'deliveries'>[]): Promise<Document[]> => {
+    if (documents.length === 0) return []
+    const { rows } = await db.raw<{ rows: (DocumentDelivery & { documentId: string })[] }>(
+      `
+      select
+        document_id as "documentId", destination_id as "destinationId", destinations.name as "destinationName",
+        deliveries.status, delivered_at as "deliveredAt", attempts, status_since as "statusSince", ended_by as "endedBy",
+        case when deliveries.status = 'retrying' then next_attempt_at end as "nextAttemptAt",
+        case when deliveries.last_error is not null
+          then jsonb_build_object('code', last_error_code, 'message', deliveries.last_error) end as "lastError",
+        coalesce(location, path) as path
+      from deliveries
+      join destinations on destinations.id = deliveries.destination_id
+      where document_id = any (?)
+      order by document_id, destination_id
+      `,
+      [documents.map(({ id }) => id)],
+    )
+    const byDocument = Map.groupBy(rows, (row) => row.documentId)
+    return documents.map((document) => ({ ...document, deliveries: byDocument.get(document.id) ?? [] }))
+  }
+
+  return {
+    /** Lists documents, newest first. */
+    list: async (workspaceId: string, filter: DocumentFilter & PageRequest): Promise<Page<Document>> => {
+      const { repoId, status, acknowledged, dateFrom, dateTo, page, perPage } = filter
+      const matching = () => {
+        const query = documentsOf(db, workspaceId, filter)
+        if (status) query.where({ status })
+        if (acknowledged === true) query.whereNotNull('acknowledged_at')
+        if (acknowledged === false) query.whereNull('acknowledged_at')
+        return query
+      }
+      const counter = {
+        ...(repoId !== undefined && { repo_id: repoId }),
+        ...(status && { status }),
+        ...(acknowledged !== undefined && { detail: acknowledged ? 'acknowledged' : '' }),
+      }
+      // Times of receipt have milliseconds.
+      const range = { since: dateFrom ?? null, before: dateTo ? new Date(dateTo.getTime() + 1) : null }
+      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(
+        matching().orderBy([
+          { column: 'received_at', order: 'desc' },
+          { column: 'id', order: 'desc' },
+        ]),
+        columnsOf(db),
+        { page, perPage },
+        () => countDocuments(db, workspaceId, counter, range, matching),
+      )
+      return { items: await withDeliveries(items), total }
+    },
+
+    /** Lists the documents that a search finds, newest first. A page may have fewer rows than were asked for. */
+    search: async (workspaceId: string, search: DocumentSearch & CursorRequest): Promise<CursorPage<Document>> => {
+      const { ids, nextCursor } = await findIds(workspaceId, search)
+      const found = await withDeliveries(await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).whereIn('id', ids))
+      const byId = new Map(found.map((document) => [document.id, document]))
+      return { items: ids.flatMap((id) => byId.get(id) ?? []), nextCursor }
+    },
+
+    find: async (workspaceId: string, id: string): Promise<Document | undefined> => {
+      const rows = await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).where({ workspace_id: workspaceId, id })
+      return (await withDeliveries(rows))[0]
+    },
+
+    /**
+     * Sets the business metadata of a docId on every document received under it: on all components, and on documents that an update
+     * has replaced, since these were delivered too. Records one audit entry, about the newest document, if a value changes.
+     * @returns the number of documents and the values of the newest, or undefined if there is none
+     */
+    setMetadata: (
+      workspaceId: string,
+      { repoId, docId }: { repoId: string; docId: string },
+      change: MetadataChange,
+      actor: AuditActor,
+    ): Promise<({ documents: number } & BusinessMetadata) | undefined> =>
+      db.transaction(async (trx) => {
+        const current: (BusinessMetadata & { id: string })[] = await trx('documents')
+          .select(['id', 'erp_object_type as erpObjectType', 'erp_object_id as erpObjectId', 'ar_object as arObject'])
+          .where({ workspace_id: workspaceId, repo_id: repoId, doc_id: docId })
+          .orderBy('id')
+          .forNoKeyUpdate()
+        const newest = current.at(-1)
+        if (!newest) return undefined
+        const fields = metadataFields.filter((field) => change[field] !== undefined)
+        const valuesOf = (values: MetadataChange) => Object.fromEntries(fields.map((field) => [metadataColumns[field], values[field]]))
+        const changedIds = current.filter((row) => fields.some((field) => row[field] !== change[field])).map(({ id }) => id)
+        if (changedIds.length > 0) {
+          await trx('documents').whereIn('id', changedIds).update(valuesOf(change))
+          await record(trx, {
+            workspaceId,
+            event: 'document.metadata_updated',
+            subjectId: newest.id,
+            description: `The metadata of document ${repoId}/${docId} was changed: ${fields.map((field) => metadataColumns[field]).join(', ')}.`,
+            metadata: { repo_id: repoId, doc_id: docId, documents: changedIds.length, before: valuesOf(newest), after: valuesOf(change) },
+            actor,
+          })
+        }
+        const given = Object.fromEntries(fields.map((field) => [field, change[field]]))
+        return { ...newest, ...given, documents: current.length }
+      }),
+
+    /** Finds the content of a document. @returns undefined if the document does not exist or its content is not kept */
+    findContent: async (workspaceId: string, id: string): Promise<DocumentContent | undefined> =>
+      contentOf(
+        await db('documents')
+          .join('contents', 'contents.id', 'documents.content_id')
+          .select<ContentRow[]>(contentColumns)
+          .where({ 'documents.workspace_id': workspaceId, 'documents.id': id })
+          .first(),
+      ),
+
+    /**
+     * Finds the content that a download link leads to.
+     * @returns undefined if the content is not kept, the source system has deleted the document, or the destination was deleted or its
+     *   links were revoked; a document that an update has replaced can still be downloaded
+     */
+    findLinkedContent: async (link: {
+      workspaceId: string
+      documentId: string
+      destinationId: string
+      version: number
+    }): Promise<DocumentContent | undefined> => {
+      const { rows } = await db.raw<{ rows: ContentRow[] }>(
+        `
+        select
+          comp_id as "compId", content_type as "contentType", contents.id as "contentId", documents.size_bytes as "sizeBytes", appends,
+          contents.store
+        from documents
+        join contents on contents.id = documents.content_id
+        join deliveries on deliveries.document_id = documents.id
+        join destinations on destinations.id = deliveries.destination_id
+        where documents.workspace_id = :workspaceId
+          and documents.id = :documentId
+          and destinations.id = :destinationId
+          and destinations.deleted_at is null
+          and download_links_version = :version
+          and exists (
+            select
+            from documents as current
+            where current.archive_document_id = documents.archive_document_id
+              and current.comp_id = documents.comp_id
+              and current.superseded_at is null
+          )
+        `,
+        link,
+      )
+      return contentOf(rows[0])
+    },
+  }
+}
+
+export type Documents = ReturnType<typeof createDocuments>

@@ -1,0 +1,260 @@
+import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import { timeOfId } from '../base/ids.ts'
+import type { Database } from '../db/database.ts'
+import type { CursorRequest } from '../db/page.ts'
+
+/** Conditions of a search. Every one that is given must hold. */
+export interface DocumentSearch {
+  /** The beginning of a docId or of a business key, in any case. */
+  q?: string | undefined
+  docId?: string | undefined
+  docIdPrefix?: string | undefined
+  erpObjectType?: string | undefined
+  erpObjectId?: string | undefined
+  arObject?: string | undefined
+  contentType?: string | undefined
+  /** Bytes; both ends are inclusive. */
+  sizeMin?: number | undefined
+  sizeMax?: number | undefined
+  destinationId?: string | undefined
+  connectionId?: string | undefined
+  connectorType?: string | undefined
+  deliveryStatus?: DeliveryStatus | undefined
+  /** Code of the last error of a delivery; `none` if the error is not one of an attempt. */
+  errorCode?: string | undefined
+  repoId?: string | undefined
+  status?: DocumentStatus | undefined
+  acknowledged?: boolean | undefined
+  dateFrom?: Date | undefined
+  dateTo?: Date | undefined
+}
+
+/** Names of the conditions that only a search has, and the list of documents has not. */
+export const searchOnly = [
+  'q',
+  'docId',
+  'docIdPrefix',
+  'erpObjectType',
+  'erpObjectId',
+  'arObject',
+  'contentType',
+  'sizeMin',
+  'sizeMax',
+  'destinationId',
+  'connectionId',
+  'connectorType',
+  'deliveryStatus',
+  'errorCode',
+] as const satisfies (keyof DocumentSearch)[]
+
+// A request reads at most 5,000 candidates, in windows of growing size, until its page is full. If an index serves all conditions, the
+// first one suffices: with a first window of 500, a search among a million documents took twice as long as among a thousand.
+const windowsOf = (perPage: number) => [2 * perPage, 500, 4_500 - 2 * perPage]
+const commonMin = 5_000
+// A delivery that has arrived has no error.
+const unsuccessful = deliveryStatuses.filter((status) => status !== 'delivered')
+
+/** Facts that a search needs. */
+interface Lookup {
+  workspaceId: string
+  search: DocumentSearch
+  /** The destinations that the conditions name; undefined if they name none. */
+  destinations: string[] | undefined
+}
+
+/** A query of the ids of candidates, newest first. Names of values have the form `:name`. */
+interface Source {
+  sql: string
+  order: 'id desc' | 'received_at desc, id desc'
+}
+
+/** Returns the values that the SQL of a search names. */
+const valuesOf = ({ workspaceId, search, destinations }: Lookup) => {
+  const { q, docId, docIdPrefix, erpObjectId, deliveryStatus, errorCode } = search
+  const exact = docId ?? erpObjectId
+  const prefix = docIdPrefix ?? q
+  return {
+    ...search,
+    workspaceId,
+    destinations: destinations ?? [],
+    statuses: deliveryStatus !== undefined ? [deliveryStatus] : errorCode !== undefined ? unsuccessful : deliveryStatuses,
+    key: exact,
+    prefix,
+    // No key has a character beyond the last of Unicode.
+    afterPrefix: prefix && `${prefix}\u{10FFFF}`,
+    qPattern: q && patternOf(q),
+    docIdPattern: docIdPrefix && patternOf(docIdPrefix),
+  }
+}
+
+/** Returns a pattern of `like` that texts match which begin with the prefix. */
+const patternOf = (prefix: string) => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
+
+/** Returns the conditions, in SQL that names a document by the columns of `documents`. */
+const conditionsOf = ({ search, destinations }: Lookup): string[] => {
+  const conditions: [keyof DocumentSearch, string][] = [
+    ['q', 'exists (select from document_keys_of(doc_id, erp_object_id) as found (key) where key like upper(:qPattern))'],
+    ['docId', 'doc_id = :docId'],
+    ['docIdPrefix', 'doc_id like :docIdPattern'],
+    ['erpObjectType', 'erp_object_type = :erpObjectType'],
+    ['erpObjectId', 'erp_object_id = :erpObjectId'],
+    ['arObject', 'ar_object = :arObject'],
+    ['contentType', 'content_type = :contentType'],
+    ['sizeMin', 'size_bytes >= :sizeMin'],
+    ['sizeMax', 'size_bytes <= :sizeMax'],
+    ['repoId', 'repo_id = :repoId'],
+    ['status', 'documents.status = :status'],
+    ['acknowledged', `acknowledged_at is ${search.acknowledged ? 'not null' : 'null'}`],
+    ['dateFrom', 'received_at >= :dateFrom'],
+    ['dateTo', 'received_at <= :dateTo'],
+  ]
+  const ofDelivery = ['document_id = documents.id']
+  if (destinations) ofDelivery.push('destination_id = any (:destinations::text[])')
+  if (search.connectionId !== undefined) ofDelivery.push('connection_id = :connectionId')
+  if (search.deliveryStatus !== undefined) ofDelivery.push('deliveries.status = :deliveryStatus')
+  if (search.errorCode !== undefined) ofDelivery.push(`last_error is not null and coalesce(last_error_code, '${noErrorCode}') = :errorCode`)
+  return [
+    ...conditions.filter(([name]) => search[name] !== undefined).map(([, sql]) => sql),
+    ...(ofDelivery.length > 1 ? [`exists (select from deliveries where ${ofDelivery.join(' and ')})`] : []),
+  ]
+}
+
+/** Conditions of the list of documents, which has an index for each combination of them. */
+const listed = ['repoId', 'status', 'acknowledged', 'dateFrom', 'dateTo'] as const satisfies (keyof DocumentSearch)[]
+
+/**
+ * Chooses the query of the candidates: the most selective condition that an index serves.
+ * @param isCommon true if many documents have a key with the prefix. All documents by their time are then read instead
+ */
+const sourceOf = (lookup: Lookup, isFirst: boolean, isCommon: boolean): Source => {
+  const { search, destinations } = lookup
+  const { docId, erpObjectId, docIdPrefix, q, connectionId, deliveryStatus, errorCode } = search
+  const older = isFirst ? '' : 'and document_id < :before'
+  if (docId !== undefined || erpObjectId !== undefined) {
+    const sql = `select document_id as id from document_keys where workspace_id = :workspaceId and key = upper(:key) ${older} order by document_id desc`
+    return { sql, order: 'id desc' }
+  }
+  if ((docIdPrefix ?? q) !== undefined && !isCommon) {
+    const sql = `
+      select distinct document_id as id
+      from document_keys
+      where workspace_id = :workspaceId and key >= upper(:prefix) and key < upper(:afterPrefix) ${older}
+      order by id desc`
+    return { sql, order: 'id desc' }
+  }
+  // Deliveries of another status are few, and have ranges of their own in the index below.
+  const isOfConnection = deliveryStatus === undefined || deliveryStatus === 'delivered' || deliveryStatus === 'held'
+  if (connectionId !== undefined && isOfConnection && errorCode === undefined) {
+    const sql = `
+      select distinct document_id as id
+      from deliveries
+      where connection_id = :connectionId and workspace_id = :workspaceId ${deliveryStatus === 'held' ? `and status = 'held'` : ''} ${older}
+      order by id desc`
+    return { sql, order: 'id desc' }
+  }
+  if (destinations || deliveryStatus !== undefined || errorCode !== undefined) {
+    // Each pair of a destination and a status is one range of the index.
+    const sql = `
+      select distinct document_id as id
+      from ${destinations ? 'unnest(:destinations::text[]) as destination (id)' : '(select id from destinations where workspace_id = :workspaceId) as destination'}
+      cross join unnest(:statuses::text[]) as chosen (status)
+      cross join lateral (
+        select document_id
+        from deliveries
+        where destination_id = destination.id and status = chosen.status ${older}
+          ${errorCode === undefined ? '' : `and last_error is not null and coalesce(last_error_code, '${noErrorCode}') = :errorCode`}
+        order by document_id desc
+        limit :window
+      ) as found
+      order by id desc`
+    return { sql, order: 'id desc' }
+  }
+  const conditions = conditionsOf({ ...lookup, search: Object.fromEntries(listed.map((name) => [name, search[name]])) })
+  if (!isFirst) conditions.push('(received_at, id) < (:receivedBefore, :before)')
+  const sql = `
+    select id
+    from documents
+    where ${['workspace_id = :workspaceId', ...conditions].join(' and ')}
+    order by received_at desc, id desc`
+  return { sql, order: 'received_at desc, id desc' }
+}
+
+/**
+ * Finds the documents that meet the conditions, newest first. One request reads a limited number of candidates, so a page may have fewer
+ * rows than were asked for, even none, although older documents remain: the cursor tells.
+ */
+export const createDocumentSearch = (db: Database) => {
+  const isCommon = async (lookup: Lookup): Promise<boolean> => {
+    const { q, docIdPrefix } = lookup.search
+    if (q === undefined && docIdPrefix === undefined) return false
+    const { rows } = await db.raw<{ rows: { count: number }[] }>(
+      `
+      select count(*) as count
+      from (
+        select
+        from document_keys
+        where workspace_id = :workspaceId and key >= upper(:prefix) and key < upper(:afterPrefix)
+        limit :limit
+      ) as keys
+      `,
+      { ...valuesOf(lookup), limit: commonMin },
+    )
+    return rows[0]!.count === commonMin
+  }
+
+  const findDestinations = async (workspaceId: string, { destinationId, connectorType }: DocumentSearch): Promise<string[] | undefined> => {
+    if (destinationId === undefined && connectorType === undefined) return undefined
+    const query = db('destinations').where({ workspace_id: workspaceId }).select<{ id: string }[]>('id')
+    if (destinationId !== undefined) query.where({ id: destinationId })
+    if (connectorType !== undefined) query.where({ connector_type: connectorType })
+    return (await query).map(({ id }) => id)
+  }
+
+  const receiptOf = async (workspaceId: string, id: string): Promise<Date> => {
+    const found = await db('documents')
+      .where({ workspace_id: workspaceId, id })
+      .first<{ receivedAt: Date } | undefined>('received_at as receivedAt')
+    return found?.receivedAt ?? timeOfId(id)
+  }
+
+  const readWindow = async (lookup: Lookup, common: boolean, before: string | undefined, window: number) => {
+    const { sql, order } = sourceOf(lookup, before === undefined, common)
+    const { rows } = await db.raw<{ rows: { id: string; isMatch: boolean }[] }>(
+      `
+      with candidates as materialized (
+        ${sql}
+        limit :window
+      )
+      select id, "isMatch"
+      from candidates
+      cross join lateral (
+        select received_at, ${['true', ...conditionsOf(lookup)].join(' and ')} as "isMatch"
+        from documents
+        where documents.id = candidates.id
+        limit 1
+      ) as document
+      order by ${order}
+      `,
+      { ...valuesOf(lookup), window, ...(before !== undefined && { before, receivedBefore: await receiptOf(lookup.workspaceId, before) }) },
+    )
+    return rows
+  }
+
+  return async (
+    workspaceId: string,
+    { before, perPage, ...search }: DocumentSearch & CursorRequest,
+  ): Promise<{ ids: string[]; nextCursor: string | null }> => {
+    const lookup = { workspaceId, search, destinations: await findDestinations(workspaceId, search) }
+    const common = await isCommon(lookup)
+    const ids: string[] = []
+    let cursor = before
+    for (const window of windowsOf(perPage)) {
+      const candidates = await readWindow(lookup, common, cursor, window)
+      ids.push(...candidates.filter(({ isMatch }) => isMatch).map(({ id }) => id))
+      if (ids.length > perPage) return { ids: ids.slice(0, perPage), nextCursor: ids[perPage - 1]! }
+      if (candidates.length < window) return { ids, nextCursor: null }
+      cursor = candidates.at(-1)!.id
+    }
+    return { ids, nextCursor: cursor! }
+  }
+}

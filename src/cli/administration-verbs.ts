@@ -1,0 +1,122 @@
+import { Argument, Option, type Command } from 'commander'
+import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
+import { createKey, listKeys, revokeKey, type KeyOptions } from '../workspace/api-key.ts'
+import { deleteWorkspace, describeContents } from './delete-workspace.ts'
+import { rotateKeys } from './sealing-keys.ts'
+import { withDatabase } from '../db/with-database.ts'
+import { createWorkspace, listWorkspaces, setTier } from '../workspace/administration.ts'
+import { tiers, type Tier } from '../domain/settings.ts'
+import { UserError } from '../base/errors.ts'
+import { keyLevels } from '../security/levels.ts'
+import { createKeyRing } from '../security/seal.ts'
+
+/** Adds the commands that create, list, change and delete workspaces. */
+export const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {
+  const workspace = program.command('workspace').description('manage workspaces')
+  workspace
+    .command('create <user/workspace>')
+    .description('create a workspace')
+    .addOption(jsonOption)
+    .action(async (name: string, options: OutputOptions) => {
+      const created = await withDatabase(config(), 'cli', (db) => createWorkspace(db, name))
+      printResult(options, created, [`Created workspace ${name}: ${created.id}`])
+    })
+  workspace
+    .command('tier <user/workspace>')
+    .description('set the tier of a workspace; the compliance tier keeps its audit log indefinitely')
+    .addArgument(new Argument('<tier>').choices(tiers))
+    .addOption(jsonOption)
+    .action(async (name: string, tier: Tier, options: OutputOptions) => {
+      const changed = await withDatabase(config(), 'cli', (db) => setTier(db, name, tier))
+      printResult(options, changed, [`Workspace ${name} is in the ${tier} tier.`])
+    })
+  workspace
+    .command('delete <user/workspace>')
+    .description('delete a workspace and everything in it, with its audit log; without --yes, print what would be deleted')
+    .option('--yes', 'delete it; this cannot be undone')
+    .addOption(jsonOption)
+    .action(async (name: string, options: OutputOptions & { yes?: boolean }) => {
+      const confirmed = options.yes === true
+      const result = await withDatabase(config(), 'cli', (db) => deleteWorkspace(db, name, { confirmed }))
+      const contents = describeContents(result.contents)
+      printResult(options, result, [
+        confirmed ? `Deleted workspace ${name}: ${contents}, and its audit log.` : `Workspace ${name} would be deleted: ${contents}.`,
+      ])
+      if (confirmed) return
+      process.exitCode = 1
+      printProgress('Nothing was deleted. Repeat the command with --yes to delete the workspace and everything in it, with its audit log.')
+    })
+  workspace
+    .command('list')
+    .description('list all workspaces')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions) => {
+      const workspaces = await withDatabase(config(), 'cli', listWorkspaces)
+      printResult(
+        options,
+        workspaces,
+        workspaces.map(({ id, user_slug, workspace_slug }) => `${id}  ${user_slug}/${workspace_slug}`),
+      )
+    })
+}
+
+/** Adds the commands that create, list and revoke API keys. */
+export const addKeyVerbs = (program: Command, config: ReadConfig) => {
+  const key = program.command('key').description('manage API keys')
+  key
+    .command('create <user/workspace>')
+    .description('create an API key and print it; the key cannot be displayed again')
+    .addOption(new Option('--level <level>', 'permissions of the key').choices([...keyLevels]).makeOptionMandatory())
+    .option('--name <name>', 'purpose of the key', 'made on the command line')
+    .option('--member <email>', 'owner of the key in the audit log: a member of the workspace, created if it does not exist')
+    .option('--expires-at <time>', 'expiry time in ISO 8601; without it the key does not expire')
+    .addOption(jsonOption)
+    .action(async (workspace: string, { json, ...options }: Omit<KeyOptions, 'workspace'> & OutputOptions) => {
+      const created = await withDatabase(config(), 'cli', (db) => createKey(db, { workspace, ...options }))
+      printResult({ json }, created, [created.key])
+    })
+  key
+    .command('list [user/workspace]')
+    .description('list the API keys of a workspace, or of all workspaces')
+    .addOption(jsonOption)
+    .action(async (workspace: string | undefined, options: OutputOptions) => {
+      const keys = await withDatabase(config(), 'cli', (db) => listKeys(db, workspace))
+      printResult(
+        options,
+        keys,
+        keys.map(({ id, level }) => `${id}  ${level}`),
+      )
+    })
+  key
+    .command('revoke <id>')
+    .description('revoke an API key')
+    .addOption(jsonOption)
+    .action(async (id: string, options: OutputOptions) => {
+      const revoked = await withDatabase(config(), 'cli', (db) => revokeKey(db, id))
+      printResult(options, revoked, [`Revoked key ${id}.`])
+    })
+}
+
+/** Adds the command that seals all credentials with a new key. */
+export const addSealingKeyVerbs = (program: Command, config: ReadConfig, variables: NodeJS.ProcessEnv) => {
+  program
+    .command('keys')
+    .description('manage the keys in RELAY_SECRET_KEYS, which seal credentials')
+    .command('rotate')
+    .description('seal all credentials with the first key of RELAY_SECRET_KEYS; safe while the relay runs')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions) => {
+      // The key of a running script/server would do for other commands. Here it would report success without having changed anything.
+      if (!variables['RELAY_SECRET_KEYS']) {
+        throw new UserError('Set RELAY_SECRET_KEYS to the new key, followed by the keys that sealed the credentials until now.')
+      }
+      const settings = config()
+      const keyRing = createKeyRing(settings.RELAY_SECRET_KEYS)
+      const { resealed, unreadable } = await withDatabase(settings, 'cli', (db) => rotateKeys(db, keyRing))
+      printResult(options, { resealed, unreadable }, [`Credentials re-sealed with key ${keyRing.sealingId}: ${resealed}`])
+      if (unreadable.length === 0) return
+      process.exitCode = 1
+      const ids = unreadable.join(', ')
+      printProgress(`No key in RELAY_SECRET_KEYS opens the credentials of these destinations or workspaces. Enter them again: ${ids}`)
+    })
+}

@@ -1,0 +1,135 @@
+import { isDeepStrictEqual } from 'node:util'
+import { systemActor } from '../../db/audit.ts'
+import { inTransaction, isLostRace, type Database, type Transaction } from '../../db/database.ts'
+import { createWorkspaces, lockRouting } from '../../workspace/workspaces.ts'
+import { toCamelCase } from '../../domain/casing.ts'
+import { settingsPatchFields, workspaceSettings } from '../../domain/settings.ts'
+import { AppError, UserError, type ErrorDetail } from '../../base/errors.ts'
+import { settingsChange } from '../../api/settings.ts'
+import {
+  createConnectionKind,
+  createDestinationKind,
+  createKeyKind,
+  createMemberKind,
+  createNotificationKind,
+  createRepositoryKind,
+  type ApplyDeps,
+  type Kind,
+  type Run,
+  type Target,
+} from './apply-kinds.ts'
+import type { ApplyOptions, Change } from './change.ts'
+import { issuesOf, readWorkspacesFile, refuseFile } from './read-workspaces-file.ts'
+import { readState } from './workspace-state.ts'
+import { readWorkspaceName } from '../../workspace/administration.ts'
+import type { WantedWorkspace } from './workspaces-file.ts'
+
+/**
+ * `relay apply`. Creates and changes what the file describes, all in one transaction. A dry run does the same and rolls the transaction
+ * back. Messages to Temporal are sent by the maintenance job `sweep-outbox`.
+ * @throws `UserError` with every issue of the file, in which case nothing was changed
+ */
+export const applyFile = async (db: Database, file: string, deps: ApplyDeps, options: ApplyOptions): Promise<Change[]> => {
+  const workspaces = await readWorkspacesFile(file, deps)
+  try {
+    return await inTransaction<Change[]>(db, async (trx, rollback) => {
+      const changes: Change[] = []
+      const issues: ErrorDetail[] = []
+      for (const [index, workspace] of workspaces.entries()) {
+        await applyWorkspace(trx, workspace, { ...deps, ...options, at: `workspaces.${index}`, changes, issues })
+      }
+      if (issues.length > 0) throw refuseFile(file, issues)
+      return options.dryRun ? rollback(changes) : changes
+    })
+  } catch (thrown) {
+    if (!isLostRace(thrown)) throw thrown
+    throw new UserError('The workspaces were changed at the same time, and nothing was applied. Try again.', { cause: thrown })
+  }
+}
+
+const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Run): Promise<void> => {
+  const { slug } = wanted
+  const { userSlug, workspaceSlug } = readWorkspaceName(slug)
+  const workspaces = createWorkspaces(trx)
+  const existing = await workspaces.find(userSlug, workspaceSlug)
+  const found = existing ?? (await workspaces.insert(userSlug, workspaceSlug))
+  if (!found) throw new UserError(`The workspace ${slug} was created at the same time, and nothing was applied. Try again.`)
+  run.changes.push({ workspace: slug, kind: 'workspace', name: slug, action: existing ? 'unchanged' : 'create' })
+  await lockRouting(trx, found.id)
+  const state = await readState(trx, found.id, run)
+  const target: Target = { trx, workspaceId: found.id, wanted, state, run }
+  await applySettings(target)
+  const pruneMembers = await applyKind(target, createMemberKind(target))
+  const pruneKeys = await applyKind(target, createKeyKind(target))
+  const pruneRepositories = await applyKind(target, createRepositoryKind(target))
+  const pruneDestinations = await applyKind(target, createDestinationKind(target))
+  // Their ids are known now, of new ones too.
+  const linked: Target = { ...target, state: await readState(trx, found.id, run) }
+  const pruneConnections = await applyKind(linked, createConnectionKind(linked))
+  const pruneNotifications = await applyKind(linked, createNotificationKind(linked))
+  // A deletion also deletes what refers to the object. Deleted first, those objects are part of the result.
+  const prunes = [pruneNotifications, pruneConnections, pruneDestinations, pruneRepositories, pruneKeys, pruneMembers]
+  for (const prune of prunes) await prune()
+}
+
+/** Applies the tier and the settings. Omitted ones are not changed. */
+const applySettings = async ({ trx, workspaceId: id, wanted: { slug, tier, settings }, state, run }: Target): Promise<void> => {
+  const workspaces = createWorkspaces(trx)
+  const { stored, rfcCredentials } = state
+  if (tier !== undefined) {
+    run.changes.push({ workspace: slug, kind: 'tier', name: tier, action: stored.tier === tier ? 'unchanged' : 'update' })
+    await workspaces.setTier(id, tier, systemActor)
+  }
+  if (Object.keys(settings).length === 0) return
+  const { rfc, ...others } = settings
+  // Settings count credentials as changed if they are given.
+  const { credentials, ...bridge } = rfc ?? {}
+  const { rfc: storedBridge } = workspaceSettings(stored.settings)
+  const isSame = isDeepStrictEqual(credentials, rfcCredentials) && (bridge.url ?? storedBridge?.url) === storedBridge?.url
+  const patch = toCamelCase(settingsPatchFields, { ...others, ...(rfc !== undefined && { rfc: rfc && isSame ? bridge : rfc }) })
+  const changeOf = (current: typeof stored) => settingsChange(id, current, patch, run.keyRing)
+  try {
+    const fields = Object.keys(changeOf(await workspaces.findSettings(id)).difference.after)
+    const change = { workspace: slug, kind: 'settings', name: slug } as const
+    run.changes.push(fields.length > 0 ? { ...change, action: 'update', fields } : { ...change, action: 'unchanged' })
+    if (fields.length > 0) await workspaces.updateSettings(id, changeOf, systemActor)
+  } catch (thrown) {
+    run.issues.push(...issuesOf(thrown, `${run.at}.settings`))
+  }
+}
+
+/** Creates and updates the objects of one kind. @returns a function that deletes those that the file does not contain, or reports them */
+const applyKind = async <Wanted, Current>(
+  { wanted: { slug }, run }: Target,
+  { kind, list, wanted, current, nameInFile, nameOf, identityInFile = nameInFile, identityOf = nameOf, ...actions }: Kind<Wanted, Current>,
+): Promise<() => Promise<void>> => {
+  const byIdentity = Map.groupBy(current, identityOf)
+  for (const [index, item] of wanted.entries()) {
+    const name = nameInFile(item)
+    const at = `${run.at}.${list}.${index}`
+    const [found, ...others] = byIdentity.get(identityInFile(item)) ?? []
+    try {
+      // Two API keys may have the same name, and nothing of a key can be changed.
+      if (others.length > 0 && kind !== 'api_key') throw ambiguous(others.length + 1, list)
+      const fields = found ? await actions.compare(found, item) : []
+      if (!found) run.changes.push({ workspace: slug, kind, name, ...(await actions.create(item)) })
+      else if (fields.length === 0) run.changes.push({ workspace: slug, kind, name, action: 'unchanged' })
+      else {
+        await actions.update(found, item)
+        run.changes.push({ workspace: slug, kind, name, action: 'update', fields })
+      }
+    } catch (thrown) {
+      run.issues.push(...issuesOf(thrown, at))
+    }
+  }
+  const inFile = new Set(wanted.map(identityInFile))
+  return async () => {
+    for (const each of current.filter((one) => !inFile.has(identityOf(one)))) {
+      if (run.prune) await actions.delete(each)
+      run.changes.push({ workspace: slug, kind, name: nameOf(each), action: run.prune ? 'delete' : 'not_in_file' })
+    }
+  }
+}
+
+const ambiguous = (count: number, list: string) =>
+  new AppError('validation_failed', `the workspace has ${count} ${list} with this name. Rename all of them but one`)

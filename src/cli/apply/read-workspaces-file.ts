@@ -1,0 +1,260 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { parseDocument, type Document } from 'yaml'
+import { z } from 'zod'
+import type { Connector } from '../../connectors/connector.ts'
+import { plainMessages } from '../../base/issue-messages.ts'
+import { rfcCredentials } from '../../domain/rfc-settings.ts'
+import { AppError, messageOf, UserError, type ErrorDetail } from '../../base/errors.ts'
+import { isStorable } from '../../http/body.ts'
+import { detailsOf } from '../../base/refusals.ts'
+import { checkTarget, connectorOf, requireEncryption, type FindConnector, type ProbeDeps } from '../../workspace/targets.ts'
+import { readGivenKey, type KeyDigest } from '../../security/api-keys.ts'
+import { destinationInFile, reference, references, workspacesFile, type Reference, type WantedWorkspace } from './workspaces-file.ts'
+
+export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
+  findConnector: FindConnector
+  variables: NodeJS.ProcessEnv
+}
+
+/** Returns a path as people read it: `workspaces[0].slug` for `workspaces.0.slug`. */
+const formatPath = (path: string) => path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]') || 'the file'
+
+/** Returns the refusal of a file, with every issue. */
+export const refuseFile = (file: string, issues: readonly ErrorDetail[]): UserError =>
+  new UserError(
+    [`${file} cannot be applied, and nothing was changed:`, ...issues.map(({ path, message }) => `  ${formatPath(path)}: ${message}`)].join(
+      '\n',
+    ),
+  )
+
+/** Returns the issues that an `AppError` reports, with their paths in the file. Throws any other error again. */
+export const issuesOf = (thrown: unknown, at: string): ErrorDetail[] => {
+  if (!(thrown instanceof AppError)) throw thrown
+  // The file names the destination of a notification, the API its id.
+  return (
+    thrown.details?.map(({ path, message }) => ({ path: `${at}.${path.replace(/^destination_id$/, 'destination')}`, message })) ?? [
+      { path: at, message: thrown.message },
+    ]
+  )
+}
+
+/**
+ * Reads the file of `relay apply` and the values that it refers to, and checks what can be checked without the database.
+ * @throws `UserError` with every issue that was found
+ */
+export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<WantedWorkspace[]> => {
+  const value = await readYaml(file)
+  const issues: ErrorDetail[] = []
+  const parsed = workspacesFile.safeParse(value, plainMessages)
+  if (!parsed.success) issues.push(...detailsOf(parsed.error.issues))
+
+  // The parts are checked one by one, because an issue in one of them must not hide those in the others.
+  const values = createReferences(dirname(resolve(file)), deps.variables, issues)
+  const credentials = new Map<string, Record<string, unknown>>()
+  const keys = new Map<string, KeyDigest>()
+  const workspaces = listOf(value, 'workspaces')
+  issues.push(...findRepeated(workspaces, 'workspaces', ['slug']))
+  for (const [index, each] of workspaces.entries()) {
+    const at = `workspaces.${index}`
+    issues.push(...namesIn(each, at))
+    for (const [position, item] of listOf(each, 'destinations').entries()) {
+      const path = `${at}.destinations.${position}`
+      credentials.set(path, await readTarget(item, path, { ...deps, values, issues }))
+    }
+    for (const [position, item] of listOf(each, 'api_keys').entries()) {
+      const path = `${at}.api_keys.${position}`
+      const key = await readKeyValue(item, path, values)
+      if (!key) continue
+      if ('message' in key) issues.push({ path: `${path}.value`, message: key.message })
+      else keys.set(path, key)
+    }
+    const path = `${at}.settings.rfc.credentials`
+    const found = z.object({ settings: z.object({ rfc: z.object({ credentials: references }) }) }).safeParse(each)
+    if (!found.success) continue
+    const read = await values(found.data.settings.rfc.credentials, path, rfcCredentials)
+    if (!read) continue
+    credentials.set(path, read)
+    const checked = rfcCredentials.safeParse(read, plainMessages)
+    if (!checked.success) issues.push(...detailsOf(checked.error.issues, [path]))
+  }
+  if (issues.length > 0 || !parsed.success) throw refuseFile(file, removeRepeated(issues))
+
+  return parsed.data.workspaces.map(({ settings: { rfc: wantedRfc, ...settings }, ...rest }, index) => {
+    const at = `workspaces.${index}`
+    const { credentials: from, ...bridge } = wantedRfc ?? {}
+    const withValues = from ? { ...bridge, credentials: rfcCredentials.parse(credentials.get(`${at}.settings.rfc.credentials`)) } : bridge
+    return {
+      ...rest,
+      settings: { ...settings, ...(wantedRfc !== undefined && { rfc: wantedRfc === null ? null : withValues }) },
+      api_keys: rest.api_keys.map((each, position) => ({ ...each, value: keys.get(`${at}.api_keys.${position}`) })),
+      destinations: rest.destinations.map((each, position) => ({
+        ...each,
+        credentials: credentials.get(`${at}.destinations.${position}`)!,
+      })),
+    }
+  })
+}
+
+const readYaml = async (file: string): Promise<unknown> => {
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (thrown) {
+    throw new UserError(`${file} cannot be read: ${messageOf(thrown)}`, { cause: thrown })
+  }
+  // The excerpt that `prettyErrors` adds to a message could contain a secret that was written into the file.
+  const document = parseDocument(text, { prettyErrors: false })
+  if (document.errors.length === 0) return valueOfDocument(document, file)
+  const lineOf = (offset: number) => text.slice(0, offset).split('\n').length
+  const lines = document.errors.map(({ pos, message }) => `  line ${lineOf(pos[0])}: ${message}`)
+  throw new UserError([`${file} is not valid YAML:`, ...lines].join('\n'))
+}
+
+const valueOfDocument = (document: Document, file: string): unknown => {
+  let value: unknown
+  try {
+    value = document.toJS()
+  } catch (thrown) {
+    throw new UserError(`${file} has an alias without an anchor, or too many aliases.`, { cause: thrown })
+  }
+  if (!isStorableValue(value)) throw new UserError(`${file} contains a NUL character or an unpaired surrogate.`)
+  return value
+}
+
+const isStorableValue = (value: unknown): boolean => {
+  if (typeof value === 'string') return isStorable(value)
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([key, inner]) => isStorable(key) && isStorableValue(inner))
+}
+
+const removeRepeated = (issues: ErrorDetail[]) => [...new Map(issues.map((issue) => [`${issue.path}: ${issue.message}`, issue])).values()]
+
+const fieldOf = (value: unknown, key: string): unknown =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
+
+const listOf = (value: unknown, key: string): unknown[] => {
+  const list = fieldOf(value, key)
+  return Array.isArray(list) ? list : []
+}
+
+/** Returns an issue for each item whose key fields are those of an item before it. */
+const findRepeated = (items: unknown[], at: string, keys: string[]): ErrorDetail[] => {
+  const seen = new Set<string>()
+  return items.flatMap((item, index) => {
+    const values = keys.map((key) => fieldOf(item, key))
+    const key = JSON.stringify(values)
+    const isRepeated = typeof values[0] === 'string' && seen.has(key)
+    seen.add(key)
+    return isRepeated ? [{ path: `${at}.${index}.${keys[0]!}`, message: 'is used by an item before this one' }] : []
+  })
+}
+
+/** Returns the issues of the names of a workspace: those that are used twice, and those that nothing in the file has. */
+const namesIn = (item: unknown, at: string): ErrorDetail[] => {
+  const namesOf = (list: string, key: string) => new Set(listOf(item, list).map((each) => fieldOf(each, key)))
+  const [members, repositories, destinations] = [
+    namesOf('members', 'email'),
+    namesOf('repositories', 'repo_id'),
+    namesOf('destinations', 'name'),
+  ]
+  const unknown = (found: unknown, known: Set<unknown>, noun: string, path: string) =>
+    typeof found !== 'string' || known.has(found)
+      ? []
+      : [{ path, message: `this workspace of the file has no ${noun} ${JSON.stringify(found)}` }]
+  return [
+    ...findRepeated(listOf(item, 'members'), `${at}.members`, ['email']),
+    ...findRepeated(listOf(item, 'api_keys'), `${at}.api_keys`, ['name', 'level', 'member']),
+    ...findRepeated(listOf(item, 'repositories'), `${at}.repositories`, ['repo_id']),
+    ...(['destinations', 'connections', 'notifications'] as const).flatMap((list) =>
+      findRepeated(listOf(item, list), `${at}.${list}`, ['name']),
+    ),
+    ...listOf(item, 'api_keys').flatMap((each, index) =>
+      unknown(fieldOf(each, 'member'), members, 'member', `${at}.api_keys.${index}.member`),
+    ),
+    ...listOf(item, 'connections').flatMap((each, index) => [
+      ...listOf(each, 'repositories').flatMap((found, position) =>
+        unknown(found, repositories, 'repository', `${at}.connections.${index}.repositories.${position}`),
+      ),
+      ...listOf(each, 'destinations').flatMap((found, position) =>
+        unknown(found, destinations, 'destination', `${at}.connections.${index}.destinations.${position}`),
+      ),
+    ]),
+    ...listOf(item, 'notifications').flatMap((each, index) =>
+      unknown(fieldOf(each, 'destination'), destinations, 'destination', `${at}.notifications.${index}.destination`),
+    ),
+  ]
+}
+
+type ReadReferences = ReturnType<typeof createReferences>
+
+/** Returns a function that reads the values of references. It returns undefined, and adds issues, if a value is missing. */
+const createReferences = (folder: string, variables: NodeJS.ProcessEnv, issues: ErrorDetail[]) => {
+  const read = async (from: Reference): Promise<{ text: string } | { message: string }> => {
+    if ('env' in from) {
+      const text = variables[from.env]
+      return text ? { text } : { message: `the environment variable ${from.env} is not set` }
+    }
+    try {
+      // Editors and `echo` end a file with a line break that does not belong to the secret.
+      return { text: (await readFile(resolve(folder, from.file), 'utf8')).replace(/\r?\n$/, '') }
+    } catch (thrown) {
+      return { message: `the file ${from.file} cannot be read (${(thrown as NodeJS.ErrnoException).code})` }
+    }
+  }
+  return async (from: z.output<typeof references>, at: string, schema: z.ZodType): Promise<Record<string, unknown> | undefined> => {
+    const values: Record<string, unknown> = {}
+    let isComplete = true
+    for (const [key, each] of Object.entries(from)) {
+      const found = await read(each)
+      const value = 'text' in found ? valueOf(schema, key, found.text) : found
+      if ('message' in value) issues.push({ path: `${at}.${key}`, message: value.message })
+      else values[key] = value.value
+      isComplete &&= 'value' in value
+    }
+    return isComplete ? values : undefined
+  }
+}
+
+/** Returns a value of the credentials. One that is an object, such as the key file of a service account, is parsed as JSON. */
+const valueOf = (schema: z.ZodType, key: string, text: string): { value: unknown } | { message: string } => {
+  const { properties = {} } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+  const expected = properties[key]
+  if (typeof expected !== 'object' || expected.type !== 'object') return { value: text }
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    // The message of the parser quotes the text.
+    return { message: 'the value that it refers to must be JSON' }
+  }
+}
+
+/** Reads the value of an API key. @returns undefined if the file refers to none, or if it is missing, which is an issue already */
+const readKeyValue = async (item: unknown, at: string, values: ReadReferences): Promise<ReturnType<typeof readGivenKey> | undefined> => {
+  const parsed = z.object({ value: reference }).safeParse(item)
+  if (!parsed.success) return undefined
+  const read = await values(parsed.data, at, z.object({ value: z.string() }))
+  return read && readGivenKey(String(read['value']))
+}
+
+/** Reads the credentials of a destination, and adds every issue of its config and credentials. */
+const readTarget = async (
+  item: unknown,
+  at: string,
+  { values, issues, findConnector, ...probe }: FileDeps & { values: ReadReferences; issues: ErrorDetail[] },
+): Promise<Record<string, unknown>> => {
+  const parsed = destinationInFile.safeParse(item)
+  if (!parsed.success) return {}
+  const { connector_type: type, config, credentials: from } = parsed.data
+  try {
+    const connector: Connector = connectorOf(findConnector, type)
+    const credentials = await values(from, `${at}.credentials`, connector.credentials)
+    checkTarget(connector, { config, credentials })
+    if (!credentials) return {}
+    await requireEncryption(probe, connector, { config, credentials })
+    return credentials
+  } catch (thrown) {
+    issues.push(...issuesOf(thrown, at))
+    return {}
+  }
+}

@@ -1,0 +1,92 @@
+import type { Connector } from '../../connectors/connector.ts'
+import { credentialsOwner } from '../../connectors/bound-config.ts'
+import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
+import type { Transaction } from '../../db/database.ts'
+import { createMembers, type Member } from '../../workspace/members.ts'
+import { createWorkspaces } from '../../workspace/workspaces.ts'
+import { createConnections, type Connection } from '../../workspace/connections.ts'
+import { createDestinations, type SealedDestination } from '../../workspace/destinations.ts'
+import { createNotifications, type Notification } from '../../workspace/notifications.ts'
+import { createRepositories, type Repository } from '../../workspace/repositories.ts'
+import { rfcCredentialsOf, SealError, type KeyRing } from '../../security/seal.ts'
+
+export interface StateDeps {
+  keyRing: KeyRing
+  findConnector: (kind: string) => Connector | undefined
+}
+
+/** A destination with its credentials, which are undefined if no key opens them. */
+export type OpenedDestination = SealedDestination & { credentials: unknown }
+
+const everything = { page: 1, perPage: Number.MAX_SAFE_INTEGER }
+
+/** Reads everything of a workspace that a file can describe. */
+export const readState = async (trx: Transaction, workspaceId: string, { keyRing, findConnector }: StateDeps) => {
+  const workspaces = createWorkspaces(trx)
+  const openStored = (open: () => unknown): unknown => {
+    try {
+      return open()
+    } catch (thrown) {
+      if (thrown instanceof SealError) return undefined
+      throw thrown
+    }
+  }
+  const opened = (found: SealedDestination): OpenedDestination => {
+    const connector = findConnector(found.connectorType)
+    const credentials =
+      connector && openStored(() => keyRing.open(found.credentialsSealed, credentialsOwner(connector, { ...found, workspaceId })))
+    return { ...found, credentials }
+  }
+  const destinations = createDestinations(trx)
+  const listed = await destinations.list(workspaceId, everything)
+  const found: OpenedDestination[] = []
+  for (const { id } of listed.items) found.push(opened((await destinations.find(workspaceId, id))!))
+  const sealed = await workspaces.findRfcCredentials(workspaceId)
+  const members = await createMembers(trx).list(workspaceId)
+  const keys = await createApiKeys(trx).listEverywhere(workspaceId)
+  return {
+    stored: await workspaces.findSettings(workspaceId),
+    rfcCredentials: sealed && openStored(() => keyRing.open(sealed, rfcCredentialsOf(workspaceId))),
+    members,
+    apiKeys: keys.filter(({ revokedAt, expiresAt }) => !revokedAt && !(expiresAt && expiresAt.getTime() <= Date.now())),
+    repositories: (await createRepositories(trx).list(workspaceId, everything)).items,
+    destinations: found,
+    connections: (await createConnections(trx).list(workspaceId, null, undefined)).items,
+    notifications: (await createNotifications(trx).list(workspaceId, everything)).items,
+  }
+}
+
+export type WorkspaceState = Awaited<ReturnType<typeof readState>>
+
+// The objects as a file describes them.
+
+export const memberInFile = ({ email, name }: Member) => ({ email, ...(name !== email && { name }) })
+
+export const keyInFile = ({ name, level, userId }: ApiKey, members: readonly Member[]) => {
+  const member = members.find(({ id }) => id === userId)?.email
+  return { name, level, ...(member !== undefined && { member }) }
+}
+
+export const repositoryInFile = (found: Repository) => ({
+  repo_id: found.repoId,
+  name: found.name,
+  status: found.status,
+  signature_verification: found.signatureVerification,
+  signed_parameter_order: found.signedParameterOrder,
+})
+
+export const connectionInFile = ({ name, isActive, repositories, destinations, settings }: Connection) => ({
+  name,
+  is_active: isActive,
+  repositories: repositories.map(({ repoId }) => repoId),
+  destinations: destinations.map((each) => each.name),
+  settings,
+})
+
+export const notificationInFile = (found: Notification, destinations: readonly { id: string; name: string }[]) => ({
+  name: found.name,
+  events: found.events,
+  destination: destinations.find(({ id }) => id === found.destinationId)!.name,
+  quiet_seconds: found.quietSeconds,
+  is_active: found.isActive,
+})

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { connectionSettingsFields } from '../../domain/connection-settings.ts'
+import { rfcPatchFields } from '../../domain/rfc-settings.ts'
+import { settingsPatchFields, tiers } from '../../domain/settings.ts'
+import { newKeyFields } from '../../api/api-keys.ts'
+import { newConnection } from '../../api/connections.ts'
+import { newNotification } from '../../api/notifications.ts'
+import { newRepository, repositoryStatus } from '../../api/repositories.ts'
+import { connectorTypeName, name, openObject } from '../../api/schemas.ts'
+import type { KeyDigest } from '../../security/api-keys.ts'
+import { workspaceNamePattern } from '../../workspace/administration.ts'
+
+export const reference = z
+  .union(
+    [
+      z.strictObject({
+        env: z
+          .string()
+          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
+          .describe('The environment variable that contains the value.'),
+      }),
+      z.strictObject({
+        file: z.string().min(1).describe('The file that contains the value. A relative path starts at the folder of this document.'),
+      }),
+    ],
+    { error: 'must be { env: NAME } or { file: PATH }' },
+  )
+  .meta({ id: 'Reference' })
+  .describe('Where `relay apply` reads a secret value.')
+export type Reference = z.output<typeof reference>
+export const references = z.record(z.string(), reference)
+
+const email = z.email()
+const member = z.strictObject({
+  email: email.describe('The e-mail address, which identifies the member. Upper and lower case differ.'),
+  name: name.optional().describe('The display name. If omitted, the e-mail address.'),
+})
+const apiKey = newKeyFields.extend({
+  member: email.optional().describe('The e-mail address of the member to whom the key belongs. Audit log entries name this member.'),
+  value: reference.optional().describe('The key, if it was generated outside of the relay. If omitted, the relay generates it.'),
+})
+const repository = newRepository.extend({ status: repositoryStatus.default('active') })
+export const destinationInFile = z.strictObject({
+  name,
+  connector_type: connectorTypeName.describe('The connector type. It cannot be changed later.'),
+  config: openObject.default({}).describe('The config of the connector, as a whole.'),
+  credentials: references.default({}).describe('A reference for each value of the credentials.'),
+})
+const connection = newConnection.omit({ repository_ids: true, destination_ids: true }).extend({
+  repositories: newConnection.shape.repository_ids.describe(
+    'The `repo_id` of each repository from which the connection forwards documents.',
+  ),
+  destinations: newConnection.shape.destination_ids.describe('The name of each destination to which the connection forwards documents.'),
+  settings: connectionSettingsFields.prefault({}),
+})
+const notification = newNotification.omit({ destination_id: true }).extend({
+  destination: z.string().describe('The name of the destination that the notices are sent to, of the type `email` or `webhook`.'),
+})
+const rfc = rfcPatchFields.extend({ credentials: z.strictObject({ user: reference, password: reference }).optional() })
+
+const workspace = z.strictObject({
+  slug: z
+    .string()
+    .regex(workspaceNamePattern, 'must be user/workspace, each part with 1 to 63 characters of a-z, 0-9 and "-"')
+    .describe('`user/workspace`. A workspace that does not exist is created.'),
+  tier: z.enum(tiers).optional().describe('The compliance tier keeps the audit log indefinitely. If omitted, the tier is not changed.'),
+  settings: settingsPatchFields
+    .extend({ rfc: rfc.nullable().optional() })
+    .default({})
+    .describe('The settings of the workspace. Omitted settings are not changed.'),
+  members: z.array(member).default([]).describe('Persons whom API keys and audit log entries name.'),
+  api_keys: z.array(apiKey).default([]).describe('API keys. Their values are never in the file.'),
+  repositories: z.array(repository).default([]),
+  destinations: z.array(destinationInFile).default([]),
+  connections: z.array(connection).default([]),
+  notifications: z.array(notification).default([]),
+})
+
+/** Schema of the document that `relay apply` reads and `relay export` writes. */
+export const workspacesFile = z.strictObject({ workspaces: z.array(workspace).min(1) })
+
+type Parsed = z.output<typeof workspace>
+export type WantedMember = z.output<typeof member>
+export type WantedKey = Omit<z.output<typeof apiKey>, 'value'> & { value?: KeyDigest | undefined }
+export type WantedRepository = z.output<typeof repository>
+export type WantedDestination = Omit<z.output<typeof destinationInFile>, 'credentials'> & { credentials: Record<string, unknown> }
+export type WantedConnection = z.output<typeof connection>
+export type WantedNotification = z.output<typeof notification>
+
+/** A workspace of the file, with the values of its references. */
+export interface WantedWorkspace extends Omit<Parsed, 'destinations' | 'settings' | 'api_keys'> {
+  settings: z.output<typeof settingsPatchFields>
+  api_keys: WantedKey[]
+  destinations: WantedDestination[]
+}

@@ -1,0 +1,47 @@
+import { Option, type Command } from 'commander'
+import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
+import { withDatabase } from '../db/with-database.ts'
+import { openLog } from '../base/log.ts'
+
+const workspaceOption = new Option('--workspace <user/workspace>', 'only documents of this workspace')
+
+interface DocumentOptions extends OutputOptions {
+  workspace?: string
+}
+
+/** Adds the commands that find, show and retry documents. */
+export const addDocumentVerbs = (program: Command, config: ReadConfig) => {
+  program
+    .command('find <text>')
+    .description('list the documents whose docId or business key begins with this text, newest first')
+    .addOption(workspaceOption)
+    .addOption(jsonOption)
+    .action(async (text: string, { workspace, ...options }: DocumentOptions) => {
+      const { describeFound, findDocuments, foundMax } = await import('./documents.ts')
+      const found = await withDatabase(config(), 'cli', (db) => findDocuments(db, text, workspace))
+      printResult(options, found, describeFound(found))
+      if (found.length >= foundMax) printProgress(`Only the newest ${foundMax} documents of a workspace are listed.`)
+    })
+  program
+    .command('show <document>')
+    .description('show a document, by its id or docId, with its deliveries')
+    .addOption(workspaceOption)
+    .addOption(jsonOption)
+    .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
+      const { describeDocument, showDocument } = await import('./documents.ts')
+      const document = await withDatabase(config(), 'cli', (db) => showDocument(db, reference, workspace))
+      printResult(options, document, describeDocument(document))
+    })
+  program
+    .command('retry <document>')
+    .description('retry the failed and cancelled deliveries of a document, given by its id or docId')
+    .addOption(workspaceOption)
+    .addOption(jsonOption)
+    .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
+      const { describeDocument, retryDocument } = await import('./documents.ts')
+      const settings = config()
+      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'json')
+      const document = await retryDocument(settings, log, reference, workspace)
+      printResult(options, document, describeDocument(document))
+    })
+}

@@ -1,0 +1,160 @@
+import type { Config } from '../config/config.ts'
+import { systemActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
+import { createDocuments, type Document } from '../archive/document-list.ts'
+import { createOutbox } from '../db/outbox.ts'
+import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
+import { createRetry, nothingToRetryMessages } from '../delivery/retry.ts'
+import { UserError } from '../base/errors.ts'
+import { isId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import { openTemporal } from '../temporal/client.ts'
+import { createLauncher } from '../temporal/launcher.ts'
+import { withDatabase } from '../db/with-database.ts'
+import { findWorkspace } from '../workspace/administration.ts'
+
+/** Documents of each workspace that `relay find` lists. */
+export const foundMax = 50
+
+interface Found {
+  workspace: string
+  workspaceId: string
+  document: Document
+}
+
+const nameOf = ({ userSlug, workspaceSlug }: Workspace) => `${userSlug}/${workspaceSlug}`
+
+const workspacesOf = async (db: Database, name: string | undefined): Promise<Workspace[]> =>
+  name === undefined ? createWorkspaces(db).list() : [await findWorkspace(db, name)]
+
+const search = async (db: Database, workspace: string | undefined, conditions: { q: string } | { docId: string }): Promise<Found[]> => {
+  const documents = createDocuments(db)
+  const found: Found[] = []
+  for (const each of await workspacesOf(db, workspace)) {
+    const { items } = await documents.search(each.id, { ...conditions, perPage: foundMax })
+    found.push(...items.map((document) => ({ workspace: nameOf(each), workspaceId: each.id, document })))
+  }
+  return found
+}
+
+const findById = async (db: Database, workspace: string | undefined, id: string): Promise<Found[]> => {
+  const documents = createDocuments(db)
+  for (const each of await workspacesOf(db, workspace)) {
+    const document = await documents.find(each.id, id)
+    if (document) return [{ workspace: nameOf(each), workspaceId: each.id, document }]
+  }
+  return []
+}
+
+const present = ({ workspace, document }: Found) => ({
+  id: document.id,
+  workspace,
+  repo_id: document.repoId,
+  doc_id: document.docId,
+  comp_id: document.compId,
+  status: document.status,
+  content_type: document.contentType,
+  size_bytes: document.sizeBytes,
+  received_at: document.receivedAt.toISOString(),
+  erp_object_type: document.erpObjectType,
+  erp_object_id: document.erpObjectId,
+  ar_object: document.arObject,
+  deliveries: document.deliveries.map((delivery) => ({
+    destination_id: delivery.destinationId,
+    destination_name: delivery.destinationName,
+    status: delivery.status,
+    attempts: delivery.attempts,
+    path: delivery.path,
+    delivered_at: delivery.deliveredAt?.toISOString() ?? null,
+    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
+    last_error: delivery.lastError,
+  })),
+})
+
+export type FoundDocument = ReturnType<typeof present>
+
+/**
+ * `relay find`: documents whose docId or business key begins with the text, newest first.
+ * @throws `UserError` if the workspace does not exist
+ */
+export const findDocuments = async (db: Database, text: string, workspace?: string): Promise<FoundDocument[]> =>
+  (await search(db, workspace, { q: text })).map(present)
+
+const findOne = async (db: Database, reference: string, workspace: string | undefined): Promise<Found> => {
+  const byId = isId(reference) ? await findById(db, workspace, reference) : []
+  const found = byId.length > 0 ? byId : await search(db, workspace, { docId: reference })
+  if (found.length > 1) {
+    const listed = found.map(({ workspace: name, document }) => `${document.id} (${name}, component ${document.compId})`).join(', ')
+    throw new UserError(`There are several documents ${reference}. Give the id of one of them: ${listed}`)
+  }
+  if (found.length === 0) throw new UserError(`There is no document ${reference}. Search for it with: relay find`)
+  return found[0]!
+}
+
+/** `relay show`. @param reference id or docId of a document. @throws `UserError` if there is none, or several */
+export const showDocument = async (db: Database, reference: string, workspace?: string): Promise<FoundDocument> =>
+  present(await findOne(db, reference, workspace))
+
+/**
+ * `relay retry`: retries the failed and cancelled deliveries of a document. If Temporal is unavailable, the sweep sends the messages later.
+ * @param reference id or docId of a document
+ * @throws `UserError` if there is no such document, or nothing to retry
+ */
+export const retryDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<FoundDocument> =>
+  withDatabase(config, 'retry', async (db) => {
+    const { workspaceId, document } = await findOne(db, reference, workspace)
+    const retried = await createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor })
+    if (retried === 'unknown') throw new UserError(`There is no document ${reference}.`)
+    if ('nothing' in retried) throw new UserError(nothingToRetryMessages[retried.nothing])
+    const temporal = openTemporal(config)
+    const launcher = createLauncher(temporal, createOutbox(db), config, log)
+    try {
+      await launcher.sendAll(retried.messages)
+    } finally {
+      await launcher.close()
+      await temporal.close()
+    }
+    return showDocument(db, document.id, workspace)
+  })
+
+const columnsOf = (document: FoundDocument): string[] => [
+  document.received_at.slice(0, 19).replace('T', ' '),
+  document.status,
+  `${document.workspace} ${document.repo_id}`,
+  document.doc_id,
+  [document.erp_object_type, document.erp_object_id].filter(Boolean).join(' ') || '-',
+  document.deliveries.map(({ destination_name: name, status }) => `${name}: ${status}`).join(', ') || '-',
+  document.id,
+]
+
+/** Returns a table for people. */
+export const describeFound = (documents: FoundDocument[]): string[] => {
+  if (documents.length === 0) return ['No document was found.']
+  const rows = [['RECEIVED (UTC)', 'STATUS', 'REPOSITORY', 'DOC ID', 'BUSINESS OBJECT', 'DELIVERIES', 'ID'], ...documents.map(columnsOf)]
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Returns lines for people. */
+export const describeDocument = (document: FoundDocument): string[] => {
+  const object = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
+  return [
+    `Document   ${document.doc_id}, component ${document.comp_id}, of repository ${document.repo_id} in ${document.workspace}`,
+    `Id         ${document.id}`,
+    `Status     ${document.status}`,
+    `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
+    ...(object ? [`Object     ${object}`] : []),
+    ...document.deliveries.flatMap((delivery) => [
+      `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${delivery.attempts} attempts, path ${delivery.path}`,
+      ...(delivery.delivered_at ? [`           delivered at ${delivery.delivered_at}`] : []),
+      ...(delivery.next_attempt_at ? [`           next attempt at ${delivery.next_attempt_at}`] : []),
+      ...(delivery.last_error ? [`           ${[delivery.last_error.code, delivery.last_error.message].filter(Boolean).join(': ')}`] : []),
+    ]),
+    ...(document.deliveries.length === 0 ? ['Delivery   none: when the document was received, no connection led to a destination'] : []),
+  ]
+}

@@ -1,0 +1,29 @@
+import type { Config } from '../config/config.ts'
+import { createOutbox } from '../db/outbox.ts'
+import { createBulkRetries } from '../delivery/bulk-retry.ts'
+import { createReconcile, type Reconciled } from '../delivery/reconcile.ts'
+import { UserError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import { openTemporal } from '../temporal/client.ts'
+import { describeTemporalError, isTemporalError } from '../temporal/errors.ts'
+import { createLauncher } from '../temporal/launcher.ts'
+import { withDatabase } from '../db/with-database.ts'
+
+/**
+ * `relay reconcile`: asks Temporal about overdue deliveries, and starts those again that Temporal has lost.
+ * @throws `UserError` if Temporal does not answer
+ */
+export const reconcileNow = (config: Config, log: Log, { dryRun }: { dryRun: boolean }): Promise<Reconciled> =>
+  withDatabase(config, 'reconcile', async (db) => {
+    const temporal = openTemporal(config)
+    const launcher = createLauncher(temporal, createOutbox(db), config, log)
+    try {
+      return await createReconcile(db, temporal, createBulkRetries(db, config), launcher.sendAll, config)({ dryRun })
+    } catch (thrown) {
+      if (isTemporalError(thrown)) throw new UserError(describeTemporalError(thrown, config.temporal), { cause: thrown })
+      throw thrown
+    } finally {
+      await launcher.close()
+      await temporal.close()
+    }
+  })

@@ -1,0 +1,38 @@
+import type { Config } from '../config/config.ts'
+import { createStores } from '../content/configured-stores.ts'
+import { verifyContents, type DamagedDocument, type Verified } from '../content/verify.ts'
+import { withDatabase } from '../db/with-database.ts'
+
+const present = ({ workspace, repoId, docId, compId, documentId, contentId, store, problem }: DamagedDocument) => ({
+  workspace,
+  repo_id: repoId,
+  doc_id: docId,
+  comp_id: compId,
+  document_id: documentId,
+  content_id: contentId,
+  store,
+  problem,
+})
+
+interface Result extends Verified {
+  documents: ReturnType<typeof present>[]
+}
+
+/** `relay contents verify`: lists the documents whose content is not stored as the database has it. */
+export const verifyAllContents = (config: Config, { isRead }: { isRead: boolean }): Promise<Result> =>
+  withDatabase(config, 'verify', async (db) => {
+    const documents: Result['documents'] = []
+    const report = (damaged: DamagedDocument) => void documents.push(present(damaged))
+    const verified = await verifyContents(db, createStores(db, config), { isRead, report })
+    return { ...verified, documents }
+  })
+
+/** Returns lines for people. */
+export const describeVerified = ({ contents, bytes, damaged, documents }: Result): string[] => [
+  ...documents.map(
+    (each) =>
+      `${each.workspace} ${each.repo_id} ${each.doc_id} ${each.comp_id} (document ${each.document_id}, content ${each.content_id} in ` +
+      `${each.store}): ${each.problem}`,
+  ),
+  `${contents} contents with ${bytes} bytes were checked. ${damaged === 0 ? 'All of them are complete.' : `${damaged} are damaged.`}`,
+]

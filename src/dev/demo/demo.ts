@@ -1,0 +1,163 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createKey } from '../../workspace/api-key.ts'
+import { withDatabase } from '../../db/with-database.ts'
+import { createWorkspace } from '../../workspace/administration.ts'
+import { createSignInLinks } from '../../api/sign-in-links.ts'
+import type { Running } from '../../app/runtime.ts'
+import { startDevServer, type DevServer, type DevServerOptions } from '../dev-server.ts'
+import { createClient, unwrap, type RelayClient } from '../../../clients/typescript/src/index.ts'
+import { documentWorkflowId } from '../../../workflows/ids.ts'
+import { invoicePdf } from './invoice.ts'
+import { addSampleData } from './sample-data.ts'
+import { startSftpSink } from './sftp-sink.ts'
+import { startWebhookSink } from './webhook-sink.ts'
+
+const deliveryTimeoutMs = 60_000
+const requestTimeoutMs = 30_000
+const linkLifetimeMs = 15 * 60_000
+
+/**
+ * Starts everything and delivers a PDF from a demo source system to two local destinations, printing each step.
+ * @param options `hasSampleData` adds more documents, for the screens of the console
+ * @returns `delivered`: `true` if both destinations received exactly the bytes that were sent
+ */
+export const runDemo = async (
+  variables: NodeJS.ProcessEnv,
+  { hasSampleData, ...options }: DevServerOptions & { hasSampleData: boolean },
+): Promise<Running & { delivered: boolean }> => {
+  const { say } = options
+  const running: Running[] = []
+  const stop = async () => {
+    for (const part of running.splice(0).toReversed()) await part.stop()
+  }
+  try {
+    const server = await startDevServer({ ...variables, RELAY_DATA_DIR: variables['RELAY_DATA_DIR'] ?? '.demo' }, options)
+    running.push(server)
+    const sink = await startWebhookSink()
+    running.push(sink)
+    const filesDirectory = join(server.config.RELAY_DATA_DIR, 'sftp')
+    const sftp = await startSftpSink(filesDirectory, 'inbox')
+    running.push(sftp)
+
+    const slugs = `demo/run-${Date.now()}`
+    const { id: keyId, key } = await createDemoWorkspace(server, slugs)
+    say('')
+    say(`1. Created workspace ${slugs} and an API key. Its API is at ${server.baseUrl}/api/${slugs}`)
+
+    const api = createClient({
+      baseUrl: server.baseUrl,
+      workspace: slugs,
+      apiKey: key,
+      fetch: (request) => fetch(request, { signal: AbortSignal.timeout(requestTimeoutMs) }),
+    })
+    const sftpDestination = await createdId(
+      api.POST('/destinations', {
+        body: {
+          name: 'Archive',
+          connector_type: 'sftp',
+          config: { host: sftp.host, port: sftp.port, directory: 'inbox' },
+          credentials: { username: sftp.username, password: sftp.password },
+        },
+      }),
+    )
+    const webhookDestination = await createdId(
+      api.POST('/destinations', {
+        body: {
+          name: 'Workflow',
+          connector_type: 'webhook',
+          config: { url: sink.url },
+          credentials: { secret: `whsec_${randomBytes(24).toString('base64')}` },
+        },
+      }),
+    )
+    const repository = await createdId(api.POST('/repositories', { body: { repo_id: 'Z1', name: 'Incoming invoices' } }))
+    await createdId(
+      api.POST('/connections', {
+        body: {
+          name: 'Invoices to archive and workflow',
+          repository_ids: [repository],
+          destination_ids: [sftpDestination, webhookDestination],
+        },
+      }),
+    )
+    say('2. Connected repository Z1 to two destinations on this machine:')
+    say(`   Archive, an SFTP server at ${sftp.host}:${sftp.port}`)
+    say(`   Workflow, a webhook at ${sink.url}`)
+
+    const docId = randomBytes(16).toString('hex').toUpperCase()
+    const pdf = invoicePdf(docId)
+    const sha256 = createHash('sha256').update(pdf).digest('hex')
+    const receiver = `${server.baseUrl}/receiver/${slugs}`
+    const created = await fetch(`${receiver}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/pdf' },
+      body: new Uint8Array(pdf),
+      signal: AbortSignal.timeout(requestTimeoutMs),
+    })
+    say(`3. The source system sent a PDF of ${pdf.length} bytes to ${receiver}: ${created.status} ${created.statusText}`)
+    if (created.status !== 201) throw new Error(created.headers.get('x-errordescription') ?? 'The receiver refused the document')
+
+    const document = await waitUntilDelivered(api)
+    say('4. Deliveries, one per destination:')
+    for (const { destination_name, status, path, attempts } of document.attributes.deliveries) {
+      say(`   ${destination_name}: ${status} after ${attempts} attempt${attempts === 1 ? '' : 's'}, ${path}`)
+    }
+    const file = await readFile(join(filesDirectory, 'inbox', 'Z1', docId, 'data')).catch(() => Buffer.alloc(0))
+    const isUnchanged = createHash('sha256').update(file).digest('hex') === sha256 && sink.calls.some((call) => call.sha256 === sha256)
+    const delivered = document.attributes.status === 'delivered' && isUnchanged
+    say(`5. The status of the document is "${document.attributes.status}".`)
+    say(
+      isUnchanged
+        ? `   Both destinations received it byte for byte (SHA-256 ${sha256}).`
+        : `   The destinations did NOT both receive the bytes that were sent (SHA-256 ${sha256}).`,
+    )
+    say('')
+    if (hasSampleData) {
+      running.push(await addSampleData({ api, receiver, archiveId: sftpDestination, requestTimeoutMs }))
+      say('6. Sent 15 more documents. Some fail, some are retried, and some are held by an inactive connection.')
+      say('')
+    }
+    const token = await createDemoLink(server, keyId)
+    say('Explore:')
+    say(`  Console          ${server.baseUrl}/console/#sign-in=${token}`)
+    say(`                   The link signs in once, within ${linkLifetimeMs / 60_000} minutes. After that, use the key ${key}`)
+    if (server.temporalUiUrl) {
+      const workflowId = documentWorkflowId({ documentId: document.id, workspace: slugs, repoId: 'Z1', docId, compId: 'data' })
+      say(`  Its workflow     ${server.temporalUiUrl}/namespaces/default/workflows/${encodeURIComponent(workflowId)}`)
+    }
+    say(`  Its status       curl -H 'Authorization: Bearer ${key}' ${server.baseUrl}/api/${slugs}/documents/${document.id}`)
+    say(`  Archived files   ${filesDirectory}`)
+    say(`  API reference    ${server.baseUrl}/docs`)
+    return { delivered, stop }
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+}
+
+const createDemoLink = (server: DevServer, keyId: string): Promise<string> =>
+  withDatabase(server.config, 'demo', (db) => createSignInLinks(db).create(keyId, linkLifetimeMs))
+
+const createDemoWorkspace = (server: DevServer, slugs: string): Promise<{ id: string; key: string }> =>
+  withDatabase(server.config, 'demo', async (db) => {
+    await createWorkspace(db, slugs)
+    return createKey(db, { workspace: slugs, level: 'admin', name: 'demo' })
+  })
+
+/** Returns the id of the resource that a request created. */
+const createdId = async (answer: Promise<{ data?: { data: { id: string } }; error?: unknown; response: Response }>): Promise<string> =>
+  (await unwrap(answer)).data.id
+
+/** Polls the only document until it is delivered or failed, at most `deliveryTimeoutMs`. */
+const waitUntilDelivered = async (api: RelayClient) => {
+  const deadline = Date.now() + deliveryTimeoutMs
+  const [received] = (await unwrap(api.GET('/documents'))).data
+  for (;;) {
+    const { data: document } = await unwrap(api.GET('/documents/{id}', { params: { path: { id: received!.id } } }))
+    if (document.attributes.status === 'delivered' || document.attributes.status === 'failed' || Date.now() > deadline) return document
+    await delay(200)
+  }
+}

@@ -1,0 +1,44 @@
+import type { ChildProcess } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { UserError } from '../base/errors.ts'
+import { exitCodeOf, lastLines, signalGroup } from './programs.ts'
+
+export interface WaitOptions {
+  /** Name of the server at the beginning of a sentence. */
+  name: string
+  logFile: string
+  timeoutMs: number
+  signal?: AbortSignal | undefined
+  isReady: () => Promise<boolean>
+}
+
+/**
+ * Waits until a started server answers.
+ * @throws `UserError` with the end of the server's log, if the server exits first or does not answer within `timeoutMs`
+ */
+export const waitUntilReady = async (child: ChildProcess, options: WaitOptions): Promise<void> => {
+  let exited = false
+  void exitCodeOf(child).then(() => (exited = true))
+  const deadline = Date.now() + options.timeoutMs
+  while (!(await options.isReady())) {
+    options.signal?.throwIfAborted()
+    const reason = exited ? 'exited during start' : `did not answer within ${options.timeoutMs / 1000} s`
+    if (exited || Date.now() > deadline) {
+      const log = await readFile(options.logFile, 'utf8').catch(() => '')
+      throw new UserError(`${options.name} ${reason}. End of its log (${options.logFile}): ${lastLines(log)}`)
+    }
+    await sleep(50)
+  }
+  options.signal?.throwIfAborted()
+}
+
+/** Stops a server with SIGINT. Kills it if it still runs after `timeoutMs`. */
+export const stopServer = async (child: ChildProcess, timeoutMs: number): Promise<void> => {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  const exited = exitCodeOf(child)
+  signalGroup(child, 'SIGINT')
+  const kill = setTimeout(() => signalGroup(child, 'SIGKILL'), timeoutMs)
+  await exited
+  clearTimeout(kill)
+}

@@ -1,0 +1,115 @@
+import { mkdir, open, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Connection } from '@temporalio/client'
+import { searchAttributes } from '../../workflows/options.ts'
+import type { Config } from '../config/config.ts'
+import { findTemporal, type FindTemporalOptions } from './find-temporal.ts'
+import { readPidFile, stopOrphanedProcess } from './orphaned-processes.ts'
+import { isListening, stablePort } from './ports.ts'
+import { startProgram } from './programs.ts'
+import { stopServer, waitUntilReady } from './server-process.ts'
+
+export interface TemporalDevServerOptions extends FindTemporalOptions {
+  /** Directory for all its files: the SQLite database, the ports and the log. */
+  dataDir: string
+  config: FindTemporalOptions['config'] & Pick<Config, 'EMBEDDED_START_TIMEOUT_MS' | 'EMBEDDED_STOP_TIMEOUT_MS' | 'EMBEDDED_NICENESS'>
+}
+
+export interface TemporalDevServer {
+  address: string
+  uiUrl: string
+  stop(): Promise<void>
+}
+
+// Measured: SQLite's default pragmas halve the throughput. Eager activities and GOGC=400 each add a fifth.
+const pragmas = ['journal_mode=WAL', 'synchronous=normal']
+/**
+ * Dynamic configuration of the server. Without `matching.enableFairness` the server ignores the fairness keys of
+ * workflows. With the default of `history.transferProcessorMaxPollRPS`, 20 per second and shard, each of the nine steps of a document waits
+ * for up to 50 ms, because this server has one shard.
+ */
+export const dynamicConfig = [
+  'system.enableActivityEagerExecution=true',
+  'matching.useNewMatcher=true',
+  'matching.enableFairness=true',
+  'history.transferProcessorMaxPollRPS=100',
+]
+const garbageCollector = { GOGC: '400' }
+
+const argumentsOf = (port: number, uiPort: number, databaseFile: string): string[] => [
+  'server',
+  'start-dev',
+  '--ip=127.0.0.1',
+  `--port=${port}`,
+  `--ui-port=${uiPort}`,
+  `--db-filename=${databaseFile}`,
+  '--log-level=error',
+  ...pragmas.flatMap((pragma) => ['--sqlite-pragma', pragma]),
+  ...dynamicConfig.flatMap((setting) => ['--dynamic-config-value', setting]),
+  ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
+]
+
+/**
+ * Starts the Temporal CLI's dev server with its UI. Workflows survive a restart.
+ * @throws `UserError` if the Temporal CLI is not found or the server does not start
+ */
+export const startTemporalDevServer = async (options: TemporalDevServerOptions): Promise<TemporalDevServer> => {
+  const { dataDir, config, say, signal } = options
+  const databaseFile = join(dataDir, 'temporal.sqlite')
+  const pidFile = join(dataDir, 'temporal.pid')
+  const logFile = join(dataDir, 'temporal.log')
+  await mkdir(dataDir, { recursive: true })
+
+  const pid = await readPidFile(pidFile)
+  if (pid !== undefined && (await stopOrphanedProcess({ pid, marker: databaseFile, timeoutMs: config.EMBEDDED_STOP_TIMEOUT_MS })))
+    say('Stopped a Temporal server that a crashed process had left running.')
+
+  const program = await findTemporal(options)
+  const port = await stablePort(join(dataDir, 'temporal.port'))
+  const uiPort = await stablePort(join(dataDir, 'temporal-ui.port'))
+  const log = await open(logFile, 'w', 0o600)
+  const child = await startProgram(program, argumentsOf(port, uiPort, databaseFile), {
+    env: { ...config.childEnvironment, ...garbageCollector },
+    stdio: ['ignore', log.fd, log.fd],
+    niceness: config.EMBEDDED_NICENESS,
+  })
+  await log.close()
+  if (child.pid !== undefined) await writeFile(pidFile, String(child.pid))
+
+  const stop = async () => {
+    await stopServer(child, config.EMBEDDED_STOP_TIMEOUT_MS)
+    await rm(pidFile, { force: true })
+  }
+  const address = `127.0.0.1:${port}`
+  try {
+    await waitUntilReady(child, {
+      name: 'Temporal',
+      logFile,
+      signal,
+      timeoutMs: config.EMBEDDED_START_TIMEOUT_MS,
+      // Check the port first: a gRPC channel waits a second after a failed connection before it tries again.
+      isReady: async () => (await isListening(port)) && answersOn(address),
+    })
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+  return { address, uiUrl: `http://127.0.0.1:${uiPort}`, stop }
+}
+
+const answerTimeoutMs = 2_000
+
+const answersOn = async (address: string): Promise<boolean> => {
+  const connection = Connection.lazy({ address, connectTimeout: answerTimeoutMs })
+  try {
+    // The server listens before it has created the default namespace.
+    await connection.withDeadline(Date.now() + answerTimeoutMs, () =>
+      connection.workflowService.describeNamespace({ namespace: 'default' }),
+    )
+    return true
+  } catch {
+    return false
+  } finally {
+    await connection.close()
+  }
+}

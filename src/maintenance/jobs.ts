@@ -1,0 +1,170 @@
+import type { Config } from '../config/config.ts'
+import type { Stores } from '../content/store.ts'
+import { sweepOrphans } from './sweep.ts'
+import { foldCounters } from '../db/counters.ts'
+import type { Database } from '../db/database.ts'
+import { ensurePartitions } from '../db/partitions.ts'
+import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
+import { describeReconciled, type Reconcile } from '../delivery/reconcile.ts'
+import type { Release } from '../delivery/release.ts'
+import { messageOf } from '../base/errors.ts'
+import { describeChecked, type CheckIncidents } from '../observe/notices/check-incidents.ts'
+import type { Log } from '../base/log.ts'
+import { computeAggregates } from '../observe/aggregates.ts'
+import type { Launcher } from '../temporal/launcher.ts'
+import type { ScheduledJob } from '../temporal/schedules.ts'
+
+export interface MaintenanceDeps {
+  db: Database
+  stores: Stores
+  release: Pick<Release, 'releaseOverdue'>
+  launcher: Pick<Launcher, 'sweep' | 'sendAll'>
+  reconcile: Reconcile
+  checkIncidents: CheckIncidents
+  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS' | 'COUNTERS_FOLD_BATCH_SIZE'> & RetentionConfig
+}
+
+type IntervalConfig = Pick<
+  Config,
+  | 'OUTBOX_SWEEP_INTERVAL_MS'
+  | 'HELD_CHECK_INTERVAL_MS'
+  | 'RECONCILE_INTERVAL_MS'
+  | 'NOTIFICATION_CHECK_INTERVAL_MS'
+  | 'UPKEEP_INTERVAL_MS'
+  | 'COUNTERS_FOLD_INTERVAL_MS'
+  | 'METRICS_INTERVAL_MS'
+>
+
+interface Run {
+  /** By the workflow's clock, which tests can advance. */
+  now: Date
+  signal: AbortSignal
+}
+
+/** A recurring job. It must be safe to run twice at the same time. */
+interface MaintenanceJob {
+  /** The schedule in Temporal is named `relay-<name>`. */
+  name: string
+  /** Shown to operators beside the schedule. */
+  description: string
+  interval: keyof IntervalConfig
+  /** @returns a summary for operators */
+  run(deps: MaintenanceDeps, run: Run): Promise<string>
+}
+
+const jobs: readonly MaintenanceJob[] = [
+  {
+    name: 'sweep-outbox',
+    description: 'Sends messages to Temporal that a crash or an outage left in the outbox',
+    interval: 'OUTBOX_SWEEP_INTERVAL_MS',
+    run: async ({ launcher }, { signal }) => `${await launcher.sweep(signal)} messages sent`,
+  },
+  {
+    name: 'release-overdue',
+    description:
+      'Releases or cancels deliveries that are held although their connection is active or deleted, or whose destination is deleted',
+    interval: 'HELD_CHECK_INTERVAL_MS',
+    run: async ({ release, launcher }) => {
+      const messages = await release.releaseOverdue()
+      await launcher.sendAll(messages)
+      return `deliveries of ${messages.length} connections and destinations released or cancelled`
+    },
+  },
+  {
+    name: 'reconcile',
+    description: 'Starts deliveries and bulk retries again that Temporal has lost',
+    interval: 'RECONCILE_INTERVAL_MS',
+    run: async ({ reconcile }, { signal }) => describeReconciled(await reconcile({ signal })),
+  },
+  {
+    name: 'fold-counters',
+    description: 'Adds up the changes of the number of documents, deliveries and attempts, so that totals and statistics read few rows',
+    interval: 'COUNTERS_FOLD_INTERVAL_MS',
+    run: async ({ db, config }, { signal }) => `${await foldCounters(db, config, signal)} changes added up`,
+  },
+  {
+    name: 'compute-metrics',
+    description: 'Computes metrics about all documents, destinations and repositories, which /metrics of the API then shows',
+    interval: 'METRICS_INTERVAL_MS',
+    run: async ({ db }) => `${await computeAggregates(db)} values computed`,
+  },
+  {
+    name: 'check-incidents',
+    description: 'Opens and closes incidents, and announces them by the notifications of the workspaces',
+    interval: 'NOTIFICATION_CHECK_INTERVAL_MS',
+    run: async ({ checkIncidents, launcher }, { now }) => {
+      const checked = await checkIncidents(now)
+      await launcher.sendAll(checked.messages)
+      return describeChecked(checked)
+    },
+  },
+  {
+    name: 'create-partitions',
+    description: 'Creates partitions ahead of time; without them, nothing could be recorded',
+    interval: 'UPKEEP_INTERVAL_MS',
+    run: async ({ db }, { now }) => {
+      await ensurePartitions(db, now)
+      return 'all partitions exist'
+    },
+  },
+  {
+    name: 'remove-orphans',
+    description: 'Removes contents that no document owns',
+    interval: 'UPKEEP_INTERVAL_MS',
+    run: async ({ db, stores, config }, { now, signal }) =>
+      `${await sweepOrphans(db, stores, new Date(now.getTime() - config.CONTENT_ORPHAN_AGE_MS), signal)} contents removed`,
+  },
+  {
+    name: 'apply-retention',
+    description:
+      'Removes captured requests and bodies, audit entries, attempts, contents, idempotency keys and incidents that are past their retention',
+    interval: 'UPKEEP_INTERVAL_MS',
+    run: async ({ db, config }, { now, signal }) => summarize(await createRetention(db, config).removeExpired(now, signal)),
+  },
+]
+
+const summarize = ({ rows, partitions, contents, capturedContents, idempotencyKeys, incidents }: Removed): string =>
+  [
+    ...Object.entries(rows).map(([table, count]) => `${count} rows of ${table}`),
+    `${partitions.length} partitions${partitions.length > 0 ? ` (${partitions.join(', ')})` : ''}`,
+    `contents of ${contents} documents`,
+    `${capturedContents} contents of captured bodies`,
+    `${idempotencyKeys} idempotency keys`,
+    `${incidents} incidents`,
+  ].join(', ') + ' removed'
+
+/** Returns every job with its interval, for the schedules. */
+export const maintenanceJobs = (config: IntervalConfig): ScheduledJob[] =>
+  jobs.map(({ name, description, interval }) => ({ name, description, intervalMs: config[interval] }))
+
+/** Returns the names of every job. */
+export const maintenanceJobNames = (): string[] => jobs.map(({ name }) => name)
+
+export const findJob = (name: string): MaintenanceJob | undefined => jobs.find((job) => job.name === name)
+
+/**
+ * Runs the jobs on timers of this process, if Temporal does not accept schedules.
+ * @returns a function that stops them
+ */
+export const runJobsLocally = (deps: MaintenanceDeps, config: IntervalConfig, log: Log): (() => Promise<void>) => {
+  const stopped = new AbortController()
+  const running = new Map<string, Promise<void>>()
+  const runOne = (job: MaintenanceJob) => {
+    if (running.has(job.name)) return
+    const run = job
+      .run(deps, { now: new Date(), signal: stopped.signal })
+      .then(
+        (summary) => log.debug({ job: job.name, summary }, 'maintenance job completed'),
+        (thrown: unknown) => log.warn({ job: job.name, reason: messageOf(thrown) }, 'maintenance job failed, the next run tries again'),
+      )
+      .finally(() => running.delete(job.name))
+    running.set(job.name, run)
+  }
+  for (const job of jobs) runOne(job)
+  const timers = jobs.map((job) => setInterval(() => runOne(job), config[job.interval]))
+  return async () => {
+    for (const timer of timers) clearInterval(timer)
+    stopped.abort()
+    await Promise.all(running.values())
+  }
+}

@@ -1,0 +1,256 @@
+import type { Config } from '../config/config.ts'
+import { auditDaysOf, workspaceSettings, type Tier, type WorkspaceSettings } from '../domain/settings.ts'
+import { idPrefixAt } from '../base/ids.ts'
+import { isLockTimeout, type Database } from '../db/database.ts'
+import { listPartitions } from '../db/partitions.ts'
+
+export type RetentionConfig = Pick<
+  Config,
+  'RETENTION_BATCH_SIZE' | 'RETENTION_LOCK_TIMEOUT_MS' | 'RETENTION_ATTEMPTS_DAYS' | 'RETENTION_INCIDENTS_DAYS'
+>
+
+interface Rule {
+  table: 'captured_bodies' | 'captured_requests' | 'audit_logs' | 'delivery_attempts'
+  /** The column of ULIDs that the table is partitioned by. An id contains the time of its row. */
+  id: 'id' | 'request_id'
+  /** Retention in days; null keeps rows indefinitely. */
+  days(workspace: Pick<WorkspaceRetention, 'settings' | 'tier'>, config: RetentionConfig): number | null
+}
+
+// Bodies come first: every reader can handle a request without its body.
+const rules: Rule[] = [
+  { table: 'captured_bodies', id: 'request_id', days: ({ settings }) => settings.capturedBodiesDays },
+  { table: 'captured_requests', id: 'id', days: ({ settings }) => settings.capturedRequestsDays },
+  { table: 'audit_logs', id: 'id', days: ({ settings, tier }) => auditDaysOf(settings, tier) },
+  { table: 'delivery_attempts', id: 'id', days: (_, config) => config.RETENTION_ATTEMPTS_DAYS },
+]
+
+/** Result of a run. */
+export interface Removed {
+  rows: Record<Rule['table'], number>
+  /** Names of dropped partitions, which held nothing that any workspace keeps. */
+  partitions: string[]
+  /** Documents whose content was removed. */
+  contents: number
+  /** Contents without a document that captured bodies no longer refer to. */
+  capturedContents: number
+  /** Expired idempotency keys. */
+  idempotencyKeys: number
+  /** Closed incidents, with their notices. */
+  incidents: number
+}
+
+interface WorkspaceRetention {
+  id: string
+  tier: Tier
+  settings: WorkspaceSettings
+}
+
+const dayMs = 86_400_000
+const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * dayMs)
+
+export const createRetention = (db: Database, config: RetentionConfig) => {
+  const listWorkspaces = async (): Promise<WorkspaceRetention[]> => {
+    const rows = await db('workspaces')
+      .select<{ id: string; isCompliance: boolean; settings: object }[]>('id', 'compliance_tier as isCompliance', 'settings')
+      .orderBy('id')
+    return rows.map(({ id, isCompliance, settings }) => ({
+      id,
+      tier: isCompliance ? 'compliance' : 'standard',
+      settings: workspaceSettings(settings),
+    }))
+  }
+
+  /** Removes rows batch by batch, so that locks are short. */
+  const inBatches = async (signal: AbortSignal, removeBatch: () => Promise<number>): Promise<number> => {
+    for (let total = 0; ;) {
+      signal.throwIfAborted()
+      const count = await removeBatch()
+      total += count
+      if (count < config.RETENTION_BATCH_SIZE) return total
+    }
+  }
+
+  /** Drops a partition. @returns false if the table stays in use for longer than the lock timeout; the next run tries again */
+  const drop = async (partition: string): Promise<boolean> => {
+    try {
+      await db.transaction(async (trx) => {
+        await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${config.RETENTION_LOCK_TIMEOUT_MS}ms`])
+        await trx.raw('drop table ??', [partition])
+      })
+      return true
+    } catch (thrown) {
+      if (isLockTimeout(thrown)) return false
+      throw thrown
+    }
+  }
+
+  const dropPartitions = async ({ table, days }: Rule, workspaces: WorkspaceRetention[], now: Date): Promise<string[]> => {
+    // Rows of deleted workspaces are kept as long as the defaults say.
+    const deleted = { tier: 'standard', settings: workspaceSettings({}) } as const
+    const all = [deleted, ...workspaces].map((workspace) => days(workspace, config))
+    if (all.includes(null)) return []
+    const oldest = idPrefixAt(daysBefore(now, Math.max(...all.map(Number))))
+    const dropped: string[] = []
+    for (const { name, to } of await listPartitions(db, table)) {
+      if (to <= oldest && (await drop(name))) dropped.push(name)
+    }
+    return dropped
+  }
+
+  const removeRows = (table: Rule['table'], id: Rule['id'], workspaceId: string, before: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const { rowCount } = await db.raw<{ rowCount: number }>(
+        `
+        delete from :table:
+        where :id: in (
+          select :id:
+          from :table:
+          where workspace_id = :workspaceId
+            and :id: < :before
+          order by :id:
+          limit :limit
+        )
+          and :id: < :before
+        `,
+        { table, id, workspaceId, before: idPrefixAt(before), limit: config.RETENTION_BATCH_SIZE },
+      )
+      return rowCount
+    })
+
+  /**
+   * Disowns the content of documents that have reached a destination, and have no delivery left to make. The job remove-orphans
+   * removes the bytes later, so that readers may finish.
+   */
+  const disownContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const { rowCount } = await db.raw<{ rowCount: number }>(
+        `
+        with expired as (
+          select id, content_id
+          from documents
+          where workspace_id = :workspaceId
+            and status = 'delivered'
+            and content_id is not null
+            and received_at < :before
+          order by received_at
+          limit :limit
+          for no key update skip locked
+        ), disowned as (
+          update documents
+          set content_id = null
+          from expired
+          where documents.id = expired.id
+        ), content as (
+          -- Locked in the order of their ids, as by the captures that refer to them.
+          select contents.id
+          from contents
+          join expired on expired.content_id = contents.id
+          order by contents.id
+          for no key update of contents
+        )
+        update contents
+        set owned_at = null, created_at = now()
+        from content
+        where contents.id = content.id
+        `,
+        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+      )
+      return rowCount
+    })
+
+  /**
+   * Releases the contents without a document that captured bodies of a later day do not refer to. The job remove-orphans removes the
+   * bytes later, so that readers may finish.
+   */
+  const releaseCapturedContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const { rowCount } = await db.raw<{ rowCount: number }>(
+        `
+        with content as (
+          select id
+          from contents
+          where workspace_id = :workspaceId
+            and owned_at is null
+            and captured_on < (:before::timestamptz at time zone 'UTC')::date
+          order by captured_on
+          limit :limit
+          for no key update skip locked
+        )
+        update contents
+        set captured_on = null, created_at = now()
+        from content
+        where contents.id = content.id
+        `,
+        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+      )
+      return rowCount
+    })
+
+  /** Removes the counters of attempts by whole hours, together with the attempts that they count. */
+  const removeAttemptCounters = (workspaceId: string, before: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const { rowCount } = await db.raw<{ rowCount: number }>(
+        `
+        delete from counters
+        where ctid = any (array(
+          select ctid
+          from counters
+          where workspace_id = :workspaceId
+            and kind = 'attempts'
+            and period in ('hour', 'day')
+            and since < date_trunc(period, :before::timestamptz, 'UTC')
+          limit :limit
+        ))
+        `,
+        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+      )
+      return rowCount
+    })
+
+  const removeIdempotencyKeys = (signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const expired = db('idempotency_keys')
+        .select('api_key_id', 'key')
+        .where('expires_at', '<=', db.fn.now())
+        .orderBy('expires_at')
+        .limit(config.RETENTION_BATCH_SIZE)
+      return db('idempotency_keys').whereIn(['api_key_id', 'key'], expired).where('expires_at', '<=', db.fn.now()).delete()
+    })
+
+  const removeIncidents = (now: Date, signal: AbortSignal) =>
+    inBatches(signal, async () => {
+      const before = daysBefore(now, config.RETENTION_INCIDENTS_DAYS)
+      const old = db('incidents').select('id').where('closed_at', '<', before).orderBy('closed_at').limit(config.RETENTION_BATCH_SIZE)
+      return db('incidents').whereIn('id', old).delete()
+    })
+
+  return {
+    /** Removes everything that is past its retention. Safe to run concurrently; the next run continues an interrupted one. */
+    removeExpired: async (now: Date, signal: AbortSignal): Promise<Removed> => {
+      const workspaces = await listWorkspaces()
+      const removed: Removed = {
+        rows: { captured_bodies: 0, captured_requests: 0, audit_logs: 0, delivery_attempts: 0 },
+        partitions: [],
+        contents: 0,
+        capturedContents: 0,
+        idempotencyKeys: await removeIdempotencyKeys(signal),
+        incidents: await removeIncidents(now, signal),
+      }
+      for (const rule of rules) {
+        removed.partitions.push(...(await dropPartitions(rule, workspaces, now)))
+        for (const workspace of workspaces) {
+          const days = rule.days(workspace, config)
+          if (days === null) continue
+          removed.rows[rule.table] += await removeRows(rule.table, rule.id, workspace.id, daysBefore(now, days), signal)
+          if (rule.table === 'delivery_attempts') await removeAttemptCounters(workspace.id, daysBefore(now, days), signal)
+        }
+      }
+      for (const { id, settings } of workspaces) {
+        if (settings.contentDays !== null) removed.contents += await disownContent(id, daysBefore(now, settings.contentDays), signal)
+        removed.capturedContents += await releaseCapturedContent(id, daysBefore(now, settings.capturedBodiesDays), signal)
+      }
+      return removed
+    },
+  }
+}

@@ -1,0 +1,241 @@
+import { Gauge, type Metric } from 'prom-client'
+import type { Database } from '../db/database.ts'
+import { listPartitionEnds } from '../db/partitions.ts'
+import { oldestUnderWay } from './statistics.ts'
+
+interface Sample {
+  labels: Record<string, string>
+  /** Null: nothing to measure. */
+  value: number | null
+}
+
+interface Aggregate {
+  name: string
+  help: string
+  labelNames: readonly string[]
+  /** Returns the exported value. @param stored as `compute` has returned it @param nowSeconds since 1970 */
+  exported?: (stored: number, nowSeconds: number) => number
+  compute(db: Database): Promise<Sample[]>
+}
+
+/** Exports the age of a point in time. */
+const age = (since: number, nowSeconds: number) => Math.max(0, nowSeconds - since)
+/** Exports the time until a point in time. It is negative if the point is past. */
+const remaining = (until: number, nowSeconds: number) => until - nowSeconds
+
+const query =
+  (sql: string) =>
+  async (db: Database): Promise<Sample[]> =>
+    (await db.raw<{ rows: Sample[] }>(sql)).rows
+
+const computedName = 'relay_statistics_computed_timestamp_seconds'
+
+/** Each query reads small tables, or asks an index once per workspace, destination or repository. */
+export const aggregates: readonly Aggregate[] = [
+  {
+    name: 'relay_deliveries_open',
+    help: 'Deliveries that have not ended, by status: pending, held or retrying',
+    labelNames: ['status'],
+    compute: query(`
+      select jsonb_build_object('status', open.status) as labels, coalesce(sum(part.count), 0)::float8 as value
+      from (values ('pending'), ('held'), ('retrying')) as open (status)
+      left join (
+        select counted.status, counted.count
+        from workspaces
+        cross join lateral (
+          select status, count
+          from counters
+          where workspace_id = workspaces.id
+            and kind = 'deliveries'
+            and period = 'all'
+            and since = '-infinity'
+          union all
+          select status, change
+          from counter_deltas
+          where workspace_id = workspaces.id
+            and kind = 'deliveries'
+        ) as counted
+      ) as part using (status)
+      group by open.status
+    `),
+  },
+  {
+    name: 'relay_oldest_open_delivery_seconds',
+    help: 'Age of the oldest document with a pending or retrying delivery, by connector; 0 if there is none',
+    labelNames: ['connector'],
+    exported: (since, nowSeconds) => (since === 0 ? 0 : age(since, nowSeconds)),
+    compute: query(`
+      select
+        jsonb_build_object('connector', connector_type) as labels,
+        coalesce(extract(epoch from min(received_at)), 0)::float8 as value
+      from destinations
+      left join lateral ${oldestUnderWay} on true
+      left join documents on documents.id = oldest.document_id
+      group by connector_type
+    `),
+  },
+  {
+    name: 'relay_destination_slots_used',
+    help: 'Slots of destinations that attempts hold, by connector',
+    labelNames: ['connector'],
+    compute: query(`
+      select
+        jsonb_build_object('connector', connector_type) as labels,
+        (count(*) filter (where holder is not null and leased_until > now()))::float8 as value
+      from destinations
+      left join destination_slots on destination_slots.destination_id = destinations.id
+      group by connector_type
+    `),
+  },
+  {
+    name: 'relay_circuits',
+    help: 'Destinations by the state of their circuit: closed, open or half_open',
+    labelNames: ['state'],
+    compute: query(`
+      select jsonb_build_object('state', known.state) as labels, count(destination.state)::float8 as value
+      from (values ('closed'), ('open'), ('half_open')) as known (state)
+      left join (
+        select coalesce(circuit, 'closed') as state
+        from destinations
+        left join destination_gates on destination_id = destinations.id
+        where deleted_at is null
+      ) as destination using (state)
+      group by known.state
+    `),
+  },
+  {
+    name: 'relay_repository_last_request_timestamp_seconds',
+    help: 'Time of the last captured request for each active repository; without a value if there was none',
+    labelNames: ['workspace', 'repo_id'],
+    // Retention removes captured requests, but not what is known from them.
+    compute: query(`
+      select repository.labels, greatest(extract(epoch from request_at), known.value)::float8 as value
+      from (
+        select
+          jsonb_build_object('workspace', user_slug || '/' || workspace_slug, 'repo_id', repo_id) as labels, request_at
+        from repositories
+        join workspaces on workspaces.id = repositories.workspace_id
+        left join lateral (
+          select request_at
+          from captured_requests
+          where workspace_id = repositories.workspace_id
+            and repo_id = repositories.repo_id
+          order by id desc
+          limit 1
+        ) as last on true
+        where repositories.deleted_at is null
+          and repositories.status = 'active'
+      ) as repository
+      left join aggregates as known
+        on known.metric = 'relay_repository_last_request_timestamp_seconds' and known.labels = repository.labels
+    `),
+  },
+  {
+    name: 'relay_certificate_not_after_timestamp_seconds',
+    help: 'End of validity of the active certificate of a signer that is valid for the longest time',
+    labelNames: ['workspace', 'repo_id', 'auth_id'],
+    compute: query(`
+      select
+        jsonb_build_object('workspace', user_slug || '/' || workspace_slug, 'repo_id', repo_id, 'auth_id', auth_id) as labels,
+        extract(epoch from max(valid_to))::float8 as value
+      from certificates
+      join repositories on repositories.id = certificates.repository_id
+      join workspaces on workspaces.id = repositories.workspace_id
+      where is_active
+        and repositories.deleted_at is null
+        and repositories.status = 'active'
+      group by user_slug, workspace_slug, repo_id, auth_id
+    `),
+  },
+  {
+    name: 'relay_partitions_ahead_seconds',
+    help: 'Time until rows of a table have no partition any more',
+    labelNames: ['table'],
+    exported: remaining,
+    compute: async (db) => (await listPartitionEnds(db)).map(({ table, end }) => ({ labels: { table }, value: end.getTime() / 1_000 })),
+  },
+  {
+    name: 'relay_database_bytes',
+    help: 'Size of the database on disk',
+    labelNames: [],
+    compute: query(`select '{}'::jsonb as labels, pg_database_size(current_database())::float8 as value`),
+  },
+  {
+    name: computedName,
+    help: 'Time at which these metrics were computed; 0 if never',
+    labelNames: [],
+    compute: query(`select '{}'::jsonb as labels, extract(epoch from now())::float8 as value`),
+  },
+]
+
+/** Computes all aggregates and stores them. @returns the number of samples */
+export const computeAggregates = async (db: Database): Promise<number> => {
+  const samples: { metric: string; labels: Sample['labels']; value: number }[] = []
+  for (const { name, compute } of aggregates) {
+    for (const { labels, value } of await compute(db)) if (value !== null) samples.push({ metric: name, labels, value })
+  }
+  await db.transaction(async (trx) => {
+    // Two runs at the same time would lock rows in different orders.
+    await trx.raw(`select pg_advisory_xact_lock(hashtext('compute-metrics'))`)
+    await trx.raw(
+      `
+      with fresh as materialized (
+        select metric, labels, value
+        from jsonb_to_recordset(:samples::jsonb) as sample (metric text, labels jsonb, value float8)
+      ), removed as (
+        delete from aggregates
+        where not exists (
+          select
+          from fresh
+          where fresh.metric = aggregates.metric
+            and fresh.labels = aggregates.labels
+        )
+      )
+      insert into aggregates (metric, labels, value)
+      select metric, labels, value
+      from fresh
+      on conflict (metric, labels) do update
+      set value = excluded.value
+      where aggregates.value <> excluded.value
+      `,
+      { samples: JSON.stringify(samples) },
+    )
+  })
+  return samples.length
+}
+
+interface Stored {
+  metric: string
+  labels: Sample['labels']
+  value: number
+}
+
+/** Creates gauges that export what was computed last. One scrape reads the table once. */
+export const createAggregateMetrics = (db: Database): Metric[] => {
+  let reading: Promise<Map<string, Stored[]>> | undefined
+  const read = () =>
+    (reading ??= db('aggregates')
+      .select<Stored[]>('metric', 'labels', 'value')
+      .then((rows) => Map.groupBy(rows, ({ metric }) => metric))
+      .finally(() => (reading = undefined)))
+
+  return aggregates.map(
+    ({ name, help, labelNames, exported = (value) => value }) =>
+      new Gauge({
+        name,
+        help,
+        labelNames,
+        registers: [],
+        async collect() {
+          const stored = await read().catch(() => undefined)
+          this.reset()
+          // A gauge without labels has a value at any time.
+          if (labelNames.length === 0) this.set(stored ? 0 : Number.NaN)
+          for (const { labels, value } of stored?.get(name) ?? []) {
+            const inOrder = Object.fromEntries(labelNames.map((label) => [label, labels[label]!]))
+            this.set(inOrder, exported(value, Date.now() / 1_000))
+          }
+        },
+      }),
+  )
+}

@@ -1,0 +1,290 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Config } from '../../config/config.ts'
+import { record, systemActor } from '../../db/audit.ts'
+import type { Database, Transaction } from '../../db/database.ts'
+import { addMessages, type StartNotice } from '../../db/outbox.ts'
+import { toCamelCase, toSnakeCase } from '../../domain/casing.ts'
+import { incidentEventNames, noticeData, type IncidentEvent, type NoticeData, type Transition } from '../../domain/notices.ts'
+import { newId } from '../../base/ids.ts'
+import type { Condition, ConditionConfig, IncidentDetails } from './condition.ts'
+import { findConditions } from './conditions.ts'
+import { summaryOf } from './text.ts'
+
+export type CheckConfig = ConditionConfig &
+  Pick<Config, 'NOTIFICATION_MAX_NOTICES' | 'NOTIFICATION_ATTEMPT_TIMEOUT_MS' | 'RECONCILE_AGE_MS'>
+
+/** Result of a check. */
+export interface Checked {
+  opened: number
+  closed: number
+  notices: number
+  /** Committed messages that start the workflows of the notices, and of notices whose workflow was lost. */
+  messages: StartNotice[]
+}
+
+interface Incident {
+  id: string
+  workspaceId: string
+  event: IncidentEvent
+  subject: string
+  count: number
+  details: IncidentDetails
+}
+
+const detailsSchema = noticeData.pick({ destination: true, repository: true, certificate: true, error: true, document: true, remedy: true })
+// Without undefined values, as the database returns it.
+const stored = (details: IncidentDetails) => toSnakeCase(detailsSchema, details)
+
+const nothing: Checked = { opened: 0, closed: 0, notices: 0, messages: [] }
+
+/**
+ * Opens, updates and closes incidents, and writes a notice for each transition and notification, together with the message that starts its
+ * delivery. Of two checks at the same time, one does nothing.
+ */
+export const createCheckIncidents = (db: Database, config: CheckConfig) => {
+  /** Returns true if a notification is active, or something of an earlier one is left. */
+  const isNeeded = async (): Promise<boolean> => {
+    const { rows } = await db.raw<{ rows: { needed: boolean }[] }>(`
+      select
+        exists (select from notifications where is_active)
+        or exists (select from incidents where closed_at is null)
+        or exists (select from notices where status = 'pending') as needed
+    `)
+    return rows[0]!.needed
+  }
+
+  const findWatched = async (trx: Transaction): Promise<Set<IncidentEvent>> => {
+    const { rows } = await trx.raw<{ rows: { event: IncidentEvent }[] }>(
+      'select distinct unnest(events) as event from notifications where is_active',
+    )
+    return new Set(rows.map(({ event }) => event))
+  }
+
+  const findOpen = async (trx: Transaction): Promise<Map<string, Incident>> => {
+    const rows: Incident[] = await trx('incidents')
+      .select('id', 'workspace_id as workspaceId', 'event', 'subject', 'count', 'details')
+      .whereNull('closed_at')
+    return new Map(rows.map((row) => [keyOf(row), row]))
+  }
+
+  const open = async (trx: Transaction, event: IncidentEvent, conditions: Condition[], now: Date): Promise<void> => {
+    for (const { workspaceId, subject, count, details } of conditions) {
+      const id = newId()
+      await trx('incidents').insert({
+        id,
+        workspace_id: workspaceId,
+        event,
+        subject,
+        count,
+        details: JSON.stringify(stored(details)),
+        opened_at: now,
+        last_seen_at: now,
+      })
+      await recordTransition(trx, { id, workspaceId, event, subject, count, details }, 'opened')
+    }
+  }
+
+  const update = async (trx: Transaction, changed: { id: string; count: number; details: unknown }[], now: Date): Promise<void> => {
+    if (changed.length === 0) return
+    await trx.raw(
+      `
+      update incidents
+      set count = changed.count, details = changed.details, last_seen_at = :now
+      from jsonb_to_recordset(:changed::jsonb) as changed (id text, count bigint, details jsonb)
+      where incidents.id = changed.id
+      `,
+      { changed: JSON.stringify(changed), now },
+    )
+  }
+
+  const close = async (trx: Transaction, incidents: Incident[], now: Date): Promise<void> => {
+    if (incidents.length === 0) return
+    await trx('incidents').whereIn('id', idsOf(incidents)).update({ closed_at: now })
+    for (const incident of incidents) {
+      await recordTransition(trx, { ...incident, details: toCamelCase(detailsSchema, incident.details as never) }, 'closed')
+    }
+  }
+
+  const recordTransition = (trx: Transaction, incident: Incident, transition: Transition) =>
+    record(trx, {
+      workspaceId: incident.workspaceId,
+      event: `incident.${transition}`,
+      subjectId: incident.id,
+      description: summaryOf(incident.event, transition, { ...incident.details, count: countText(incident) }),
+      metadata: { event: incident.event, subject: incident.subject, count: incident.count },
+      actor: systemActor,
+    })
+
+  // The failed attempts of a destination are counted by its circuit, and not here.
+  const countText = ({ event, count }: Pick<Incident, 'event' | 'count'>) =>
+    event !== 'destination.failing' && count >= config.NOTIFICATION_MAX_COUNT ? `at least ${count}` : String(count)
+
+  /** A notice to write: an incident, and the notification that announces its beginning or its end. */
+  interface Due extends Incident {
+    workspace: string
+    notificationId: string
+    openedAt: Date
+    closedAt: Date | null
+  }
+
+  const dueColumns = `
+    incidents.id, incidents.workspace_id as "workspaceId", incidents.event, subject, count, details, opened_at as "openedAt",
+    closed_at as "closedAt", notifications.id as "notificationId", user_slug || '/' || workspace_slug as workspace
+  `
+
+  /** Finds the open incidents that are not announced, unless the notification is to be quiet about their subjects. */
+  const findUnannounced = async (trx: Transaction, now: Date): Promise<Due[]> => {
+    const { rows } = await trx.raw<{ rows: Due[] }>(
+      `
+      select ${dueColumns}
+      from incidents
+      join notifications on notifications.workspace_id = incidents.workspace_id and is_active and incidents.event = any (events)
+      join workspaces on workspaces.id = incidents.workspace_id
+      where closed_at is null
+        and not exists (
+          select
+          from notices
+          where incident_id = incidents.id
+            and notification_id = notifications.id
+        )
+        and not exists (
+          select
+          from incidents as earlier
+          join notices on incident_id = earlier.id
+          where earlier.workspace_id = incidents.workspace_id
+            and earlier.event = incidents.event
+            and earlier.subject = incidents.subject
+            and notification_id = notifications.id
+            and notices.created_at > :now::timestamptz - quiet_seconds * interval '1 second'
+        )
+      order by incidents.id
+      limit :limit
+      `,
+      { now, limit: config.NOTIFICATION_MAX_NOTICES },
+    )
+    return rows
+  }
+
+  /** Finds the notifications that have announced the beginning of incidents, which have just been closed. */
+  const findRecovered = async (trx: Transaction, incidents: Incident[]): Promise<Due[]> => {
+    if (incidents.length === 0) return []
+    const { rows } = await trx.raw<{ rows: Due[] }>(
+      `
+      select ${dueColumns}
+      from notices
+      join incidents on incidents.id = incident_id
+      join notifications on notifications.id = notification_id and is_active and incidents.event = any (events)
+      join workspaces on workspaces.id = incidents.workspace_id
+      where incident_id = any (:ids)
+        and transition = 'opened'
+      order by incidents.id
+      `,
+      { ids: idsOf(incidents) },
+    )
+    return rows
+  }
+
+  const write = async (trx: Transaction, due: Due[], transition: Transition, now: Date): Promise<StartNotice[]> => {
+    if (due.length === 0) return []
+    const notices = due.map((incident) => ({ ...incident, noticeId: newId(), data: dataOf(incident, transition) }))
+    await trx('notices').insert(
+      notices.map(({ noticeId, workspaceId, notificationId, id, data }) => ({
+        id: noticeId,
+        workspace_id: workspaceId,
+        notification_id: notificationId,
+        incident_id: id,
+        transition,
+        data: JSON.stringify(toSnakeCase(noticeData, data)),
+        next_attempt_at: now,
+        created_at: now,
+      })),
+    )
+    const messages = notices.map(({ noticeId, workspace }) => startOf(noticeId, workspace))
+    await addMessages(trx, messages)
+    return messages
+  }
+
+  const dataOf = ({ id, workspace, event, count, openedAt, closedAt, ...due }: Due, transition: Transition): NoticeData => {
+    const details = toCamelCase(detailsSchema, due.details as never)
+    return {
+      workspace,
+      incidentId: id,
+      summary: summaryOf(event, transition, { ...details, count: countText({ event, count }) }),
+      openedAt: openedAt.toISOString(),
+      closedAt: closedAt?.toISOString(),
+      count,
+      ...details,
+    }
+  }
+
+  const startOf = (noticeId: string, workspace: string): StartNotice => ({
+    kind: 'startNotice',
+    input: { noticeId, workspace, attemptTimeoutMs: config.NOTIFICATION_ATTEMPT_TIMEOUT_MS },
+  })
+
+  /** Finds the notices whose workflow should have made an attempt by now. Starting one that runs has no effect. */
+  const findOverdue = async (trx: Transaction, now: Date): Promise<StartNotice[]> => {
+    const { rows } = await trx.raw<{ rows: { id: string; workspace: string }[] }>(
+      `
+      select notices.id, user_slug || '/' || workspace_slug as workspace
+      from notices
+      join workspaces on workspaces.id = workspace_id
+      where status = 'pending'
+        and next_attempt_at < :now::timestamptz - :ageMs::bigint * interval '1 millisecond'
+      order by next_attempt_at
+      limit :limit
+      `,
+      { now, ageMs: config.RECONCILE_AGE_MS + config.NOTIFICATION_ATTEMPT_TIMEOUT_MS, limit: config.NOTIFICATION_MAX_NOTICES },
+    )
+    return rows.map(({ id, workspace }) => startOf(id, workspace))
+  }
+
+  const check = async (trx: Transaction, now: Date): Promise<Checked> => {
+    const watched = await findWatched(trx)
+    const openIncidents = await findOpen(trx)
+    let opened = 0
+    const closed = new Map(openIncidents)
+    for (const event of incidentEventNames.filter((name) => watched.has(name))) {
+      const conditions = await findConditions[event](trx, config, now)
+      const keys = conditions.map((condition) => keyOf({ ...condition, event }))
+      const isNew = (_: Condition, index: number) => !openIncidents.has(keys[index]!)
+      const changed = conditions.flatMap(({ count, details }, index) => {
+        const known = openIncidents.get(keys[index]!)
+        const wanted = stored(details)
+        return known && (known.count !== count || !isDeepStrictEqual(known.details, wanted))
+          ? [{ id: known.id, count, details: wanted }]
+          : []
+      })
+      for (const key of keys) closed.delete(key)
+      await open(trx, event, conditions.filter(isNew), now)
+      await update(trx, changed, now)
+      opened += conditions.filter(isNew).length
+    }
+    const ended = [...closed.values()]
+    await close(trx, ended, now)
+    const messages = [
+      ...(await write(trx, await findUnannounced(trx, now), 'opened', now)),
+      ...(await write(trx, await findRecovered(trx, ended), 'closed', now)),
+    ]
+    return { opened, closed: ended.length, notices: messages.length, messages: [...messages, ...(await findOverdue(trx, now))] }
+  }
+
+  /** @param now the time at which incidents begin and end, by the workflow's clock */
+  return async (now: Date): Promise<Checked> => {
+    if (!(await isNeeded())) return nothing
+    return db.transaction(async (trx) => {
+      const { rows } = await trx.raw<{ rows: { locked: boolean }[] }>(`select pg_try_advisory_xact_lock(hashtext('incidents')) as locked`)
+      return rows[0]!.locked ? check(trx, now) : nothing
+    })
+  }
+}
+
+export type CheckIncidents = ReturnType<typeof createCheckIncidents>
+
+const keyOf = ({ workspaceId, event, subject }: Pick<Incident, 'workspaceId' | 'event' | 'subject'>) => `${event}/${workspaceId}/${subject}`
+
+const idsOf = (incidents: Incident[]) => incidents.map(({ id }) => id)
+
+/** Describes a check for operators. */
+export const describeChecked = ({ opened, closed, notices }: Checked): string =>
+  `${opened} incidents opened, ${closed} closed, ${notices} notices written`

@@ -1,0 +1,37 @@
+import type { Config } from '../../config/config.ts'
+import type { Transaction } from '../../db/database.ts'
+import type { IncidentEvent, NoticeData } from '../../domain/notices.ts'
+
+/** The part of a notice that describes its incident, without the times. */
+export type IncidentDetails = Pick<NoticeData, 'destination' | 'repository' | 'certificate' | 'error' | 'document' | 'remedy'>
+
+/** Something that an open incident exists for as long as it holds. */
+export interface Condition {
+  workspaceId: string
+  /** Unique among the conditions of the same event in the workspace. */
+  subject: string
+  count: number
+  details: IncidentDetails
+}
+
+export type ConditionConfig = Pick<
+  Config,
+  | 'NOTIFICATION_MAX_COUNT'
+  | 'NOTIFICATION_DESTINATION_FAILURES'
+  | 'NOTIFICATION_CERTIFICATE_DAYS'
+  | 'NOTIFICATION_SILENCE_MIN_MS'
+  | 'NOTIFICATION_SILENCE_GAPS'
+  | 'NOTIFICATION_SILENCE_LEARNING_MS'
+  | 'TEMPORAL_UI_URL'
+  | 'temporal'
+>
+
+export type FindConditions = (trx: Transaction, config: ConditionConfig, now: Date) => Promise<Condition[]>
+
+/** The workspaces with an active notification for the event. */
+export const watching = (event: IncidentEvent) => `
+  select workspace_id
+  from notifications
+  where is_active
+    and '${event}' = any (events)
+`

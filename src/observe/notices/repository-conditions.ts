@@ -1,0 +1,120 @@
+import { isConnected } from '../../workspace/repository-warnings.ts'
+import { noteActivity } from './activity.ts'
+import { watching, type Condition, type FindConditions } from './condition.ts'
+
+interface RepositoryRow {
+  workspaceId: string
+  repository: { id: string; repoId: string }
+  count: number
+}
+
+const repositoryColumns = `
+  repositories.workspace_id as "workspaceId",
+  jsonb_build_object('id', repositories.id, 'repoId', repositories.repo_id) as repository
+`
+
+const conditionOf = ({ workspaceId, repository, count }: RepositoryRow, remedy: string): Condition => ({
+  workspaceId,
+  subject: repository.id,
+  count,
+  details: { repository, remedy },
+})
+
+const silentRemedy =
+  'Check that the source system runs, that its HTTP script and its certificate still fit, and that it reaches the relay; ' +
+  'the captured requests show the latest ones, also those that were refused.'
+
+export const findSilentSources: FindConditions = async (trx, config, now) => {
+  await noteActivity(trx, watching('source.silent'), config, now)
+  const { rows } = await trx.raw<{ rows: RepositoryRow[] }>(
+    `
+    select ${repositoryColumns}, 1 as count
+    from repositories
+    join repository_activity on repository_id = repositories.id
+    where workspace_id in (${watching('source.silent')})
+      and deleted_at is null
+      and status = 'active'
+      and last_request_at is not null
+      and repository_activity.created_at <= :now::timestamptz - :learningMs::bigint * interval '1 millisecond'
+      and greatest(last_request_at, watched_since)
+        < :now::timestamptz - greatest(:minMs::bigint, :gaps::integer * usual_gap_ms) * interval '1 millisecond'
+    `,
+    {
+      now,
+      minMs: config.NOTIFICATION_SILENCE_MIN_MS,
+      gaps: config.NOTIFICATION_SILENCE_GAPS,
+      learningMs: config.NOTIFICATION_SILENCE_LEARNING_MS,
+    },
+  )
+  return rows.map((row) => conditionOf(row, silentRemedy))
+}
+
+const certificateRemedy = 'Let the source system send its new certificate, compare the fingerprint and activate it.'
+
+export const findExpiringCertificates: FindConditions = async (trx, config, now) => {
+  interface Row extends RepositoryRow {
+    certificate: { id: string; authId: string }
+    validTo: Date
+  }
+  const { rows } = await trx.raw<{ rows: Row[] }>(
+    `
+    select
+      ${repositoryColumns}, 1 as count, valid_to as "validTo",
+      jsonb_build_object('id', certificates.id, 'authId', auth_id) as certificate
+    from repositories
+    join certificates on repository_id = repositories.id
+    where repositories.workspace_id in (${watching('certificate.expiring')})
+      and deleted_at is null
+      and status = 'active'
+      and signature_verification
+      and is_active
+      and valid_to < :before
+      and not exists (
+        select
+        from certificates as newer
+        where newer.repository_id = repositories.id
+          and newer.auth_id = certificates.auth_id
+          and newer.is_active
+          and newer.valid_to >= :before
+      )
+    `,
+    { before: new Date(now.getTime() + config.NOTIFICATION_CERTIFICATE_DAYS * 86_400_000) },
+  )
+  return rows.map(({ workspaceId, repository, certificate, validTo, count }) => ({
+    workspaceId,
+    subject: certificate.id,
+    count,
+    details: { repository, certificate: { ...certificate, validTo: validTo.toISOString() }, remedy: certificateRemedy },
+  }))
+}
+
+const notConnectedRemedy =
+  'Create a connection from the repository to a destination, then let the source system send the discarded documents again; ' +
+  'or set the repository inactive, so that the source system gets an error instead of an acknowledgement.'
+
+export const findNotConnected: FindConditions = async (trx, config) => {
+  const { rows } = await trx.raw<{ rows: RepositoryRow[] }>(
+    `
+    select ${repositoryColumns}, discarded.count
+    from repositories
+    join lateral (
+      select count(*) as count
+      from (
+        select
+        from documents
+        where documents.workspace_id = repositories.workspace_id
+          and documents.repo_id = repositories.repo_id
+          and documents.status = 'discarded'
+          and received_at >= repositories.created_at
+        limit :maxCount
+      ) as first
+    ) as discarded on discarded.count > 0
+    where repositories.workspace_id in (${watching('repository.not_connected')})
+      and deleted_at is null
+      and repositories.status = 'active'
+      and not ${isConnected}
+    `,
+    { maxCount: config.NOTIFICATION_MAX_COUNT },
+  )
+  return rows.map((row) => conditionOf(row, notConnectedRemedy))
+}

@@ -1,0 +1,178 @@
+import type { NoticeOutcome } from '../../../workflows/messages.ts'
+import type { Config } from '../../config/config.ts'
+import { credentialsOwner, outboundFor } from '../../connectors/bound-config.ts'
+import { DeliveryError, type Connector } from '../../connectors/connector.ts'
+import { readTarget } from '../../connectors/stored-target.ts'
+import { record, systemActor } from '../../db/audit.ts'
+import { storable, type Database } from '../../db/database.ts'
+import type { Installation } from '../../db/installation.ts'
+import { toCamelCase } from '../../domain/casing.ts'
+import { noticeData, noticeTypeOf, type IncidentEvent, type noticeStatuses, type Transition } from '../../domain/notices.ts'
+import { decideRetry } from '../../domain/retry.ts'
+import { retryPolicyOf, workspaceSettings } from '../../domain/settings.ts'
+import { messageOf } from '../../base/errors.ts'
+import type { OutboundGuard } from '../../security/outbound.ts'
+import type { KeyRing } from '../../security/seal.ts'
+import { subjectOf, textOf } from './text.ts'
+
+export interface SendNoticeDeps {
+  db: Database
+  findConnector(kind: string): Connector | undefined
+  keyRing: KeyRing
+  outbound: OutboundGuard
+  installation: Installation
+  config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'>
+}
+
+interface NoticeJob {
+  id: string
+  status: (typeof noticeStatuses)[number]
+  attempts: number
+  createdAt: Date
+  event: IncidentEvent
+  transition: Transition
+  data: Record<string, unknown>
+  notification: string
+  workspaceId: string
+  settings: object
+  destination: { id: string; connector: string; config: Record<string, unknown> }
+  credentialsSealed: Buffer
+}
+
+/** The end of an attempt. */
+interface AttemptEnd {
+  status: NoticeJob['status']
+  error?: { code: string; message: string }
+  delayMs?: number
+}
+
+const load = async (db: Database, noticeId: string): Promise<NoticeJob | undefined> => {
+  const { rows } = await db.raw<{ rows: NoticeJob[] }>(
+    `
+    select
+      notices.id, notices.status, attempts, notices.created_at as "createdAt", incidents.event, transition, data,
+      notifications.name as notification, notices.workspace_id as "workspaceId", settings, credentials_sealed as "credentialsSealed",
+      jsonb_build_object('id', destinations.id, 'connector', connector_type, 'config', config) as destination
+    from notices
+    join incidents on incidents.id = incident_id
+    join notifications on notifications.id = notification_id
+    join destinations on destinations.id = destination_id
+    join workspaces on workspaces.id = notices.workspace_id
+    where notices.id = :noticeId
+    `,
+    { noticeId },
+  )
+  return rows[0]
+}
+
+const send = async (deps: SendNoticeDeps, job: NoticeJob, signal: AbortSignal): Promise<void> => {
+  const { findConnector, keyRing, config } = deps
+  const { workspaceId, destination, event, transition } = job
+  const openCredentials = (found: Connector) =>
+    keyRing.open(job.credentialsSealed, credentialsOwner(found, { workspaceId, ...destination }))
+  const { connector, target } = readTarget(findConnector, destination, openCredentials)
+  if (!connector.sendNotice) throw new DeliveryError('connector_unknown', `destinations of the type ${connector.kind} cannot send notices`)
+  const data = toCamelCase(noticeData, job.data as never)
+  const message = {
+    id: job.id,
+    subject: subjectOf({ transition, data }),
+    text: textOf({ event, transition, data, notification: job.notification, baseUrl: config.RELAY_BASE_URL }),
+    event: { type: noticeTypeOf(event, transition), timestamp: job.createdAt.toISOString(), data: job.data },
+  }
+  await connector.sendNotice(message, target, {
+    signal,
+    onProgress: () => {},
+    outbound: outboundFor(deps.outbound, connector, target),
+    connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
+    idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
+    answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
+    installationId: await deps.installation.id(),
+    saved: undefined,
+    save: () => {},
+    pin: () => {},
+  })
+}
+
+/** Returns what follows from a failure, by the retry settings of the workspace as they are now. */
+const failureOf = ({ settings, attempts, createdAt }: NoticeJob, error: DeliveryError): AttemptEnd => {
+  const policy = retryPolicyOf(workspaceSettings(settings))
+  const remainingMs = createdAt.getTime() + policy.ttlMs - Date.now()
+  const decision = decideRetry(policy, { failures: attempts + 1, remainingMs, retryAfterMs: error.retryAfterMs }, Math.random())
+  return error.permanent || !decision.retry ? { status: 'failed', error } : { status: 'pending', error, delayMs: decision.delayMs }
+}
+
+const endDescriptions = { delivered: 'was delivered', failed: 'could not be delivered' }
+
+/** Records an attempt, unless the notice has ended meanwhile. */
+const recordEnd = (db: Database, job: Pick<NoticeJob, 'id'>, { status, error, delayMs }: AttemptEnd): Promise<void> =>
+  db.transaction(async (trx) => {
+    const [row] = await trx('notices')
+      .where({ id: job.id, status: 'pending' })
+      .update({
+        status,
+        attempts: trx.raw('attempts + 1'),
+        last_error: error ? storable(error.message) : null,
+        last_error_code: error?.code ?? null,
+        next_attempt_at: delayMs === undefined ? null : trx.raw(`now() + ? * interval '1 millisecond'`, [delayMs]),
+        delivered_at: status === 'delivered' ? trx.fn.now() : null,
+      })
+      .returning(['workspace_id as workspaceId', 'incident_id as incidentId', 'notification_id as notificationId', 'attempts', 'data'])
+    if (!row || status === 'pending') return
+    await record(trx, {
+      workspaceId: row.workspaceId,
+      event: `notice.${status}`,
+      subjectId: job.id,
+      description: `The notice "${row.data.summary}" ${endDescriptions[status]}.`,
+      metadata: {
+        incident_id: row.incidentId,
+        notification_id: row.notificationId,
+        attempts: row.attempts,
+        ...(error && { error_code: error.code }),
+      },
+      actor: systemActor,
+    })
+  })
+
+export const createSendNotice = (deps: SendNoticeDeps) => {
+  const { db } = deps
+  return {
+    /**
+     * Makes one attempt to send a notice and records it. Safe to run twice: a repetition has the same id, and a notice that has
+     * ended is not sent again.
+     * @param cancelled aborted when the workflow is cancelled or the worker stops
+     * @throws the reason of `cancelled`, and failures of the relay itself
+     */
+    sendNotice: async (noticeId: string, attemptTimeoutMs: number, cancelled: AbortSignal): Promise<NoticeOutcome> => {
+      const job = await load(db, noticeId)
+      if (!job) return { status: 'cancelled' }
+      if (job.status === 'delivered') return { status: 'delivered' }
+      if (job.status === 'failed') return { status: 'failed', error: 'the notice has failed before' }
+      const timeout = AbortSignal.timeout(attemptTimeoutMs)
+      try {
+        await send(deps, job, AbortSignal.any([cancelled, timeout]))
+      } catch (thrown) {
+        cancelled.throwIfAborted()
+        const error = timeout.aborted ? timedOut(attemptTimeoutMs) : toDeliveryError(thrown)
+        const end = failureOf(job, error)
+        await recordEnd(db, job, end)
+        const message = `${error.code}: ${error.message}`
+        return end.delayMs === undefined
+          ? { status: 'failed', error: message }
+          : { status: 'retrying', delayMs: end.delayMs, error: message }
+      }
+      await recordEnd(db, job, { status: 'delivered' })
+      return { status: 'delivered' }
+    },
+
+    /** Records that an operator cancelled the workflow of a notice. */
+    cancelNotice: (noticeId: string): Promise<void> =>
+      recordEnd(db, { id: noticeId }, { status: 'failed', error: { code: 'interrupted', message: 'an operator cancelled the workflow' } }),
+  }
+}
+
+export type SendNotice = ReturnType<typeof createSendNotice>
+
+const timedOut = (timeoutMs: number) => new DeliveryError('attempt_timeout', `the attempt took longer than ${timeoutMs} ms`)
+
+const toDeliveryError = (thrown: unknown): DeliveryError =>
+  thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })

@@ -1,0 +1,107 @@
+import type { IncidentEvent, NoticeData, Transition } from '../../domain/notices.ts'
+import type { IncidentDetails } from './condition.ts'
+
+type Subject = IncidentDetails & {
+  /** How many, as text: `at least 1000` if no more were counted. */
+  count: string
+}
+
+const destinationName = ({ destination }: Subject) => `${destination?.name} (${destination?.type})`
+const errorName = ({ error }: Subject) => (error?.code === undefined ? 'without an error code' : `with ${error.code}`)
+const certificateName = ({ certificate, repository }: Subject) => `${certificate?.authId} of repository ${repository?.repoId}`
+const few = (count: string, one: string, many: string) => (count === '1' ? `${count} ${one}` : `${count} ${many}`)
+
+const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => string>> = {
+  'destination.failing': {
+    opened: (subject) =>
+      `Destination ${destinationName(subject)} fails: ${few(subject.count, 'attempt', 'attempts in a row')} without success.`,
+    closed: (subject) => `Destination ${destinationName(subject)} no longer fails.`,
+  },
+  'delivery.failed': {
+    opened: (subject) =>
+      `${few(subject.count, 'delivery', 'deliveries')} to destination ${destinationName(subject)} failed ${errorName(subject)}.`,
+    closed: (subject) =>
+      `No delivery to destination ${destinationName(subject)} that failed ${errorName(subject)} needs attention any more.`,
+  },
+  'source.silent': {
+    opened: ({ repository }) => `Repository ${repository?.repoId} has received no request for longer than usual.`,
+    closed: ({ repository }) => `The silence of repository ${repository?.repoId} has ended.`,
+  },
+  'certificate.expiring': {
+    opened: (subject) => `Certificate ${certificateName(subject)} expires on ${subject.certificate?.validTo.slice(0, 10)}.`,
+    closed: (subject) => `Certificate ${certificateName(subject)} no longer needs to be renewed.`,
+  },
+  'repository.not_connected': {
+    opened: ({ repository, count }) =>
+      `Repository ${repository?.repoId} has no connection to a destination and has discarded ${few(count, 'document', 'documents')}.`,
+    closed: ({ repository }) => `Repository ${repository?.repoId} no longer discards documents for lack of a connection.`,
+  },
+}
+
+/** Returns a sentence that says what has begun or ended. It is also true if the subject of the incident was deleted. */
+export const summaryOf = (event: IncidentEvent, transition: Transition, subject: Subject): string => summaries[event][transition](subject)
+
+interface Rendered {
+  event: IncidentEvent
+  transition: Transition
+  data: NoticeData
+  /** Name of the notification. */
+  notification: string
+  /** Where clients reach the relay, if it is known. */
+  baseUrl: string | undefined
+}
+
+export const subjectOf = ({ transition, data }: Pick<Rendered, 'transition' | 'data'>): string =>
+  `${transition === 'opened' ? 'Incident' : 'Recovered'} in ${data.workspace}: ${data.summary}`
+
+/** Returns the requests to the API, and the commands, with which an operator looks further. */
+const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
+  const api = `${baseUrl.replace(/\/+$/, '')}/api/${data.workspace}`
+  const { destination, repository, document } = data
+  const steps: Record<IncidentEvent, string[]> = {
+    'destination.failing': [`POST ${api}/destinations/${destination?.id}/test`],
+    'delivery.failed': [
+      `GET ${api}/documents?status=failed&destination_id=${destination?.id}`,
+      `POST ${api}/documents/retry {"destination_id": "${destination?.id}"}`,
+    ],
+    'source.silent': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],
+    'certificate.expiring': [`GET ${api}/repositories/${repository?.id}`],
+    'repository.not_connected': [
+      `GET ${api}/documents?status=discarded&repo_id=${encodeURIComponent(repository?.repoId ?? '')}`,
+      `POST ${api}/connections`,
+    ],
+  }
+  return [...steps[event], ...(document ? [`relay show ${document.id}`] : []), 'relay doctor']
+}
+
+const row = (label: string, value: string | undefined): string[] => (value === undefined ? [] : [`${`${label}:`.padEnd(13)}${value}`])
+
+/** Returns the text of a mail, for people. */
+export const textOf = (rendered: Rendered): string => {
+  const { transition, data, notification } = rendered
+  const { destination, repository, error, document } = data
+  const errorText = [error?.code, error?.message].filter((part) => part !== undefined).join(': ')
+  return [
+    data.summary,
+    '',
+    ...row('Workspace', data.workspace),
+    ...row('Since', data.openedAt),
+    ...row('Ended', data.closedAt),
+    ...row('Destination', destination && `${destination.name}, ${destination.type}, ${destination.id}`),
+    ...row('Repository', repository && `${repository.repoId}, ${repository.id}`),
+    ...row('Last error', errorText || undefined),
+    ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),
+    ...row('Workflow', document?.workflowUrl ?? document?.workflowId),
+    ...(transition === 'closed'
+      ? []
+      : [
+          '',
+          ...(data.remedy === undefined ? [] : ['What to do:', `  ${data.remedy}`, '']),
+          'To look further:',
+          ...stepsOf(rendered).map((step) => `  ${step}`),
+        ]),
+    '',
+    `Sent by the notification ${notification} of Document Relay.`,
+    '',
+  ].join('\n')
+}

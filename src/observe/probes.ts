@@ -1,0 +1,112 @@
+import type { Context, Middleware } from 'koa'
+import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client'
+import { messageOf, UserError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import type { Database } from '../db/database.ts'
+import { version } from '../base/version.ts'
+import { createPoolMetric } from './metrics.ts'
+
+export interface Dependency {
+  name: string
+  /** Rejects if the dependency is unavailable. Must have its own timeout. */
+  check(): Promise<unknown>
+}
+
+interface Health {
+  ok: boolean
+  last_success_at: string | null
+  error?: string
+}
+
+/** Probes and metrics of one process. */
+export interface Probes {
+  /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
+  add(dependencies: Dependency[], metrics: Metric[]): void
+  /** Counts the connections of a pool, too. */
+  watchPool(db: Database): void
+  /** Adds metrics that another library has written in the text format of Prometheus. */
+  addText(read: () => Promise<string>): void
+  /** Lets `/healthz` and `/readyz` answer 503 from now on, because the process is about to end. */
+  stop(): void
+  middleware: Middleware
+}
+
+/** Serves `/healthz`, `/readyz` and `/metrics` to load balancers, operators and Prometheus. */
+export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
+  const dependencies = new Map<string, Dependency>()
+  const lastSuccess = new Map<string, Date>()
+  const failing = new Set<string>()
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const build = new Gauge({
+    name: 'relay_build_info',
+    help: 'Version of the relay; the value is 1',
+    labelNames: ['version'],
+    registers: [],
+  })
+  build.set({ version }, 1)
+  registry.registerMetric(build)
+  const pools = createPoolMetric()
+  registry.registerMetric(pools.metric)
+  const texts: (() => Promise<string>)[] = []
+
+  /**
+   * Logs that a dependency has become unavailable. Anybody may ask `/readyz`, so its answer has only messages of the relay itself: those of
+   * a driver contain addresses.
+   */
+  const report = (name: string, thrown: unknown): string => {
+    if (!failing.has(name)) log.warn({ dependency: name, reason: messageOf(thrown) }, 'not ready: a dependency is unavailable')
+    failing.add(name)
+    return thrown instanceof UserError ? thrown.message : 'unavailable; the log says why'
+  }
+
+  const checkHealth = async ({ name, check }: Dependency): Promise<[string, Health]> => {
+    try {
+      await check()
+      lastSuccess.set(name, new Date())
+      if (failing.delete(name)) log.info({ dependency: name }, 'a dependency is available again')
+      return [name, { ok: true, last_success_at: lastSuccess.get(name)!.toISOString() }]
+    } catch (thrown) {
+      return [name, { ok: false, last_success_at: lastSuccess.get(name)?.toISOString() ?? null, error: report(name, thrown) }]
+    }
+  }
+
+  let isStopping = false
+  const handlers: Record<string, (context: Context) => Promise<void>> = {
+    '/healthz': async (context) => {
+      context.status = isStopping ? 503 : 200
+      context.body = { status: isStopping ? 'stopping' : 'alive' }
+    },
+    '/readyz': async (context) => {
+      const health = Object.fromEntries(await Promise.all([...dependencies.values()].map(checkHealth)))
+      const ready = !isStopping && Object.values(health).every(({ ok }) => ok)
+      context.status = ready ? 200 : 503
+      context.body = { status: ready ? 'ready' : 'not ready', version, dependencies: health }
+    },
+    '/metrics': async (context) => {
+      context.type = registry.contentType
+      context.body = (await Promise.all([registry.metrics(), ...texts.map((read) => read())])).join('')
+    },
+  }
+
+  const middleware: Middleware = async (context, next) => {
+    const handler = Object.hasOwn(handlers, context.path) ? handlers[context.path] : undefined
+    if (!handler || !['GET', 'HEAD'].includes(context.method)) return next()
+    context.set('x-relay-request-id', newId())
+    return handler(context)
+  }
+
+  return {
+    add: (added, metrics) => {
+      for (const dependency of added) dependencies.set(dependency.name, dependency)
+      for (const metric of metrics) registry.registerMetric(metric)
+    },
+    watchPool: pools.watch,
+    addText: (read) => void texts.push(read),
+    stop: () => {
+      isStopping = true
+    },
+    middleware,
+  }
+}

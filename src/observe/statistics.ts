@@ -1,0 +1,233 @@
+import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
+import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
+import type { Database } from '../db/database.ts'
+import { addHistograms, percentileOf, type LatencyHistogram } from '../domain/latency.ts'
+
+export interface StatisticsFilter {
+  /** Both ends are rounded to whole hours or days, so that the range becomes longer. `before` is exclusive. */
+  since: Date
+  before: Date
+  repoId?: string | undefined
+  destinationId?: string | undefined
+  connectorType?: string | undefined
+}
+
+/** Milliseconds from the receipt of a document to its delivery; null without deliveries. Estimated: see src/domain/latency.ts. */
+interface Latency {
+  p50Ms: number | null
+  p95Ms: number | null
+  p99Ms: number | null
+}
+
+interface PeriodOfStatistics {
+  start: Date
+  /** Null if documents are not counted. */
+  received: number | null
+  delivered: number
+  failed: number
+  latency: Latency
+}
+
+/** Numbers of the present, whatever the range. */
+interface Present {
+  /** Documents. Null if documents are not counted. */
+  unacknowledgedFailures: number | null
+  /** Deliveries by status. */
+  pending: number
+  held: number
+  retrying: number
+}
+
+/** The document that has waited for a destination for the longest time. */
+export interface OldestDelivery {
+  destinationId: string
+  destinationName: string
+  connectorType: string
+  documentId: string
+  status: DeliveryStatus
+  receivedAt: Date
+}
+
+export interface Statistics {
+  since: Date
+  before: Date
+  /** Null if the filter names a destination or a connector: a document may go to several destinations. */
+  documents: Partial<Record<DocumentStatus, number>> | null
+  /** Of deliveries that got their status in the range. */
+  deliveries: Partial<Record<DeliveryStatus, number>>
+  /** Of attempts that started in the range. */
+  attempts: Record<string, number>
+  interval: 'hour' | 'day'
+  /** Every hour or day of the range. */
+  series: PeriodOfStatistics[]
+  /** Null if the filter names a repository: no index serves it. */
+  oldestDeliveries: OldestDelivery[] | null
+  errors: { code: string; attempts: number }[]
+  latency: Latency
+  present: Present
+}
+
+interface Row {
+  documents: Statistics['documents']
+  deliveries: Statistics['deliveries'] | null
+  attempts: Statistics['attempts'] | null
+  /** Seconds since 1970, received, delivered, failed, latencies. */
+  series: [number, number, number, number, LatencyHistogram | null][] | null
+  errors: Statistics['errors'] | null
+}
+
+const maxErrors = 10
+const maxOldestDeliveries = 100
+// A longer range is counted by day: it would read too many counters otherwise.
+export const hourlyMaxMs = 7 * 86_400_000
+
+const ofRepository = 'and (:repoId::text is null or repo_id = :repoId)'
+const ofDeliveries = `${ofRepository}
+    and (:destinationId::text is null or destination_id = :destinationId)
+    and (
+      :connectorType::text is null
+      or (select connector_type from destinations where destinations.id = destination_id) = :connectorType
+    )
+`
+
+const statement = `
+  with part as materialized (
+    select kind, start, status, detail, sum(count) as count
+    from (
+      ${countsOfRange('documents', `${ofRepository} and :countsDocuments`)}
+      union all
+      ${countsOfRange('deliveries', ofDeliveries)}
+      union all
+      ${countsOfRange('attempts', ofDeliveries)}
+    ) as counted
+    group by kind, start, status, detail
+    having sum(count) <> 0
+  ), total as (
+    select kind, status, sum(count) as count
+    from part
+    group by kind, status
+  ), period as (
+    select
+      start,
+      coalesce(sum(count) filter (where kind = 'documents'), 0) as received,
+      coalesce(sum(count) filter (where kind = 'attempts' and status = 'delivered'), 0) as delivered,
+      coalesce(sum(count) filter (where kind = 'attempts' and status in ('retryable', 'permanent', 'interrupted')), 0) as failed,
+      jsonb_object_agg(detail, count) filter (where kind = 'attempts' and status = 'delivered' and detail <> '') as latencies
+    from part
+    group by start
+  ), error as (
+    select detail as code, sum(count) as attempts
+    from part
+    where kind = 'attempts'
+      and status <> 'delivered'
+      and detail <> ''
+    group by detail
+    order by attempts desc, code
+    limit ${maxErrors}
+  )
+  select
+    (select jsonb_object_agg(status, count) from total where kind = 'documents') as documents,
+    (select jsonb_object_agg(status, count) from total where kind = 'deliveries') as deliveries,
+    (select jsonb_object_agg(status, count) from total where kind = 'attempts') as attempts,
+    (select jsonb_agg(jsonb_build_array(extract(epoch from start), received, delivered, failed, latencies)) from period) as series,
+    (select jsonb_agg(jsonb_build_object('code', code, 'attempts', attempts) order by attempts desc, code) from error) as errors
+`
+
+const presentStatement = `
+  select
+    coalesce(sum(count) filter (where kind = 'documents'), 0)::bigint as "unacknowledgedFailures",
+    coalesce(sum(count) filter (where kind = 'deliveries' and status = 'pending'), 0)::bigint as pending,
+    coalesce(sum(count) filter (where kind = 'deliveries' and status = 'held'), 0)::bigint as held,
+    coalesce(sum(count) filter (where kind = 'deliveries' and status = 'retrying'), 0)::bigint as retrying
+  from (
+    ${presentCounts('documents', `${ofRepository} and :countsDocuments and status = 'failed' and detail = ''`)}
+    union all
+    ${presentCounts('deliveries', ofDeliveries)}
+  ) as counted
+`
+
+const latencyOf = (histogram: LatencyHistogram): Latency => ({
+  p50Ms: percentileOf(histogram, 0.5),
+  p95Ms: percentileOf(histogram, 0.95),
+  p99Ms: percentileOf(histogram, 0.99),
+})
+
+/**
+ * SQL of a lateral join: the oldest delivery of a row of `destinations` that is under way, as `oldest` (document_id, status). It asks the
+ * index twice. Ids of documents are in the order of receipt.
+ */
+export const oldestUnderWay = `(
+      select first.document_id, under_way.status
+      from (values ('pending'), ('retrying')) as under_way (status)
+      cross join lateral (
+        select document_id
+        from deliveries
+        where destination_id = destinations.id
+          and deliveries.status = under_way.status
+        order by document_id
+        limit 1
+      ) as first
+      order by first.document_id
+      limit 1
+    ) as oldest`
+
+const oldestStatement = `
+  select
+    destinations.id as "destinationId", destinations.name as "destinationName", connector_type as "connectorType",
+    oldest.document_id as "documentId", oldest.status, received_at as "receivedAt"
+  from destinations
+  cross join lateral ${oldestUnderWay}
+  join documents on documents.id = oldest.document_id
+  where destinations.workspace_id = :workspaceId
+    and destinations.deleted_at is null
+    and (:destinationId::text is null or destinations.id = :destinationId)
+    and (:connectorType::text is null or connector_type = :connectorType)
+  order by oldest.document_id
+  limit ${maxOldestDeliveries}
+`
+
+export const createStatistics = (db: Database) => ({
+  /** Adds up counters. Documents themselves are not read, except the oldest of each destination. */
+  read: async (workspaceId: string, filter: StatisticsFilter): Promise<Statistics> => {
+    const { repoId, destinationId, connectorType } = filter
+    const interval = filter.before.getTime() - filter.since.getTime() <= hourlyMaxMs ? 'hour' : 'day'
+    const { lengthMs, ...range } = wholePeriods(interval, filter)
+    const countsDocuments = destinationId === undefined && connectorType === undefined
+    const bindings = {
+      workspaceId,
+      ...range,
+      interval,
+      countsDocuments,
+      repoId: repoId ?? null,
+      destinationId: destinationId ?? null,
+      connectorType: connectorType ?? null,
+    }
+    const [{ rows }, present, oldest] = await Promise.all([
+      db.raw<{ rows: Row[] }>(statement, bindings),
+      db.raw<{ rows: Present[] }>(presentStatement, bindings),
+      repoId === undefined ? db.raw<{ rows: OldestDelivery[] }>(oldestStatement, bindings) : undefined,
+    ])
+    const { documents, deliveries, attempts, series, errors } = rows[0]!
+    const byTime = new Map((series ?? []).map(([seconds, ...counts]) => [seconds * 1_000, counts]))
+    const [histograms, now] = [(series ?? []).map(([, , , , histogram]) => histogram ?? {}), present.rows[0]!]
+    const length = (range.before.getTime() - range.since.getTime()) / lengthMs
+    return {
+      ...range,
+      documents: countsDocuments ? (documents ?? {}) : null,
+      deliveries: deliveries ?? {},
+      attempts: attempts ?? {},
+      interval,
+      series: Array.from({ length }, (_, index) => {
+        const start = new Date(range.since.getTime() + index * lengthMs)
+        const [received, delivered, failed, histogram] = byTime.get(start.getTime()) ?? [0, 0, 0, null]
+        return { start, received: countsDocuments ? received : null, delivered, failed, latency: latencyOf(histogram ?? {}) }
+      }),
+      oldestDeliveries: oldest?.rows ?? null,
+      errors: errors ?? [],
+      latency: latencyOf(addHistograms(histograms)),
+      present: countsDocuments ? now : { ...now, unacknowledgedFailures: null },
+    }
+  },
+})
+
+export type StatisticsReader = ReturnType<typeof createStatistics>

@@ -1,0 +1,47 @@
+import { systemActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
+import { createWorkspaces, type Workspace } from './workspaces.ts'
+import type { Tier } from '../domain/settings.ts'
+import { UserError } from '../base/errors.ts'
+
+/** The name of a workspace, `user/workspace`. */
+export const workspaceNamePattern = /^[a-z0-9-]{1,63}\/[a-z0-9-]{1,63}$/
+
+/** Splits `user/workspace` into its slugs. @throws `UserError` if the name is invalid */
+export const readWorkspaceName = (text: string): { userSlug: string; workspaceSlug: string } => {
+  const [userSlug, workspaceSlug] = text.split('/')
+  if (!userSlug || !workspaceSlug || !workspaceNamePattern.test(text)) {
+    throw new UserError(
+      `${JSON.stringify(text)} is not a valid workspace name. Use user/workspace, each part with 1 to 63 characters of a-z, 0-9 and "-".`,
+    )
+  }
+  return { userSlug, workspaceSlug }
+}
+
+const toOutput = ({ id, userSlug, workspaceSlug }: Workspace) => ({ id, user_slug: userSlug, workspace_slug: workspaceSlug })
+
+/** `relay workspace create`. @throws `UserError` if the name is invalid or already taken */
+export const createWorkspace = async (db: Database, name: string) => {
+  const { userSlug, workspaceSlug } = readWorkspaceName(name)
+  const created = await createWorkspaces(db).insert(userSlug, workspaceSlug)
+  if (!created) throw new UserError(`The workspace ${name} already exists.`)
+  return toOutput(created)
+}
+
+/** Finds a workspace by its name. @throws `UserError` if it does not exist */
+export const findWorkspace = async (db: Database, name: string): Promise<Workspace> => {
+  const { userSlug, workspaceSlug } = readWorkspaceName(name)
+  const workspace = await createWorkspaces(db).find(userSlug, workspaceSlug)
+  if (!workspace) throw new UserError(`There is no workspace ${name}. Create it with: relay workspace create ${name}`)
+  return workspace
+}
+
+/** `relay workspace tier`. @throws `UserError` if the workspace does not exist */
+export const setTier = async (db: Database, name: string, tier: Tier) => {
+  const workspace = await findWorkspace(db, name)
+  await createWorkspaces(db).setTier(workspace.id, tier, systemActor)
+  return { ...toOutput(workspace), tier }
+}
+
+/** `relay workspace list`, sorted by name. */
+export const listWorkspaces = async (db: Database) => (await createWorkspaces(db).list()).map(toOutput)

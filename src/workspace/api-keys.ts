@@ -1,0 +1,139 @@
+import type { StoredKey } from '../security/api-keys.ts'
+import type { KeyLevel } from '../security/levels.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+
+export interface ApiKey {
+  id: string
+  name: string
+  level: KeyLevel
+  userId: string | null
+  expiresAt: Date | null
+  lastUsedAt: Date | null
+  createdAt: Date
+}
+
+/** A key as the command line lists it, with its workspace. */
+export interface ListedKey extends ApiKey {
+  userSlug: string
+  workspaceSlug: string
+  revokedAt: Date | null
+}
+
+export interface NewKeyRow {
+  id: string
+  workspaceId: string
+  memberId: string | null
+  name: string
+  level: KeyLevel
+  secretSha256: Buffer
+  expiresAt: Date | null
+}
+
+const columns = [
+  'api_keys.id',
+  'name',
+  'level',
+  'member_id as userId',
+  'expires_at as expiresAt',
+  'last_used_at as lastUsedAt',
+  'api_keys.created_at as createdAt',
+]
+
+// The id of a key that was generated outside of the relay does not contain the time of its creation.
+const newestFirst = [
+  { column: 'created_at', order: 'desc' },
+  { column: 'id', order: 'desc' },
+]
+
+export const createApiKeys = (db: Database | Transaction) => ({
+  /** Finds a key for authentication, even if it is revoked or expired. */
+  find: async (id: string): Promise<StoredKey | undefined> => {
+    const row = await db('api_keys')
+      .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+      .select([
+        'api_keys.id',
+        'workspace_id as workspaceId',
+        'user_slug as userSlug',
+        'workspace_slug as workspaceSlug',
+        'member_id as memberId',
+        'level',
+        'secret_sha256 as secretSha256',
+        'expires_at as expiresAt',
+        'revoked_at as revokedAt',
+        'last_used_at as lastUsedAt',
+      ])
+      .where('api_keys.id', id)
+      .first()
+    if (!row) return undefined
+    const { workspaceId, userSlug, workspaceSlug, ...key } = row
+    return { ...key, workspace: { id: workspaceId, userSlug, workspaceSlug } }
+  },
+
+  /** Records the use of a key, at most once a minute over all processes. */
+  recordUse: async (id: string): Promise<void> => {
+    await db('api_keys')
+      .where({ id })
+      .whereRaw("(last_used_at is null or last_used_at <= now() - interval '1 minute')")
+      .update({ last_used_at: db.fn.now() })
+  },
+
+  insert: ({ id, workspaceId, memberId, name, level, secretSha256, expiresAt }: NewKeyRow, actor: AuditActor): Promise<ApiKey> =>
+    db.transaction(async (trx) => {
+      const [row] = await trx('api_keys')
+        .insert({
+          id,
+          workspace_id: workspaceId,
+          member_id: memberId,
+          name,
+          level,
+          secret_sha256: secretSha256,
+          expires_at: expiresAt,
+        })
+        .returning(columns)
+      await record(trx, {
+        workspaceId,
+        event: 'apikey.created',
+        subjectId: id,
+        description: `API key ${name} with level ${level} was created.`,
+        metadata: { name, level, belongs_to: memberId, expires_at: expiresAt },
+        actor,
+      })
+      return row
+    }),
+
+  /** Lists keys that are not revoked, newest first. */
+  list: (workspaceId: string, page: PageRequest): Promise<Page<ApiKey>> =>
+    pageOf(db('api_keys').where({ workspace_id: workspaceId }).whereNull('revoked_at').orderBy(newestFirst), columns, page),
+
+  /** Lists every key of one workspace, or of all workspaces. */
+  listEverywhere: async (workspaceId?: string): Promise<ListedKey[]> => {
+    const query = db('api_keys')
+      .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+      .select([...columns, 'revoked_at as revokedAt', 'user_slug as userSlug', 'workspace_slug as workspaceSlug'])
+      .orderBy(['api_keys.created_at', 'api_keys.id'])
+    if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
+    return query
+  },
+
+  /** Revokes a key, which has to be one of the workspace if it is given. @returns false if it does not exist or is revoked already */
+  revoke: (id: string, actor: AuditActor, workspaceId?: string): Promise<boolean> =>
+    db.transaction(async (trx) => {
+      const query = trx('api_keys').where({ id }).whereNull('revoked_at')
+      if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
+      const [revoked] = await query.update({ revoked_at: trx.fn.now() }).returning(['workspace_id as workspaceId', 'name', 'level'])
+      if (!revoked) return false
+      await record(trx, {
+        workspaceId: revoked.workspaceId,
+        event: 'apikey.revoked',
+        subjectId: id,
+        description: `API key ${revoked.name} with level ${revoked.level} was revoked.`,
+        metadata: { name: revoked.name, level: revoked.level },
+        actor,
+      })
+      return true
+    }),
+})
+
+export type ApiKeys = ReturnType<typeof createApiKeys>

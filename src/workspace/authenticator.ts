@@ -1,0 +1,14 @@
+import type { Config } from '../config/config.ts'
+import type { ApiKeys } from './api-keys.ts'
+import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
+import { createAttemptLimit } from '../security/attempt-limit.ts'
+
+type WrongKeyLimits = Pick<Config, 'RELAY_WRONG_KEYS_PER_MINUTE' | 'RELAY_WRONG_KEY_MAX_ADDRESSES'>
+
+/** Creates the authenticator that all HTTP surfaces share, so that wrong keys count together wherever they are tried. */
+export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, config: WrongKeyLimits): Authenticator =>
+  createAuthenticator({
+    findKey: apiKeys.find,
+    recordUse: apiKeys.recordUse,
+    wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
+  })

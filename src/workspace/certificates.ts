@@ -1,0 +1,277 @@
+import type { Knex } from 'knex'
+import { newId } from '../base/ids.ts'
+import type { CertificateFacts } from '../security/certificate.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { similarRepositories } from './similar-repositories.ts'
+
+export type CertificateStatus = 'active' | 'inactive'
+
+/** A certificate as operators see it. */
+export interface Certificate extends Omit<CertificateFacts, 'der' | 'signerId'> {
+  id: string
+  authId: string
+  status: CertificateStatus
+  receivedAt: Date
+  updatedAt: Date
+}
+
+/** The repository whose certificates change, and whoever changes them. */
+interface Owner {
+  workspaceId: string
+  repositoryId: string
+  actor: AuditActor
+}
+
+interface NewCertificate extends Owner {
+  authId: string
+  /** The bytes as they were received. */
+  received: Buffer
+  facts: CertificateFacts
+}
+
+interface Stored {
+  certificate: Certificate
+  /** False if the repository had the certificate already, which then stays as it is. */
+  isNew: boolean
+}
+
+interface CertificateKey {
+  /** Null while the certificate is inactive. */
+  der: Buffer | null
+  signerId: string
+}
+
+const columns = [
+  'id',
+  'auth_id as authId',
+  'subject',
+  'issuer',
+  'serial_number as serialNumber',
+  'valid_from as validFrom',
+  'valid_to as validTo',
+  'key_algorithm as keyAlgorithm',
+  'key_bits as keyBits',
+  'signature_algorithm as signatureAlgorithm',
+  'fingerprint_sha1 as fingerprintSha1',
+  'fingerprint_sha256 as fingerprintSha256',
+  'received_at as receivedAt',
+  'updated_at as updatedAt',
+]
+
+const events = {
+  'cert.received': 'was received',
+  'cert.activated': 'was activated',
+  'cert.deactivated': 'was deactivated',
+  'cert.deleted': 'was deleted',
+} as const
+
+const displayedColumns = (db: Database | Transaction) => [
+  ...columns,
+  db.raw("case when is_active then 'active' else 'inactive' end as status"),
+]
+
+const audit = (trx: Transaction, workspaceId: string, event: keyof typeof events, certificate: Certificate, actor: AuditActor) =>
+  record(trx, {
+    workspaceId,
+    event,
+    subjectId: certificate.id,
+    description: `Certificate ${certificate.subject || certificate.serialNumber} of ${certificate.authId} ${events[event]}.`,
+    metadata: { fingerprint_sha256: certificate.fingerprintSha256, valid_to: certificate.validTo.toISOString() },
+    actor,
+  })
+
+const of = ({ repositoryId }: Pick<Owner, 'repositoryId'>) => ({ repository_id: repositoryId })
+
+/** Deletes the certificates that a query finds. @returns their number */
+const remove = async (trx: Transaction, { workspaceId, actor }: Owner, found: Knex.QueryBuilder): Promise<number> => {
+  const deleted: Certificate[] = await trx('certificates').whereIn('id', found.select('id')).delete().returning(displayedColumns(trx))
+  for (const certificate of deleted) await audit(trx, workspaceId, 'cert.deleted', certificate, actor)
+  return deleted.length
+}
+
+/** Deletes the certificates of a deleted repository. */
+export const deleteCertificatesOf = async (
+  trx: Transaction,
+  workspaceId: string,
+  repositoryId: string,
+  actor: AuditActor,
+): Promise<void> => {
+  await remove(trx, { workspaceId, repositoryId, actor }, trx('certificates').where({ repository_id: repositoryId }))
+}
+
+/** Finds the certificate if it is stored already for the same authId. */
+const findSame = (
+  trx: Transaction,
+  { repositoryId, authId, facts }: Pick<NewCertificate, 'repositoryId' | 'authId' | 'facts'>,
+): Promise<Certificate | undefined> =>
+  trx('certificates')
+    .select(displayedColumns(trx))
+    .where({ repository_id: repositoryId, auth_id: authId, fingerprint_sha256: facts.fingerprintSha256 })
+    .first()
+
+const insert = async (
+  trx: Transaction,
+  { workspaceId, repositoryId, authId, received, facts, actor }: NewCertificate,
+  state: { is_active?: boolean; is_unreviewed?: boolean },
+): Promise<Certificate> => {
+  const [certificate]: Certificate[] = await trx('certificates')
+    .insert({
+      id: newId(),
+      workspace_id: workspaceId,
+      repository_id: repositoryId,
+      auth_id: authId,
+      received,
+      der: facts.der,
+      subject: facts.subject,
+      issuer: facts.issuer,
+      serial_number: facts.serialNumber,
+      valid_from: facts.validFrom,
+      valid_to: facts.validTo,
+      key_algorithm: facts.keyAlgorithm,
+      key_bits: facts.keyBits,
+      signature_algorithm: facts.signatureAlgorithm,
+      fingerprint_sha1: facts.fingerprintSha1,
+      fingerprint_sha256: facts.fingerprintSha256,
+      signer_id: facts.signerId,
+      ...state,
+    })
+    .returning(displayedColumns(trx))
+  await audit(trx, workspaceId, 'cert.received', certificate!, actor)
+  if (state.is_active) await audit(trx, workspaceId, 'cert.activated', certificate!, actor)
+  return certificate!
+}
+
+export const createCertificates = (db: Database) => {
+  /** Locks a repository, so that changes of its certificates take turns. @returns false if the repository does not exist */
+  const lock = async (trx: Transaction, workspaceId: string, repositoryId: string): Promise<boolean> => {
+    const found = await trx('repositories')
+      .select('id')
+      .where({ workspace_id: workspaceId, id: repositoryId })
+      .whereNull('deleted_at')
+      .forNoKeyUpdate()
+      .first()
+    return found !== undefined
+  }
+
+  return {
+    /**
+     * Stores a certificate that an operator adds. A certificate that is stored already stays as it is.
+     * @returns 'too_many' if operators have added or activated `maxCertificates` already
+     */
+    add: (
+      certificate: NewCertificate & { status: CertificateStatus },
+      maxCertificates: number,
+    ): Promise<Stored | 'repository_gone' | 'too_many'> =>
+      db.transaction(async (trx) => {
+        if (!(await lock(trx, certificate.workspaceId, certificate.repositoryId))) return 'repository_gone'
+        const known = await findSame(trx, certificate)
+        if (known) return { certificate: known, isNew: false }
+        const reviewed = await trx('certificates')
+          .count({ total: '*' })
+          .where({ ...of(certificate), is_unreviewed: false })
+          .first()
+        if (Number(reviewed?.total) >= maxCertificates) return 'too_many'
+        return { certificate: await insert(trx, certificate, { is_active: certificate.status === 'active' }), isNew: true }
+      }),
+
+    /**
+     * Stores a certificate that a source system has sent, as inactive. A certificate that is stored already stays as it is. Anybody can
+     * send certificates: beyond `maxUnreviewed` unreviewed ones, the oldest of them gives way.
+     */
+    receive: (certificate: NewCertificate, maxUnreviewed: number): Promise<Stored | 'repository_gone'> =>
+      db.transaction(async (trx) => {
+        if (!(await lock(trx, certificate.workspaceId, certificate.repositoryId))) return 'repository_gone'
+        const known = await findSame(trx, certificate)
+        if (known) return { certificate: known, isNew: false }
+        const unreviewed = trx('certificates').where({ ...of(certificate), is_unreviewed: true })
+        await remove(trx, certificate, unreviewed.orderBy('id', 'desc').offset(maxUnreviewed - 1))
+        return { certificate: await insert(trx, certificate, { is_unreviewed: true }), isNew: true }
+      }),
+
+    /** Lists certificates in order of receipt. */
+    list: (workspaceId: string, repositoryId: string, page: PageRequest): Promise<Page<Certificate>> =>
+      pageOf(
+        db('certificates').where({ workspace_id: workspaceId, repository_id: repositoryId }).orderBy('id'),
+        displayedColumns(db),
+        page,
+      ),
+
+    listAll: (repositoryId: string): Promise<Certificate[]> =>
+      db('certificates').select(displayedColumns(db)).where({ repository_id: repositoryId }).orderBy('id'),
+
+    /** Lists the certificates that may sign for a repository, with their bytes as received. */
+    listActive: (repositoryId: string): Promise<(Certificate & { received: Buffer })[]> =>
+      db('certificates')
+        .select([...displayedColumns(db), 'received'])
+        .where({ repository_id: repositoryId, is_active: true })
+        .orderBy('id'),
+
+    /**
+     * Lists the certificates of an authId, which is compared literally. Inactive certificates come without their bytes.
+     * @returns also the names of other repositories of the workspace that accept signatures of the authId, and whose name begins with the
+     * name of this repository or is its beginning
+     */
+    listKeys: async (repositoryId: string, authId: string): Promise<{ certificates: CertificateKey[]; rivals: string[] }> => {
+      const { rows } = await db.raw<{ rows: (CertificateKey & { rivals: string[] })[] }>(
+        `
+        select
+          signer_id as "signerId",
+          case when is_active then der end as der,
+          (
+            select array(${similarRepositories('own', '= :authId')})
+            from repositories as own
+            where own.id = :repositoryId
+          ) as rivals
+        from certificates
+        where repository_id = :repositoryId
+          and auth_id = :authId
+        order by id desc
+        `,
+        { repositoryId, authId },
+      )
+      return { certificates: rows, rivals: rows[0]?.rivals ?? [] }
+    },
+
+    /** Activates or deactivates a certificate. @returns undefined if it does not exist */
+    setStatus: (
+      workspaceId: string,
+      repositoryId: string,
+      id: string,
+      status: CertificateStatus,
+      actor: AuditActor,
+    ): Promise<Certificate | undefined> =>
+      db.transaction(async (trx) => {
+        if (!(await lock(trx, workspaceId, repositoryId))) return undefined
+        const wanted = { repository_id: repositoryId, id }
+        const isActive = status === 'active'
+        const [changed]: Certificate[] = await trx('certificates')
+          .where({ ...wanted, is_active: !isActive })
+          .update({ is_active: isActive, is_unreviewed: false, updated_at: trx.fn.now() })
+          .returning(displayedColumns(db))
+        if (!changed) return trx('certificates').select(displayedColumns(db)).where(wanted).first()
+        await audit(trx, workspaceId, isActive ? 'cert.activated' : 'cert.deactivated', changed, actor)
+        return changed
+      }),
+
+    /** Deletes a certificate. @returns false if it does not exist */
+    delete: (workspaceId: string, repositoryId: string, id: string, actor: AuditActor): Promise<boolean> =>
+      db.transaction(async (trx) => {
+        if (!(await lock(trx, workspaceId, repositoryId))) return false
+        const found = trx('certificates').where({ repository_id: repositoryId, id })
+        return (await remove(trx, { workspaceId, repositoryId, actor }, found)) > 0
+      }),
+
+    /** Deletes all inactive certificates of a repository. @returns false if the repository does not exist */
+    deleteInactive: (workspaceId: string, repositoryId: string, actor: AuditActor): Promise<boolean> =>
+      db.transaction(async (trx) => {
+        if (!(await lock(trx, workspaceId, repositoryId))) return false
+        const found = trx('certificates').where({ repository_id: repositoryId, is_active: false })
+        await remove(trx, { workspaceId, repositoryId, actor }, found)
+        return true
+      }),
+  }
+}
+
+export type Certificates = ReturnType<typeof createCertificates>

@@ -1,0 +1,259 @@
+import { isDeepStrictEqual } from 'node:util'
+import { record, type AuditActor } from '../db/audit.ts'
+import { inTransaction, type Database, type Transaction } from '../db/database.ts'
+import { addMessages, type OutboxMessage } from '../db/outbox.ts'
+import type { PageRequest } from '../db/page.ts'
+import { lockRouting } from './workspaces.ts'
+import { countUnlinked, startCancelling } from '../delivery/cancel.ts'
+import { releaseMessage, shouldRelease } from '../delivery/release.ts'
+import { newId } from '../base/ids.ts'
+import { relink, type UnknownIds } from './connection-links.ts'
+import { createPreview } from './preview.ts'
+
+export interface Connection {
+  id: string
+  name: string
+  isActive: boolean
+  repositories: { id: string; repoId: string; description: string }[]
+  destinations: { id: string; type: string; name: string }[]
+  settings: Record<string, unknown>
+  /** Counted up to `heldMaxCount`. */
+  heldDeliveries: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** Changes of a connection. A set of ids replaces the whole set. */
+export interface ConnectionChange {
+  name?: string | undefined
+  isActive?: boolean | undefined
+  settings?: Record<string, unknown> | undefined
+  repositoryIds?: string[] | undefined
+  destinationIds?: string[] | undefined
+}
+
+interface Updated {
+  connection: Connection
+  cancelledDeliveries: number
+  messages: OutboxMessage[]
+}
+
+/** A larger number of held deliveries is not counted: this number stands for it. */
+export const heldMaxCount = 10_000
+
+type Filter = { id: string } | { isActive: boolean | null; page: PageRequest | undefined }
+
+const select = async (db: Database | Transaction, workspaceId: string, filter: Filter): Promise<Connection[]> => {
+  const byId = 'id' in filter
+  const page = byId ? undefined : filter.page
+  const { rows } = await db.raw<{ rows: Connection[] }>(
+    `
+    select
+      connections.id, connections.name, is_active as "isActive", connections.settings,
+      array(
+        select jsonb_build_object('id', repositories.id, 'repoId', repo_id, 'description', repositories.name)
+        from connection_repositories
+        join repositories on repositories.id = connection_repositories.repository_id
+        where connection_id = connections.id
+        order by position
+      ) as repositories,
+      array(
+        select jsonb_build_object('id', destinations.id, 'type', connector_type, 'name', destinations.name)
+        from connection_destinations
+        join destinations on destinations.id = connection_destinations.destination_id
+        where connection_id = connections.id
+        order by position
+      ) as destinations,
+      (
+        select count(*)
+        from (select from deliveries where connection_id = connections.id and status = 'held' limit ${heldMaxCount}) as held
+      ) as "heldDeliveries",
+      connections.created_at as "createdAt", connections.updated_at as "updatedAt"
+    from connections
+    where workspace_id = :workspaceId
+      and ${byId ? 'connections.id = :id' : '(:isActive::boolean is null or is_active = :isActive::boolean)'}
+    order by connections.id
+    limit :limit
+    offset :offset
+    `,
+    {
+      workspaceId,
+      ...(byId ? { id: filter.id } : { isActive: filter.isActive }),
+      // Without a page, null returns all rows.
+      limit: page?.perPage ?? null,
+      offset: page ? (page.page - 1) * page.perPage : 0,
+    },
+  )
+  return rows
+}
+
+/** Returns what decides which documents a connection forwards, and how. The order of the ids has no meaning. */
+const wiringOf = ({ repositories, destinations, settings }: Connection): Record<string, unknown> => ({
+  repository_ids: repositories.map(({ id }) => id).toSorted(),
+  destination_ids: destinations.map(({ id }) => id).toSorted(),
+  settings,
+})
+
+/** Records a change of the links or settings of a connection, if there is one. */
+const recordRewiring = async (trx: Transaction, workspaceId: string, before: Connection, after: Connection, actor: AuditActor) => {
+  const [old, current] = [wiringOf(before), wiringOf(after)]
+  const changed = Object.keys(current).filter((name) => !isDeepStrictEqual(old[name], current[name]))
+  if (changed.length === 0) return
+  const valuesOf = (wiring: Record<string, unknown>) => Object.fromEntries(changed.map((name) => [name, wiring[name]]))
+  await record(trx, {
+    workspaceId,
+    event: 'connection.updated',
+    subjectId: after.id,
+    description: `Connection ${after.name} was changed: ${changed.join(', ')}.`,
+    metadata: { name: after.name, before: valuesOf(old), after: valuesOf(current) },
+    actor,
+  })
+}
+
+/**
+ * Deletes connections, by themselves or together with a destination or repository, and cancels the deliveries that they held: up to
+ * `limit` of each now, the rest by a workflow.
+ * @returns the committed messages
+ */
+export const deleteConnections = async (
+  trx: Transaction,
+  workspace: { id: string; name: string },
+  connections: { id: string; name: string }[],
+  actor: AuditActor,
+  limit: number,
+): Promise<OutboxMessage[]> => {
+  const ids = connections.map(({ id }) => id)
+  await trx('connections').whereIn('id', ids).delete()
+  const messages: OutboxMessage[] = []
+  for (const { id, name } of connections) {
+    const description = `Connection ${name} was deleted.`
+    await record(trx, { workspaceId: workspace.id, event: 'connection.deleted', subjectId: id, description, metadata: { name }, actor })
+    messages.push(...(await startCancelling(trx, { by: 'connection', workspace: workspace.name, id, name }, limit)))
+  }
+  return messages
+}
+
+export const createConnections = (db: Database) => ({
+  /**
+   * Lists connections in order of creation.
+   * @param isActive null lists active and inactive ones
+   * @param page undefined lists all, in which case they are not counted
+   */
+  list: async (
+    workspaceId: string,
+    isActive: boolean | null,
+    page: PageRequest | undefined,
+  ): Promise<{ items: Connection[]; total: number | undefined }> => {
+    const query = db('connections').where({ workspace_id: workspaceId })
+    if (isActive !== null) query.where({ is_active: isActive })
+    const [items, counted] = await Promise.all([
+      select(db, workspaceId, { isActive, page }),
+      page && query.count<{ total: number }[]>({ total: '*' }).first(),
+    ])
+    return { items, total: counted?.total }
+  },
+
+  find: async (workspaceId: string, id: string): Promise<Connection | undefined> => (await select(db, workspaceId, { id }))[0],
+
+  preview: createPreview(db),
+
+  insert: (
+    workspaceId: string,
+    connection: { name: string; isActive: boolean; settings: object; repositoryIds: string[]; destinationIds: string[] },
+    actor: AuditActor,
+  ): Promise<Connection | UnknownIds> =>
+    inTransaction(db, async (trx, rollback) => {
+      await lockRouting(trx, workspaceId)
+      const id = newId()
+      const { name, isActive, settings, ...links } = connection
+      await trx('connections').insert({ id, workspace_id: workspaceId, name, is_active: isActive, settings: JSON.stringify(settings) })
+      const unknown = await relink(trx, workspaceId, id, links)
+      if (unknown) return rollback(unknown)
+      await record(trx, {
+        workspaceId,
+        event: 'connection.created',
+        subjectId: id,
+        description: `Connection ${name} was created${isActive ? '' : ', inactive'}.`,
+        metadata: { name, is_active: isActive, repository_ids: links.repositoryIds, destination_ids: links.destinationIds },
+        actor,
+      })
+      const [inserted] = await select(trx, workspaceId, { id })
+      return inserted!
+    }),
+
+  /**
+   * Updates a connection. A change of its name alone is no audit event. What the connection held for a destination that it no longer
+   * leads to is cancelled: up to `limit` deliveries now, the rest by a workflow.
+   * @param check throws if the connection must not be changed as it is
+   * @returns the connection, the number of cancelled deliveries, and the committed messages that also release what it held, if it must hold
+   *   nothing any more; undefined if the connection does not exist
+   */
+  update: (
+    workspaceId: string,
+    id: string,
+    change: ConnectionChange,
+    actor: AuditActor,
+    limit: number,
+    check?: (current: Connection) => void,
+  ): Promise<Updated | UnknownIds | undefined> =>
+    inTransaction<Updated | UnknownIds | undefined>(db, async (trx, rollback) => {
+      const workspace = await lockRouting(trx, workspaceId)
+      const [before] = await select(trx, workspaceId, { id })
+      if (!before) return undefined
+      check?.(before)
+      const { name, isActive, settings } = change
+      const columns = {
+        ...(name !== undefined && { name }),
+        ...(isActive !== undefined && { is_active: isActive }),
+        ...(settings && { settings: JSON.stringify(settings) }),
+      }
+      if (Object.values(change).some((value) => value !== undefined)) {
+        await trx('connections')
+          .where({ workspace_id: workspaceId, id })
+          .update({ ...columns, updated_at: trx.fn.now() })
+      }
+      const unknown = await relink(trx, workspaceId, id, change)
+      if (unknown) return rollback(unknown)
+      const [after] = await select(trx, workspaceId, { id })
+      await recordRewiring(trx, workspaceId, before, after!, actor)
+      if (after!.isActive !== before.isActive) {
+        await record(trx, {
+          workspaceId,
+          event: 'connection.toggled',
+          subjectId: id,
+          description: `Connection ${after!.name} was ${after!.isActive ? 'activated' : 'deactivated'}.`,
+          metadata: { name: after!.name, is_active: after!.isActive },
+          actor,
+        })
+      }
+      const cancelledDeliveries = change.destinationIds ? await countUnlinked(trx, id) : 0
+      const cancelled =
+        cancelledDeliveries > 0 ? await startCancelling(trx, { by: 'connection', workspace, id, name: after!.name }, limit) : []
+      const released = shouldRelease(after!) && !shouldRelease(before) ? [releaseMessage({ workspace, ...after! })] : []
+      await addMessages(trx, released)
+      return { connection: after!, cancelledDeliveries, messages: [...cancelled, ...released] }
+    }),
+
+  /**
+   * Deletes a connection and cancels the deliveries that it held: up to `limit` now, the rest by a workflow. Deliveries that it has
+   * forwarded continue.
+   * @param check throws if the connection must not be deleted as it is
+   * @returns the committed messages, or undefined if the connection does not exist
+   */
+  delete: (
+    workspaceId: string,
+    id: string,
+    actor: AuditActor,
+    limit: number,
+    check?: (current: Connection) => void,
+  ): Promise<OutboxMessage[] | undefined> =>
+    db.transaction(async (trx) => {
+      const workspace = await lockRouting(trx, workspaceId)
+      const [current] = await select(trx, workspaceId, { id })
+      if (!current) return undefined
+      check?.(current)
+      return deleteConnections(trx, { id: workspaceId, name: workspace }, [current], actor, limit)
+    }),
+})
+
+export type Connections = ReturnType<typeof createConnections>

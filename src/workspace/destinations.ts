@@ -1,0 +1,254 @@
+import { isDeepStrictEqual } from 'node:util'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
+import type { Circuit } from '../domain/circuit.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { lockRouting } from './workspaces.ts'
+import { closeCircuit, tryNow } from '../delivery/circuit.ts'
+import { startCancelling } from '../delivery/cancel.ts'
+import { deleteConnections } from './connections.ts'
+import { deleteNotifications } from './notifications.ts'
+import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
+
+export interface Destination {
+  id: string
+  name: string
+  connectorType: string
+  status: 'connected' | 'failing'
+  config: Record<string, unknown>
+  lastError: string | null
+  lastDeliveredAt: Date | null
+  circuit: Circuit['state']
+  circuitSince: Date | null
+  nextTrialAt: Date | null
+  /** Attempts that run at present. */
+  slotsInUse: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface SealedDestination extends Destination {
+  credentialsSealed: Buffer
+}
+
+/** A repository that a connection links to a destination. */
+export interface DestinationConnection {
+  id: string
+  sourceRepoId: string
+  sourceName: string
+  status: 'active' | 'inactive'
+}
+
+export interface DestinationChange {
+  name?: string | undefined
+  config?: Record<string, unknown> | undefined
+  /** `areNew` is false for stored credentials that are sealed again for a changed config. */
+  credentials?: { sealed: Buffer; areNew: boolean } | undefined
+}
+
+const columnsOf = (db: Database) => [
+  'id',
+  'name',
+  'connector_type as connectorType',
+  'status',
+  'config',
+  'last_error as lastError',
+  'last_delivered_at as lastDeliveredAt',
+  'created_at as createdAt',
+  'updated_at as updatedAt',
+  db.raw(`coalesce((select circuit from destination_gates where destination_id = destinations.id), 'closed') as circuit`),
+  db.raw(`(select circuit_since from destination_gates where destination_id = destinations.id) as "circuitSince"`),
+  db.raw(`(select trial_at from destination_gates where destination_id = destinations.id and circuit = 'open') as "nextTrialAt"`),
+  db.raw(`(select count(*) from destination_slots where destination_id = destinations.id and leased_until >= now()) as "slotsInUse"`),
+]
+
+/** The columns that a deleted destination loses. */
+const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), last_error: null }
+
+/**
+ * Returns the names of the values that a change alters. The values themselves do not go into the audit log: headers of a webhook, for
+ * example, may hold a secret.
+ */
+export const changedNames = (current: Destination, { name, config, credentials }: DestinationChange): string[] => {
+  const keys = config ? Object.keys({ ...current.config, ...config }) : []
+  return [
+    ...(name !== undefined && name !== current.name ? ['name'] : []),
+    ...keys.filter((key) => !isDeepStrictEqual(current.config[key], config?.[key])).map((key) => `config.${key}`),
+    // Sealed values cannot be compared.
+    ...(credentials?.areNew ? ['credentials'] : []),
+  ]
+}
+
+export const createDestinations = (db: Database) => {
+  const columns = columnsOf(db)
+  const sealedColumns = [...columns, 'credentials_sealed as credentialsSealed']
+  return {
+    /** Lists destinations in order of creation. */
+    list: (workspaceId: string, { type, ...page }: PageRequest & { type?: string | undefined }): Promise<Page<Destination>> => {
+      const query = db('destinations').where({ workspace_id: workspaceId }).whereNull('deleted_at').orderBy('id')
+      if (type) query.where({ connector_type: type })
+      return pageOf(query, columns, page)
+    },
+
+    find: (workspaceId: string, id: string): Promise<SealedDestination | undefined> =>
+      db('destinations').select(sealedColumns).where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first(),
+
+    listConnections: async (id: string): Promise<DestinationConnection[]> => {
+      const { rows } = await db.raw<{ rows: DestinationConnection[] }>(
+        `
+      select
+        connections.id, repo_id as "sourceRepoId", repositories.name as "sourceName",
+        case when is_active then 'active' else 'inactive' end as status
+      from connection_destinations
+      join connections on connections.id = connection_destinations.connection_id
+      join connection_repositories on connection_repositories.connection_id = connections.id
+      join repositories on repositories.id = connection_repositories.repository_id
+      where destination_id = ?
+      order by connections.id, connection_repositories.position
+      `,
+        [id],
+      )
+      return rows
+    },
+
+    insert: (
+      workspaceId: string,
+      {
+        id,
+        name,
+        connectorType,
+        config,
+        credentialsSealed,
+      }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'>,
+      actor: AuditActor,
+    ): Promise<Destination> =>
+      db.transaction(async (trx) => {
+        const [row] = await trx('destinations')
+          .insert({
+            id,
+            workspace_id: workspaceId,
+            name,
+            connector_type: connectorType,
+            config: JSON.stringify(config),
+            credentials_sealed: credentialsSealed,
+          })
+          .returning(columns)
+        await record(trx, {
+          workspaceId,
+          event: 'destination.created',
+          subjectId: id,
+          description: `Destination ${name} (${connectorType}) was created.`,
+          metadata: { name, connector_type: connectorType },
+          actor,
+        })
+        return row
+      }),
+
+    /**
+     * Reads a destination, applies `change`, and writes the result. The row stays locked in between, so concurrent merges lose no keys. A
+     * change of the name alone is not recorded in the audit log.
+     * @returns the destination with the committed messages, or undefined if it does not exist
+     */
+    update: (
+      workspaceId: string,
+      id: string,
+      change: (current: SealedDestination) => DestinationChange,
+      actor: AuditActor,
+    ): Promise<{ destination: Destination; messages: OutboxMessage[] } | undefined> =>
+      db.transaction(async (trx) => {
+        const current: SealedDestination | undefined = await trx('destinations')
+          .select(sealedColumns)
+          .where({ workspace_id: workspaceId, id })
+          .whereNull('deleted_at')
+          .forNoKeyUpdate()
+          .first()
+        if (!current) return undefined
+        const wanted = change(current)
+        const changed = changedNames(current, wanted)
+        if (changed.length === 0) return { destination: current, messages: [] }
+        const { name, config, credentials } = wanted
+        const [row] = await trx('destinations')
+          .where({ id })
+          .update({
+            ...(name !== undefined && { name }),
+            ...(config && { config: JSON.stringify(config) }),
+            ...(credentials && { credentials_sealed: credentials.sealed }),
+            updated_at: trx.fn.now(),
+          })
+          .returning(columns)
+        const messages = await tryNow(trx, id)
+        // The contract has an event for config and credentials only.
+        if (changed.some((changedName) => changedName !== 'name')) {
+          await record(trx, {
+            workspaceId,
+            event: 'destination.updated',
+            subjectId: id,
+            description: `Destination ${row.name} (${row.connectorType}) was changed: ${changed.join(', ')}.`,
+            metadata: { name: row.name, connector_type: row.connectorType, changed },
+            actor,
+          })
+        }
+        return { destination: row, messages }
+      }),
+
+    /** Marks a destination as connected, after a successful test. @returns the committed messages that wake deliveries */
+    markConnected: async (workspaceId: string, id: string): Promise<OutboxMessage[]> => {
+      await db('destinations')
+        .where({ workspace_id: workspaceId, id, status: 'failing' })
+        .update({ status: 'connected', last_error: null, updated_at: db.fn.now() })
+      return closeCircuit(db, id)
+    },
+
+    /** Finds what a deletion would remove. @returns undefined if the destination does not exist */
+    findRemoval: async (workspaceId: string, id: string): Promise<Removal | undefined> => {
+      const found = await db('destinations').select('id').where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()
+      return found && findRemoval(db, 'destination', id)
+    },
+
+    /**
+     * Deletes a destination, the connections that lead to it and the notifications that are sent to it. Undelivered deliveries to the
+     * destination are cancelled, and so are those that the connections held: up to `limit` of each now, the rest by a workflow. The row
+     * stays for the documents that refer to it, with its name and kind only: config, credentials and the target's last error are erased.
+     * It is written last, because recording an attempt locks first the document and then the destination.
+     * @param check throws if the destination must not be deleted as it is
+     * @returns what was removed, with the committed messages, or undefined if the destination does not exist
+     */
+    delete: (
+      workspaceId: string,
+      id: string,
+      actor: AuditActor,
+      limit: number,
+      check?: (current: Destination) => void,
+    ): Promise<(Removal & { messages: OutboxMessage[] }) | undefined> =>
+      db.transaction(async (trx) => {
+        const workspace = await lockRouting(trx, workspaceId)
+        const deleted: Destination | undefined = await trx('destinations')
+          .select(columns)
+          .where({ workspace_id: workspaceId, id })
+          .whereNull('deleted_at')
+          .first()
+        if (!deleted) return undefined
+        check?.(deleted)
+        const removal = await findRemoval(trx, 'destination', id)
+        await record(trx, {
+          workspaceId,
+          event: 'destination.deleted',
+          subjectId: id,
+          description: `Destination ${deleted.name} (${deleted.connectorType}) was deleted.${removalSentence(removal)}`,
+          metadata: { name: deleted.name, connector_type: deleted.connectorType, ...removalMetadata(removal) },
+          actor,
+        })
+        // The rows of the connections first: a release locks its connection before the documents.
+        const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        await deleteNotifications(trx, workspaceId, removal.notifications, actor)
+        messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))
+        await trx('destinations')
+          .where({ id })
+          .update({ ...erased, deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
+        return { ...removal, messages }
+      }),
+  }
+}
+
+export type Destinations = ReturnType<typeof createDestinations>

@@ -1,0 +1,178 @@
+import { isDeepStrictEqual } from 'node:util'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { lockRouting } from './workspaces.ts'
+import type { IncidentEvent } from '../domain/notices.ts'
+import { newId } from '../base/ids.ts'
+
+/** A rule: incidents of these kinds are announced at this destination. */
+export interface Notification {
+  id: string
+  name: string
+  events: IncidentEvent[]
+  destinationId: string
+  quietSeconds: number
+  isActive: boolean
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface NotificationChange {
+  name?: string | undefined
+  events?: IncidentEvent[] | undefined
+  destinationId?: string | undefined
+  quietSeconds?: number | undefined
+  isActive?: boolean | undefined
+}
+
+/** Throws if the connector of a destination cannot send notices. @param connectorType undefined if there is no such destination */
+type CheckDestination = (connectorType: string | undefined) => void
+
+const columns = [
+  'id',
+  'name',
+  'events',
+  'destination_id as destinationId',
+  'quiet_seconds as quietSeconds',
+  'is_active as isActive',
+  'created_at as createdAt',
+  'updated_at as updatedAt',
+]
+
+const columnsOf = ({ name, events, destinationId, quietSeconds, isActive }: NotificationChange) => ({
+  ...(name !== undefined && { name }),
+  ...(events && { events: [...new Set(events)] }),
+  ...(destinationId !== undefined && { destination_id: destinationId }),
+  ...(quietSeconds !== undefined && { quiet_seconds: quietSeconds }),
+  ...(isActive !== undefined && { is_active: isActive }),
+})
+
+/** Returns a notification as the audit log shows it. */
+const recorded = (notification: Notification): Record<string, unknown> => ({
+  name: notification.name,
+  events: notification.events,
+  destination_id: notification.destinationId,
+  quiet_seconds: notification.quietSeconds,
+  is_active: notification.isActive,
+})
+
+const findForChange = (trx: Transaction, workspaceId: string, id: string): Promise<Notification | undefined> =>
+  trx('notifications').select(columns).where({ workspace_id: workspaceId, id }).first()
+
+const checkDestinationOf = async (trx: Transaction, workspaceId: string, destinationId: string, check: CheckDestination): Promise<void> => {
+  const found = await trx('destinations')
+    .select<{ connectorType: string }>('connector_type as connectorType')
+    .where({ workspace_id: workspaceId, id: destinationId })
+    .whereNull('deleted_at')
+    .first()
+  check(found?.connectorType)
+}
+
+/** Deletes notifications, by themselves or together with their destination. Notices that are not delivered go with them. */
+export const deleteNotifications = async (
+  trx: Transaction,
+  workspaceId: string,
+  notifications: { id: string; name: string }[],
+  actor: AuditActor,
+): Promise<void> => {
+  await trx('notifications')
+    .whereIn(
+      'id',
+      notifications.map(({ id }) => id),
+    )
+    .delete()
+  for (const { id, name } of notifications) {
+    const description = `Notification ${name} was deleted.`
+    await record(trx, { workspaceId, event: 'notification.deleted', subjectId: id, description, metadata: { name }, actor })
+  }
+}
+
+export const createNotifications = (db: Database) => ({
+  /** Lists notifications in order of creation. */
+  list: (workspaceId: string, page: PageRequest): Promise<Page<Notification>> =>
+    pageOf(db('notifications').where({ workspace_id: workspaceId }).orderBy('id'), columns, page),
+
+  find: (workspaceId: string, id: string): Promise<Notification | undefined> =>
+    db('notifications').select(columns).where({ workspace_id: workspaceId, id }).first(),
+
+  insert: (
+    workspaceId: string,
+    notification: Required<NotificationChange> & { destinationId: string },
+    actor: AuditActor,
+    check: CheckDestination,
+  ): Promise<Notification> =>
+    db.transaction(async (trx) => {
+      // The destination cannot be deleted meanwhile.
+      await lockRouting(trx, workspaceId)
+      await checkDestinationOf(trx, workspaceId, notification.destinationId, check)
+      const [row]: Notification[] = await trx('notifications')
+        .insert({ id: newId(), workspace_id: workspaceId, ...columnsOf(notification) })
+        .returning(columns)
+      await record(trx, {
+        workspaceId,
+        event: 'notification.created',
+        subjectId: row!.id,
+        description: `Notification ${row!.name} was created${row!.isActive ? '' : ', inactive'}.`,
+        metadata: recorded(row!),
+        actor,
+      })
+      return row!
+    }),
+
+  /**
+   * Writes and records the values that differ, if any.
+   * @param checkCurrent throws if the notification must not be changed as it is
+   * @returns undefined if the notification does not exist
+   */
+  update: (
+    workspaceId: string,
+    id: string,
+    change: NotificationChange,
+    actor: AuditActor,
+    check: CheckDestination,
+    checkCurrent: (current: Notification) => void,
+  ): Promise<Notification | undefined> =>
+    db.transaction(async (trx) => {
+      await lockRouting(trx, workspaceId)
+      const current = await findForChange(trx, workspaceId, id)
+      if (!current) return undefined
+      checkCurrent(current)
+      if (change.destinationId !== undefined) await checkDestinationOf(trx, workspaceId, change.destinationId, check)
+      const wanted = columnsOf(change)
+      if (Object.keys(wanted).length === 0) return current
+      const before = recorded(current)
+      const changed = Object.entries(wanted)
+        .filter(([name, value]) => !isDeepStrictEqual(before[name], value))
+        .map(([name]) => name)
+      if (changed.length === 0) return current
+      const [row]: Notification[] = await trx('notifications')
+        .where({ id })
+        .update({ ...wanted, updated_at: trx.fn.now() })
+        .returning(columns)
+      const after = recorded(row!)
+      const valuesOf = (values: Record<string, unknown>) => Object.fromEntries(changed.map((name) => [name, values[name]]))
+      await record(trx, {
+        workspaceId,
+        event: 'notification.updated',
+        subjectId: id,
+        description: `Notification ${row!.name} was changed: ${changed.join(', ')}.`,
+        metadata: { name: row!.name, before: valuesOf(before), after: valuesOf(after) },
+        actor,
+      })
+      return row!
+    }),
+
+  /** @param check throws if the notification must not be deleted as it is. @returns false if the notification does not exist */
+  delete: (workspaceId: string, id: string, actor: AuditActor, check: (current: Notification) => void): Promise<boolean> =>
+    db.transaction(async (trx) => {
+      await lockRouting(trx, workspaceId)
+      const current = await findForChange(trx, workspaceId, id)
+      if (!current) return false
+      check(current)
+      await deleteNotifications(trx, workspaceId, [current], actor)
+      return true
+    }),
+})
+
+export type Notifications = ReturnType<typeof createNotifications>

@@ -1,0 +1,247 @@
+import { record, type AuditActor } from '../db/audit.ts'
+import { deleteCertificatesOf } from './certificates.ts'
+import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { lockRouting } from './workspaces.ts'
+import { newId } from '../base/ids.ts'
+import { deleteConnections } from './connections.ts'
+import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
+import { repositoryWarnings, warningFactsColumn, type RepositoryWarning, type WarningFacts } from './repository-warnings.ts'
+
+export type RepositoryStatus = 'active' | 'inactive'
+/** The order of the signed parameters in a URL: that of the measured clients, or any. */
+export type SignedParameterOrder = 'fixed' | 'any'
+
+export interface Repository {
+  id: string
+  repoId: string
+  name: string
+  status: RepositoryStatus
+  signatureVerification: boolean
+  signedParameterOrder: SignedParameterOrder
+  documentCount: number
+  activeCertificates: number
+  /** Null if no request that names the repository is stored. */
+  lastRequestAt: Date | null
+  warnings: RepositoryWarning[]
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** A destination that a connection links to a repository. */
+export interface RepositoryConnection {
+  id: string
+  destinationName: string
+  status: 'active' | 'inactive'
+}
+
+type NewRepository = Pick<Repository, 'repoId' | 'name' | 'signatureVerification' | 'signedParameterOrder'>
+
+export interface RepositoryChange {
+  name?: string | undefined
+  status?: RepositoryStatus | undefined
+  signatureVerification?: boolean | undefined
+  signedParameterOrder?: SignedParameterOrder | undefined
+}
+
+const columns = [
+  'id',
+  'repo_id as repoId',
+  'name',
+  'status',
+  'signature_verification as signatureVerification',
+  'signed_parameter_order as signedParameterOrder',
+  'created_at as createdAt',
+  'updated_at as updatedAt',
+]
+
+// The ids of requests are in the order of their arrival.
+const lastRequestColumn = `
+  (
+    select request_at
+    from captured_requests
+    where captured_requests.workspace_id = repositories.workspace_id
+      and captured_requests.repo_id = repositories.repo_id
+    order by captured_requests.id desc
+    limit 1
+  ) as "lastRequestAt"
+`
+
+const columnNames = {
+  name: 'name',
+  status: 'status',
+  signatureVerification: 'signature_verification',
+  signedParameterOrder: 'signed_parameter_order',
+} as const
+const fields = Object.keys(columnNames) as (keyof typeof columnNames)[]
+
+/** Returns the values that a change alters, by the names of the columns, which are also the names in the API. */
+const differences = (current: Repository, change: RepositoryChange) => {
+  const changed = fields.filter((field) => change[field] !== undefined && change[field] !== current[field])
+  const valuesOf = (values: RepositoryChange) => Object.fromEntries(changed.map((field) => [columnNames[field], values[field]]))
+  return { changed: changed.map((field) => columnNames[field]), before: valuesOf(current), after: valuesOf(change) }
+}
+
+type Row = Omit<Repository, 'warnings'> & { warningFacts: WarningFacts | null }
+
+const withWarnings = ({ warningFacts, ...row }: Row): Repository => ({ ...row, warnings: repositoryWarnings(warningFacts) })
+
+export const createRepositories = (db: Database) => {
+  const counted = () => [
+    ...columns,
+    // At most sixteen rows per repository, found by their primary key.
+    db.raw('(select coalesce(sum(documents), 0)::bigint from repository_counts where repository_id = repositories.id) as "documentCount"'),
+    db.raw('(select count(*) from certificates where repository_id = repositories.id and is_active) as "activeCertificates"'),
+    db.raw(lastRequestColumn),
+    db.raw(warningFactsColumn),
+  ]
+  const select = async (executor: Database | Transaction, workspaceId: string, id: string): Promise<Repository | undefined> => {
+    const row = await executor('repositories')
+      .select(counted())
+      .where({ workspace_id: workspaceId, id })
+      .whereNull('deleted_at')
+      .first<Row | undefined>()
+    return row && withWarnings(row)
+  }
+  const find = (workspaceId: string, id: string): Promise<Repository | undefined> => select(db, workspaceId, id)
+  /** Locks a repository and reads it. @returns undefined if it does not exist */
+  const lock = async (trx: Transaction, workspaceId: string, id: string): Promise<Repository | undefined> => {
+    await trx('repositories').select('id').where({ workspace_id: workspaceId, id }).forNoKeyUpdate()
+    return select(trx, workspaceId, id)
+  }
+
+  return {
+    find,
+
+    /** Lists repositories in order of creation. */
+    list: async (
+      workspaceId: string,
+      { status, ...page }: PageRequest & { status?: RepositoryStatus | undefined },
+    ): Promise<Page<Repository>> => {
+      const query = db('repositories').where({ workspace_id: workspaceId }).whereNull('deleted_at').orderBy('id')
+      if (status) query.where({ status })
+      const { items, total } = await pageOf<Row>(query, counted(), page)
+      return { items: items.map(withWarnings), total }
+    },
+
+    listConnections: async (id: string): Promise<RepositoryConnection[]> => {
+      const { rows } = await db.raw<{ rows: RepositoryConnection[] }>(
+        `
+        select
+          connections.id, destinations.name as "destinationName",
+          case when is_active then 'active' else 'inactive' end as status
+        from connection_repositories
+        join connections on connections.id = connection_repositories.connection_id
+        join connection_destinations on connection_destinations.connection_id = connections.id
+        join destinations on destinations.id = connection_destinations.destination_id
+        where repository_id = ?
+        order by connections.id, connection_destinations.position
+        `,
+        [id],
+      )
+      return rows
+    },
+
+    /** Inserts a repository. @returns undefined if the workspace has a repository with this `repoId` */
+    insert: async (
+      workspaceId: string,
+      { repoId, name, signatureVerification, signedParameterOrder }: NewRepository,
+      actor: AuditActor,
+    ): Promise<Repository | undefined> => {
+      const id = newId()
+      try {
+        return await db.transaction(async (trx) => {
+          const settings = { name, signature_verification: signatureVerification, signed_parameter_order: signedParameterOrder }
+          await trx('repositories').insert({ id, workspace_id: workspaceId, repo_id: repoId, ...settings })
+          await record(trx, {
+            workspaceId,
+            event: 'repository.created',
+            subjectId: id,
+            description: `Repository ${repoId} was created.`,
+            metadata: { repo_id: repoId, ...settings },
+            actor,
+          })
+          return select(trx, workspaceId, id)
+        })
+      } catch (thrown) {
+        if (isDuplicate(thrown, 'repositories_by_repo_id')) return undefined
+        throw thrown
+      }
+    },
+
+    /**
+     * Writes and records the values that differ, if any.
+     * @param check throws if the change is not allowed; the row is locked meanwhile
+     * @returns undefined if the repository does not exist
+     */
+    update: (
+      workspaceId: string,
+      id: string,
+      change: RepositoryChange,
+      actor: AuditActor,
+      check?: (current: Repository) => void,
+    ): Promise<Repository | undefined> =>
+      db.transaction(async (trx) => {
+        const current = await lock(trx, workspaceId, id)
+        if (!current) return undefined
+        check?.(current)
+        const { changed, before, after } = differences(current, change)
+        if (changed.length === 0) return current
+        await trx('repositories')
+          .where({ id })
+          .update({ ...after, updated_at: trx.fn.now() })
+        await record(trx, {
+          workspaceId,
+          event: 'repository.updated',
+          subjectId: id,
+          description: `Repository ${current.repoId} was changed: ${changed.join(', ')}.`,
+          metadata: { repo_id: current.repoId, before, after },
+          actor,
+        })
+        return select(trx, workspaceId, id)
+      }),
+
+    /** Finds what a deletion would remove. @returns undefined if the repository does not exist */
+    findRemoval: async (workspaceId: string, id: string): Promise<Removal | undefined> =>
+      (await find(workspaceId, id)) && findRemoval(db, 'repository', id),
+
+    /**
+     * Deletes a repository with its certificates, its links and the active connections that start at it, as the contract says, even those
+     * that link other repositories. What an active connection still held is cancelled: up to `limit` deliveries now, the rest by a
+     * workflow. An inactive connection stays without the repository: its activation releases what it holds, or its own deletion cancels
+     * it. The row stays for the documents that refer to it.
+     * @param check throws if the repository must not be deleted as it is
+     * @returns what was removed, with the committed messages, or undefined if the repository does not exist
+     */
+    delete: (
+      workspaceId: string,
+      id: string,
+      actor: AuditActor,
+      limit: number,
+      check?: (current: Repository) => void,
+    ): Promise<(Removal & { messages: OutboxMessage[] }) | undefined> =>
+      db.transaction(async (trx) => {
+        const workspace = await lockRouting(trx, workspaceId)
+        const deleted = await lock(trx, workspaceId, id)
+        if (!deleted) return undefined
+        check?.(deleted)
+        const removal = await findRemoval(trx, 'repository', id)
+        await record(trx, {
+          workspaceId,
+          event: 'repository.deleted',
+          subjectId: id,
+          description: `Repository ${deleted.repoId} was deleted.${removalSentence(removal)}`,
+          metadata: { repo_id: deleted.repoId, name: deleted.name, ...removalMetadata(removal) },
+          actor,
+        })
+        await deleteCertificatesOf(trx, workspaceId, id, actor)
+        const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        await trx('connection_repositories').where({ repository_id: id }).delete()
+        await trx('repositories').where({ id }).update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
+        return { ...removal, messages }
+      }),
+  }
+}
+
+export type Repositories = ReturnType<typeof createRepositories>

@@ -1,0 +1,56 @@
+import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/bound-config.ts'
+import type { Connector } from '../connectors/connector.ts'
+import type { AppError } from '../base/errors.ts'
+import type { DestinationChange } from './destinations.ts'
+import { SealError, type KeyRing } from '../security/seal.ts'
+import { validationFailed } from '../base/refusals.ts'
+
+/**
+ * Returns the credentials to store with a change of a destination: the new ones, or the stored ones if the change alters where they are
+ * sent. The stored ones are kept only if the target does not get them, such as the secret that signs the requests of a webhook.
+ * @throws AppError 422 if the change needs the credentials and does not contain them
+ */
+export const resealCredentials = (
+  keyRing: KeyRing,
+  connector: Connector,
+  current: CredentialsOwner & { credentialsSealed: Buffer },
+  { config = current.config, credentials }: { config?: Record<string, unknown> | undefined; credentials?: unknown },
+): DestinationChange['credentials'] => {
+  const owner = credentialsOwner(connector, { ...current, config })
+  if (credentials !== undefined) return { sealed: keyRing.seal(credentials, owner), areNew: true }
+  if (changedBoundKeys(connector, current.config, config).length === 0) return undefined
+  return { sealed: keyRing.seal(storedCredentialsFor(keyRing, connector, current, config), owner), areNew: false }
+}
+
+/**
+ * Returns the stored credentials of a destination for a target with another config.
+ * @returns undefined if no key opens the stored credentials, and the target is the same
+ * @throws AppError 422 if they would be sent to another address
+ */
+export const storedCredentialsFor = (
+  keyRing: KeyRing,
+  connector: Connector,
+  current: CredentialsOwner & { credentialsSealed: Buffer },
+  config: Record<string, unknown>,
+): unknown => {
+  const changed = changedBoundKeys(connector, current.config, config)
+  const stored = openStored(keyRing, connector, current)
+  if (changed.length > 0 && (stored === undefined || sendsCredentials(connector, stored))) throw credentialsRequired(changed)
+  return stored
+}
+
+/** @returns undefined if no key opens the stored credentials */
+const openStored = (keyRing: KeyRing, connector: Connector, current: CredentialsOwner & { credentialsSealed: Buffer }): unknown => {
+  try {
+    return keyRing.open(current.credentialsSealed, credentialsOwner(connector, current))
+  } catch (thrown) {
+    if (thrown instanceof SealError) return undefined
+    throw thrown
+  }
+}
+
+const credentialsRequired = (changedKeys: string[]): AppError => {
+  const keys = changedKeys.map((key) => `config.${key}`).join(', ')
+  const message = `required: the stored credentials must not be sent to another address. Send them together with the change of ${keys}`
+  return validationFailed([{ path: 'credentials', message }])
+}

@@ -1,0 +1,113 @@
+import type { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import { outboundFor, unencryptedAddress } from '../connectors/bound-config.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Target } from '../connectors/connector.ts'
+import { secretsIn, withoutSecrets } from '../connectors/shared/secrets.ts'
+import { connectorTypes } from '../connectors/index.ts'
+import type { Installation } from '../db/installation.ts'
+import { plainMessages } from '../base/issue-messages.ts'
+import { messageOf } from '../base/errors.ts'
+import type { OutboundGuard } from '../security/outbound.ts'
+import { detailsOf, validationFailed } from '../base/refusals.ts'
+
+export type OpenObject = Record<string, unknown>
+
+export type FindConnector = (kind: string) => Connector | undefined
+
+export interface ProbeDeps {
+  installation: Installation
+  outbound: OutboundGuard
+  config: Pick<Config, 'RELAY_PROBE_TIMEOUT_MS' | 'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'>
+}
+
+/** Finds the connector of a type. @throws AppError 422 if the type is unknown or not available in this installation */
+export const connectorOf = (findConnector: FindConnector, type: string): Connector => {
+  if (!connectorTypes.includes(type)) {
+    throw validationFailed([{ path: 'connector_type', message: `must be one of ${connectorTypes.join(', ')}` }])
+  }
+  const connector = findConnector(type)
+  if (!connector) throw validationFailed([{ path: 'connector_type', message: `${type} is not available in this installation` }])
+  return connector
+}
+
+const issuesOf = (schema: z.ZodType, value: unknown, path: string) => {
+  const parsed = schema.safeParse(value, plainMessages)
+  return parsed.success ? [] : detailsOf(parsed.error.issues, [path])
+}
+
+/** Validates config and credentials, if present, against the schemas of the connector. @throws AppError 422 */
+export const checkTarget = (connector: Connector, { config, credentials }: { config?: unknown; credentials?: unknown }): void => {
+  const issues = [
+    ...(config === undefined ? [] : issuesOf(connector.config, config, 'config')),
+    ...(credentials === undefined ? [] : issuesOf(connector.credentials, credentials, 'credentials')),
+  ]
+  if (issues.length > 0) throw validationFailed(issues)
+}
+
+/**
+ * Refuses a target that would get its credentials unencrypted outside of the private networks that the operator allows. A delivery checks
+ * that again, for the address to which it connects.
+ * @throws AppError 422
+ */
+export const requireEncryption = async (
+  { outbound, config }: Pick<ProbeDeps, 'outbound' | 'config'>,
+  connector: Connector,
+  target: { config: OpenObject; credentials: OpenObject },
+): Promise<void> => {
+  const unencrypted = unencryptedAddress(connector, target)
+  if (!unencrypted || (await outbound.isAllowedPrivate(unencrypted.host, config.DELIVERY_CONNECT_TIMEOUT_MS))) return
+  const message =
+    'would send the credentials unencrypted: use TLS. Without it, they may be sent to loopback and private addresses only that the operator ' +
+    'of this relay allows (RELAY_ALLOWED_PRIVATE_CIDRS)'
+  throw validationFailed([{ path: `config.${unencrypted.key}`, message }])
+}
+
+/** Merges a patch into a config as in JSON Merge Patch (RFC 7396), one level deep: null removes a key. */
+export const mergeConfig = (current: OpenObject, patch: OpenObject): OpenObject =>
+  Object.fromEntries(Object.entries({ ...current, ...patch }).filter(([, value]) => value !== null))
+
+const rejectOnAbort = (signal: AbortSignal, timeoutMs: number) =>
+  new Promise<never>((_, reject) => {
+    const fail = () => reject(new DeliveryError('probe_timeout', `the test took longer than ${timeoutMs} ms`))
+    if (signal.aborted) fail()
+    else signal.addEventListener('abort', fail, { once: true })
+  })
+
+export interface TestResult {
+  status: 'success' | 'failed'
+  message: string
+  /** Values for the config of a stored destination, see `AttemptContext`. */
+  pinned?: Record<string, string>
+}
+
+/** Tests whether the relay can write to a target. @returns `failed` with a message for the operator if it cannot */
+export const testTarget = async (
+  { outbound, installation, config }: ProbeDeps,
+  connector: Connector,
+  target: Target<unknown, unknown>,
+  disconnected: AbortSignal,
+): Promise<TestResult> => {
+  const timeoutMs = config.RELAY_PROBE_TIMEOUT_MS
+  const signal = AbortSignal.any([disconnected, AbortSignal.timeout(timeoutMs)])
+  const pinned: Record<string, string> = {}
+  const context: AttemptContext = {
+    signal,
+    onProgress: () => {},
+    outbound: outboundFor(outbound, connector, target),
+    connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
+    idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
+    answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
+    installationId: await installation.id(),
+    saved: undefined,
+    save: () => {},
+    pin: (values) => Object.assign(pinned, values),
+  }
+  const parsed = { config: connector.config.parse(target.config), credentials: connector.credentials.parse(target.credentials) }
+  try {
+    const message = await Promise.race([connector.probe(parsed, context), rejectOnAbort(signal, timeoutMs)])
+    return { status: 'success', message, pinned }
+  } catch (thrown) {
+    // A target may quote the credentials in its error message.
+    return { status: 'failed', message: withoutSecrets(messageOf(thrown), secretsIn(connector.credentials, parsed.credentials)) }
+  }
+}

@@ -1,0 +1,51 @@
+import { newId } from '../../src/base/ids.ts'
+import type { DeliveryStatus, DocumentStatus } from '../../src/domain/delivery-states.ts'
+import { startScene, wire } from './api.ts'
+import { insertDocument } from './insert-document.ts'
+
+const { database, acme, other, stop } = await startScene()
+const wired = await wire(acme, 'A1')
+afterAll(stop)
+
+const insert = (status: DocumentStatus & DeliveryStatus = 'failed') => {
+  const { repositoryId } = wired
+  return insertDocument(database.db, { workspaceId: acme.id, repositoryId, repoId: 'A1', status, deliveries: [{ ...wired, status }] })
+}
+const acknowledge = (id: string, options?: { key: string }) => acme.call('POST', `/documents/${id}/acknowledge`, undefined, options)
+const idsOf = async (query: string) => (await acme.call('GET', `/documents?${query}`)).json.data.map(({ id }: { id: string }) => id)
+
+test('acknowledging failed documents empties the list of those that need attention', async () => {
+  const [first, second] = [await insert(), await insert()]
+  const { status, json } = await acknowledge(first, { key: acme.keys.member })
+  expect(status).toBe(200)
+  expect(json.data.attributes).toMatchObject({ status: 'failed', acknowledged_at: expect.any(String) })
+  expect(await idsOf('status=failed&acknowledged=false')).toEqual([second])
+  expect(await idsOf('acknowledged=true')).toEqual([first])
+  expect(await idsOf('status=failed')).toEqual([second, first])
+})
+
+test('repeating it changes nothing and leaves no second entry', async () => {
+  const id = await insert()
+  const first = await acknowledge(id)
+  expect((await acknowledge(id)).json).toEqual(first.json)
+  expect(await database.db('audit_logs').where({ event: 'document.acknowledged', subject_id: id })).toHaveLength(1)
+})
+
+test('a retry ends the acknowledgement, so a document that fails again needs attention again', async () => {
+  const id = await insert()
+  await acknowledge(id)
+  expect((await acme.call('POST', `/documents/${id}/retry`)).status).toBe(200)
+  await database.db('deliveries').where({ document_id: id }).update({ status: 'failed' })
+  expect((await acme.call('GET', `/documents/${id}`)).json.data.attributes).toMatchObject({ status: 'failed', acknowledged_at: null })
+})
+
+test.each(['pending', 'retrying', 'delivered'] as const)('a document that is %s cannot be acknowledged', async (status) => {
+  expect((await acknowledge(await insert(status))).json.error).toMatchObject({ code: 'conflict', message: expect.stringContaining(status) })
+})
+
+test('it requires the level member and a document of the same workspace', async () => {
+  const id = await insert()
+  expect((await acknowledge(id, { key: acme.keys.viewer })).status).toBe(403)
+  expect((await other.call('POST', `/documents/${id}/acknowledge`)).status).toBe(404)
+  expect((await acknowledge(newId())).status).toBe(404)
+})

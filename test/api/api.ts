@@ -1,0 +1,216 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import Koa from 'koa'
+import { z } from 'zod'
+import { createReplay, type Replay } from '../../src/capture/replay.ts'
+import { createKey } from '../../src/workspace/api-key.ts'
+import { createWorkspace } from '../../src/workspace/administration.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
+import type { Stores } from '../../src/content/store.ts'
+import type { Database } from '../../src/db/database.ts'
+import { apiEndpoints, createApi, type EndpointDeps } from '../../src/api/app.ts'
+import { createReadVersions } from '../../src/api/console/changes.ts'
+import { createConsole } from '../../src/api/console/console.ts'
+import { createEventStreams } from '../../src/api/console/event-streams.ts'
+import { openAuthenticator } from '../../src/workspace/authenticator.ts'
+import type { Endpoint } from '../../src/api/endpoint.ts'
+import { createReference } from '../../src/api/open-api/reference.ts'
+import type { KeyLevel } from '../../src/security/levels.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
+import { createPinConfig } from '../../src/workspace/pin-config.ts'
+import { createUseCases } from '../../src/app/use-cases.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { logsTo } from '../support/logs.ts'
+import { createContract, readOpenApi } from './contract.ts'
+
+const { find: findConnector } = createConnectors()
+
+/** An object storage connector without a network. The name of the bucket decides the result of the probe. */
+const objectStorage: Connector<{ bucket: string }, { secret_access_key: string }> = {
+  kind: 'objstore',
+  boundKeys: ['endpoint'],
+  config: z.strictObject({ bucket: z.string(), region: z.string(), prefix: z.string().optional() }),
+  example: findConnector('objstore')!.example,
+  credentials: z.strictObject({ access_key_id: z.string(), secret_access_key: z.string().meta({ secret: true }) }),
+  deliver: () => Promise.reject(new Error('not available in this test')),
+  probe: async ({ config, credentials }) => {
+    if (config.bucket === 'missing') {
+      throw new DeliveryError('bucket_missing', `there is no such bucket (asked with ${credentials.secret_access_key})`)
+    }
+    // Ignores its abort signal.
+    if (config.bucket === 'silent') await new Promise(() => {})
+    return 'The bucket exists.'
+  },
+}
+
+/** The real connectors, except that objstore needs no network and drive is not available. */
+const registry = (kind: string): Connector | undefined => {
+  if (kind === 'drive') return undefined
+  return kind === 'objstore' ? objectStorage : findConnector(kind)
+}
+
+export interface Answer {
+  status: number
+  headers: Headers
+  // Untyped JSON. The contract check has already compared it with openapi.json.
+  json: ReturnType<typeof JSON.parse>
+  text: string
+}
+
+interface CallOptions {
+  key?: string | undefined
+  body?: unknown
+  headers?: Record<string, string>
+}
+
+export interface Tenant {
+  id: string
+  path: string
+  keys: Record<KeyLevel, string>
+  call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>
+}
+
+/** Creates a workspace with a key of each level. `call` uses the admin key by default. */
+const createTenant = async (db: Database, api: Pick<Api, 'call'>, name: string): Promise<Tenant> => {
+  const { id } = await createWorkspace(db, name)
+  const keyOf = async (level: KeyLevel) => (await createKey(db, { workspace: name, level })).key
+  const keys = { viewer: await keyOf('viewer'), member: await keyOf('member'), admin: await keyOf('admin') }
+  const path = `/api/${name}`
+  return { id, path, keys, call: (method, rest, body, options) => api.call(method, path + rest, { key: keys.admin, body, ...options }) }
+}
+
+export interface Api {
+  url: string
+  log: string[]
+  endpoints: Endpoint[]
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>
+  tenant(name: string): Promise<Tenant>
+  stop(): Promise<void>
+}
+
+/** Starts the management API on its own port. Every response is checked against openapi.json. */
+export const startApi = async (
+  db: Database,
+  {
+    variables = {},
+    contents = {},
+    temporal = {},
+    replay,
+    findConnector: find = registry,
+    keyRing = createKeyRing([`first:${randomBytes(32).toString('base64')}`]),
+  }: {
+    variables?: Record<string, string>
+    contents?: Stores
+    temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
+    replay?: Replay
+    findConnector?: EndpointDeps['findConnector']
+    keyRing?: EndpointDeps['keyRing']
+  } = {},
+): Promise<Api> => {
+  const lines: string[] = []
+  const config = readConfig(variables)
+  const useCases = createUseCases(db, config)
+  const logs = logsTo(lines)
+  const deps = {
+    ...useCases,
+    config,
+    authenticator: openAuthenticator(useCases.apiKeys, config),
+    ...logs,
+    eventStreams: createEventStreams(createReadVersions(db), config, logs.log),
+    keyRing,
+    findConnector: find,
+    pinConfig: createPinConfig(db, { keyRing, findConnector: find }),
+    outbound: createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }),
+    contents,
+    // Without Temporal: messages stay in the outbox.
+    launch: () => {},
+    isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
+    ...temporal,
+    // Replays are processed in the tests that have a receiver.
+    replay:
+      replay ?? createReplay({ db, find: useCases.capturedRequests.findForReplay, openQuery: () => '', execute: () => Promise.resolve() }),
+  }
+  const app = new Koa()
+  app.use(createApi(deps))
+  app.use(createConsole(deps))
+  app.use(createReference(config))
+  app.use((context) => {
+    context.body = 'not the API'
+  })
+  app.on('error', () => {})
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  const endpoints = apiEndpoints(deps)
+  const contract = createContract(await readOpenApi())
+  const call = async (method: string, path: string, { key, body, headers }: CallOptions = {}): Promise<Answer> => {
+    const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        ...(key !== undefined && { authorization: `Bearer ${key}` }),
+        ...(sent !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(sent !== undefined && { body: sent }),
+    })
+    const text = await response.text()
+    const json = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined
+    contract.check({ method, path, body: sent, status: response.status, headers: response.headers, text })
+    return { status: response.status, headers: response.headers, json, text }
+  }
+
+  return {
+    url,
+    log: lines,
+    endpoints,
+    call,
+    tenant: (name) => createTenant(db, { call }, name),
+    stop: async () => {
+      await deps.eventStreams.close()
+      server.closeAllConnections()
+      await new Promise((resolve) => {
+        server.close(resolve)
+      })
+      await deps.outbound.close()
+    },
+  }
+}
+
+/** Starts a database and the API with two workspaces. Call `stop` after the last test of the file. */
+export const startScene = async (options?: Parameters<typeof startApi>[1]) => {
+  const database = await createTestDatabase()
+  const api = await startApi(database.db, options)
+  const [acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
+  const stop = async () => {
+    await api.stop()
+    await database.drop()
+  }
+  return { database, api, acme, other, stop }
+}
+
+export const objstore = (name: string, config: object = {}) => ({
+  name,
+  connector_type: 'objstore',
+  config: { bucket: 'archive', region: 'eu-central-1', ...config },
+  credentials: { access_key_id: 'AKIA', secret_access_key: 'canary-5f1c' },
+})
+
+/** Creates a repository, a destination and a connection between them. @returns their ids */
+export const wire = async (tenant: Tenant, repoId: string, isActive = true) => {
+  const repository = await tenant.call('POST', '/repositories', { repo_id: repoId, name: `Repository ${repoId}` })
+  const destination = await tenant.call('POST', '/destinations', objstore(`Bucket of ${repoId}`))
+  const ids = { repositoryId: repository.json.data.id as string, destinationId: destination.json.data.id as string }
+  const connection = await tenant.call('POST', '/connections', {
+    name: `From ${repoId}`,
+    is_active: isActive,
+    repository_ids: [ids.repositoryId],
+    destination_ids: [ids.destinationId],
+  })
+  return { ...ids, connectionId: connection.json.data.id as string }
+}

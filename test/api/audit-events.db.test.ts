@@ -1,0 +1,593 @@
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createKey, revokeKey } from '../../src/workspace/api-key.ts'
+import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createMembers } from '../../src/workspace/members.ts'
+import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
+import { testConfig } from '../support/factories.ts'
+import { createSigner } from '../support/signer.ts'
+import { objstore, startScene, wire, type Answer } from './api.ts'
+import { insertDocument } from './insert-document.ts'
+import { createResources } from './resources.ts'
+
+/** Mutating endpoints without an audit event, each with the reason. */
+const unaudited: Record<string, string> = {
+  'POST /destinations/test': 'a test changes nothing',
+  'POST /destinations/:id/test': 'a test changes no configuration',
+  'POST /destinations/:id/test-change': 'a test stores nothing',
+  'POST /connections/preview': 'a preview stores nothing',
+}
+
+/** Events that the management API does not record, with their source. */
+const elsewhere: Partial<Record<AuditEvent, string>> = {
+  'member.created': 'the command line',
+  'member.updated': 'the command line',
+  'member.deleted': 'the command line',
+  'rfc.call': 'the bridge',
+  'incident.opened': 'the check for incidents',
+  'incident.closed': 'the check for incidents',
+  'notice.delivered': 'the worker',
+  'notice.failed': 'the worker',
+}
+
+const { database, api, acme, stop } = await startScene()
+const signer = await createSigner('RSA 2048')
+const resources = createResources({ db: database.db, store: createPostgresStore(database.db), certificate: signer.pem })
+const userId = await createMembers(database.db).ensure(acme.id, 'ada@example.org', systemActor)
+const { id: keyId, key } = await createKey(database.db, { workspace: 'acme/prod', level: 'admin', member: 'ada@example.org' })
+afterAll(async () => {
+  await signer.remove()
+  await stop()
+})
+
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
+const eventsOf = (audit: AuditEvent | readonly AuditEvent[] | undefined) => [audit ?? []].flat()
+
+/** Returns the audit log entries that a change adds, oldest first. */
+const recordedBy = async (change: () => Promise<unknown>) => {
+  const before = await database.db('audit_logs').max('id as last').first()
+  await change()
+  return database
+    .db('audit_logs')
+    .select('*')
+    .where('id', '>', before?.last ?? '')
+    .orderBy('id')
+}
+
+const call = (method: string, path: string, body?: unknown): Promise<Answer> => acme.call(method, path, body, { key })
+const created = async (path: string, body: unknown): Promise<string> => (await call('POST', path, body)).json.data.id
+
+const repository = { make: () => created('/repositories', { repo_id: `R${Math.random()}`.slice(0, 12), name: 'Invoices' }) }
+const certificateOf = (repositoryId: string, status = 'inactive') =>
+  created(`/repositories/${repositoryId}/certificates`, { auth_id: 'CN=TST', certificate: signer.pem, status })
+
+/** Creates a webhook, and a notification that is sent to it if it has a name. */
+const webhook = async (name: string, notification?: string) => {
+  const id = await created('/destinations', { name, connector_type: 'webhook', config: { url: 'https://example.com/in' }, credentials: {} })
+  const body = { name: notification, events: ['delivery.failed'], destination_id: id }
+  return { id, notificationId: notification === undefined ? '' : await created('/notifications', body) }
+}
+
+/** Creates a failed document and its wiring. */
+const failed = async (repoId: string) => {
+  const { repositoryId, destinationId, connectionId } = await wire(acme, repoId)
+  const deliveries = [{ destinationId, connectionId, status: 'failed' as const }]
+  const row = { workspaceId: acme.id, repositoryId, repoId, docId: 'DOC1', status: 'failed' as const, deliveries }
+  return { repositoryId, destinationId, subjectId: await insertDocument(database.db, row) }
+}
+
+interface Row {
+  endpoint: string
+  /** Creates the preconditions. @returns the change, and the id of its subject if it is already known */
+  prepare: () => Promise<{ change: () => Promise<Answer>; subjectId?: string }>
+  recorded: { event: AuditEvent; metadata?: object; description?: string }[]
+}
+
+const rows: Row[] = [
+  {
+    endpoint: 'POST /documents/:id/acknowledge',
+    prepare: async () => {
+      const { subjectId } = await failed('K1')
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}/acknowledge`) }
+    },
+    recorded: [{ event: 'document.acknowledged', metadata: { repo_id: 'K1', doc_id: 'DOC1', comp_id: 'data' } }],
+  },
+  {
+    endpoint: 'DELETE /documents/:id/content',
+    prepare: async () => {
+      const { subjectId } = await failed('K2')
+      return { subjectId, change: () => call('DELETE', `/documents/${subjectId}/content`) }
+    },
+    recorded: [{ event: 'document.erased', description: 'The content of document K2/DOC1/data was erased.' }],
+  },
+  {
+    endpoint: 'POST /destinations/:id/download-links/revoke',
+    prepare: async () => {
+      const subjectId = await created('/destinations', objstore('Mails'))
+      return { subjectId, change: () => call('POST', `/destinations/${subjectId}/download-links/revoke`) }
+    },
+    recorded: [{ event: 'destination.links_revoked', metadata: { name: 'Mails', connector_type: 'objstore', version: 2 } }],
+  },
+  {
+    endpoint: 'POST /notifications',
+    prepare: async () => {
+      const { id: destination_id } = await webhook('Operators')
+      return { change: () => call('POST', '/notifications', { name: 'All', events: ['source.silent'], destination_id }) }
+    },
+    recorded: [
+      {
+        event: 'notification.created',
+        description: 'Notification All was created.',
+        metadata: { name: 'All', events: ['source.silent'], quiet_seconds: 900, is_active: true },
+      },
+    ],
+  },
+  {
+    endpoint: 'PATCH /notifications/:id',
+    prepare: async () => {
+      const { notificationId: subjectId } = await webhook('Operators', 'All')
+      const body = { name: 'All', quiet_seconds: 0, events: ['source.silent', 'source.silent'] }
+      return { subjectId, change: () => call('PATCH', `/notifications/${subjectId}`, body) }
+    },
+    recorded: [
+      {
+        event: 'notification.updated',
+        description: 'Notification All was changed: events, quiet_seconds.',
+        metadata: {
+          name: 'All',
+          before: { events: ['delivery.failed'], quiet_seconds: 900 },
+          after: { events: ['source.silent'], quiet_seconds: 0 },
+        },
+      },
+    ],
+  },
+  {
+    endpoint: 'DELETE /notifications/:id',
+    prepare: async () => {
+      const { notificationId: subjectId } = await webhook('Operators', 'All')
+      return { subjectId, change: () => call('DELETE', `/notifications/${subjectId}`) }
+    },
+    recorded: [{ event: 'notification.deleted', description: 'Notification All was deleted.', metadata: { name: 'All' } }],
+  },
+  {
+    endpoint: 'POST /repositories',
+    prepare: async () => ({ change: () => call('POST', '/repositories', { repo_id: 'A1', name: 'Invoices' }) }),
+    recorded: [
+      {
+        event: 'repository.created',
+        description: 'Repository A1 was created.',
+        metadata: { repo_id: 'A1', name: 'Invoices', signature_verification: false },
+      },
+    ],
+  },
+  {
+    endpoint: 'PATCH /repositories/:id',
+    prepare: async () => {
+      const subjectId = await created('/repositories', { repo_id: 'A2', name: 'Invoices' })
+      const body = { name: 'Invoices', status: 'inactive', signature_verification: true }
+      return { subjectId, change: () => call('PATCH', `/repositories/${subjectId}`, body) }
+    },
+    recorded: [
+      {
+        event: 'repository.updated',
+        description: 'Repository A2 was changed: status, signature_verification.',
+        metadata: {
+          repo_id: 'A2',
+          before: { status: 'active', signature_verification: false },
+          after: { status: 'inactive', signature_verification: true },
+        },
+      },
+    ],
+  },
+  {
+    endpoint: 'DELETE /repositories/:id',
+    prepare: async () => {
+      const { repositoryId } = await wire(acme, 'A3')
+      await certificateOf(repositoryId)
+      return { subjectId: repositoryId, change: () => call('DELETE', `/repositories/${repositoryId}`) }
+    },
+    recorded: [
+      { event: 'repository.deleted', metadata: { repo_id: 'A3', name: 'Repository A3' } },
+      { event: 'cert.deleted' },
+      { event: 'connection.deleted', metadata: { name: 'From A3' } },
+    ],
+  },
+  {
+    endpoint: 'POST /repositories/:id/certificates',
+    prepare: async () => {
+      const body = { auth_id: 'CN=TST', certificate: signer.pem, status: 'active' }
+      const id = await repository.make()
+      return { change: () => call('POST', `/repositories/${id}/certificates`, body) }
+    },
+    recorded: [{ event: 'cert.received' }, { event: 'cert.activated' }],
+  },
+  {
+    endpoint: 'PATCH /repositories/:id/certificates/:certificateId',
+    prepare: async () => {
+      const id = await repository.make()
+      const subjectId = await certificateOf(id, 'active')
+      return { subjectId, change: () => call('PATCH', `/repositories/${id}/certificates/${subjectId}`, { status: 'inactive' }) }
+    },
+    recorded: [{ event: 'cert.deactivated' }],
+  },
+  {
+    endpoint: 'PATCH /repositories/:id/certificates/:certificateId',
+    prepare: async () => {
+      const id = await repository.make()
+      const subjectId = await certificateOf(id)
+      return { subjectId, change: () => call('PATCH', `/repositories/${id}/certificates/${subjectId}`, { status: 'active' }) }
+    },
+    recorded: [{ event: 'cert.activated' }],
+  },
+  {
+    endpoint: 'DELETE /repositories/:id/certificates',
+    prepare: async () => {
+      const id = await repository.make()
+      const subjectId = await certificateOf(id)
+      return { subjectId, change: () => call('DELETE', `/repositories/${id}/certificates?status=inactive`) }
+    },
+    recorded: [{ event: 'cert.deleted' }],
+  },
+  {
+    endpoint: 'DELETE /repositories/:id/certificates/:certificateId',
+    prepare: async () => {
+      const id = await repository.make()
+      const subjectId = await certificateOf(id)
+      return { subjectId, change: () => call('DELETE', `/repositories/${id}/certificates/${subjectId}`) }
+    },
+    recorded: [{ event: 'cert.deleted' }],
+  },
+  {
+    endpoint: 'POST /destinations',
+    prepare: async () => ({ change: () => call('POST', '/destinations', objstore('Archive')) }),
+    recorded: [
+      {
+        event: 'destination.created',
+        description: 'Destination Archive (objstore) was created.',
+        metadata: { name: 'Archive', connector_type: 'objstore' },
+      },
+    ],
+  },
+  {
+    endpoint: 'PATCH /destinations/:id',
+    prepare: async () => {
+      const subjectId = await created('/destinations', objstore('Archive'))
+      const credentials = { access_key_id: 'canary-1d7e', secret_access_key: 'canary-77a0' }
+      const body = { name: 'Archive', config: { region: 'eu-central-1', bucket: 'elsewhere', prefix: 'canary-0b52' }, credentials }
+      return { subjectId, change: () => call('PATCH', `/destinations/${subjectId}`, body) }
+    },
+    recorded: [
+      {
+        event: 'destination.updated',
+        description: 'Destination Archive (objstore) was changed: config.bucket, config.prefix, credentials.',
+        metadata: { name: 'Archive', connector_type: 'objstore', changed: ['config.bucket', 'config.prefix', 'credentials'] },
+      },
+    ],
+  },
+  {
+    endpoint: 'DELETE /destinations/:id',
+    prepare: async () => {
+      const { destinationId } = await wire(acme, 'A4')
+      return { subjectId: destinationId, change: () => call('DELETE', `/destinations/${destinationId}`) }
+    },
+    recorded: [{ event: 'destination.deleted' }, { event: 'connection.deleted' }],
+  },
+  {
+    endpoint: 'DELETE /destinations/:id',
+    prepare: async () => {
+      const { id } = await webhook('Operators', 'All')
+      return { subjectId: id, change: () => call('DELETE', `/destinations/${id}`) }
+    },
+    recorded: [
+      {
+        event: 'destination.deleted',
+        description: 'Destination Operators (webhook) was deleted. Notifications deleted with it: All.',
+        metadata: { removed_notifications: [{ id: expect.any(String), name: 'All' }] },
+      },
+      { event: 'notification.deleted', description: 'Notification All was deleted.' },
+    ],
+  },
+  {
+    endpoint: 'POST /connections',
+    prepare: async () => {
+      const { repositoryId, destinationId } = await wire(acme, 'A5')
+      const body = { name: 'Twice', is_active: false, repository_ids: [repositoryId], destination_ids: [destinationId] }
+      return { change: () => call('POST', '/connections', body) }
+    },
+    recorded: [{ event: 'connection.created', description: 'Connection Twice was created, inactive.' }],
+  },
+  {
+    endpoint: 'PATCH /connections/:id',
+    prepare: async () => {
+      const { connectionId: subjectId } = await wire(acme, 'A6')
+      return { subjectId, change: () => call('PATCH', `/connections/${subjectId}`, { name: 'Renamed', is_active: false }) }
+    },
+    recorded: [
+      {
+        event: 'connection.toggled',
+        description: 'Connection Renamed was deactivated.',
+        metadata: { name: 'Renamed', is_active: false },
+      },
+    ],
+  },
+  {
+    endpoint: 'PATCH /connections/:id',
+    prepare: async () => {
+      const { connectionId: subjectId, repositoryId, destinationId } = await wire(acme, 'AB')
+      const second = await created('/destinations', objstore('Second'))
+      const body = { repository_ids: [repositoryId], destination_ids: [second, destinationId], settings: { on_resume: 'skip' } }
+      return { subjectId, change: () => call('PATCH', `/connections/${subjectId}`, body) }
+    },
+    recorded: [
+      {
+        event: 'connection.updated',
+        description: 'Connection From AB was changed: destination_ids, settings.',
+        metadata: {
+          name: 'From AB',
+          before: { destination_ids: [expect.any(String)], settings: {} },
+          after: { destination_ids: [expect.any(String), expect.any(String)], settings: { on_resume: 'skip' } },
+        },
+      },
+    ],
+  },
+  {
+    endpoint: 'DELETE /connections/:id',
+    prepare: async () => {
+      const { connectionId: subjectId } = await wire(acme, 'A7')
+      return { subjectId, change: () => call('DELETE', `/connections/${subjectId}`) }
+    },
+    recorded: [{ event: 'connection.deleted', description: 'Connection From A7 was deleted.' }],
+  },
+  {
+    endpoint: 'POST /documents/:id/retry',
+    prepare: async () => {
+      const { subjectId } = await failed('A8')
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}/retry`) }
+    },
+    recorded: [{ event: 'document.retried', description: 'Document A8/DOC1/data was retried to Bucket of A8.' }],
+  },
+  {
+    endpoint: 'POST /documents/:id/deliveries/:destinationId/retry',
+    prepare: async () => {
+      const { subjectId, destinationId } = await failed('A9')
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}/deliveries/${destinationId}/retry`) }
+    },
+    recorded: [{ event: 'document.retried', description: 'Document A9/DOC1/data was retried to Bucket of A9.' }],
+  },
+  {
+    endpoint: 'POST /documents/retry',
+    prepare: async () => {
+      await failed('AA')
+      const change = async () => {
+        const answer = await call('POST', '/documents/retry', { repo_id: 'AA' })
+        // Do the work of the bulk retry workflow.
+        await createBulkRetries(database.db, testConfig()).retryPage(answer.json.data.id, 10, async () => {})
+        return answer
+      }
+      return { change }
+    },
+    recorded: [
+      {
+        event: 'bulk_retry.started',
+        description: 'A bulk retry of 1 documents was started.',
+        metadata: { filter: { repo_id: 'AA' }, matched_documents: 1, matched_deliveries: 1 },
+      },
+      { event: 'document.retried', description: 'Document AA/DOC1/data was retried to Bucket of AA.' },
+    ],
+  },
+  {
+    endpoint: 'POST /bulk-retries/:id/cancel',
+    prepare: async () => {
+      await failed('AC')
+      const subjectId = await created('/documents/retry', { repo_id: 'AC' })
+      return { subjectId, change: () => call('POST', `/bulk-retries/${subjectId}/cancel`) }
+    },
+    recorded: [
+      {
+        event: 'bulk_retry.cancelled',
+        description: 'A bulk retry was cancelled after 0 of 1 documents.',
+        metadata: { retried_documents: 0, matched_documents: 1 },
+      },
+    ],
+  },
+  {
+    endpoint: 'PUT /documents/by-doc-id/:repo_id/:doc_id/metadata',
+    prepare: async () => {
+      const { repositoryId } = await failed('AD')
+      const subjectId = await insertDocument(database.db, {
+        workspaceId: acme.id,
+        repositoryId,
+        repoId: 'AD',
+        docId: 'DOC1',
+        compId: 'note',
+      })
+      const body = { erp_object_type: 'BKPF', ar_object: 'FIINV' }
+      return { subjectId, change: () => call('PUT', '/documents/by-doc-id/AD/DOC1/metadata', body) }
+    },
+    recorded: [
+      {
+        event: 'document.metadata_updated',
+        description: 'The metadata of document AD/DOC1 was changed: erp_object_type, ar_object.',
+        metadata: {
+          repo_id: 'AD',
+          doc_id: 'DOC1',
+          documents: 2,
+          before: { erp_object_type: null, ar_object: 'ZINVOICE' },
+          after: { erp_object_type: 'BKPF', ar_object: 'FIINV' },
+        },
+      },
+    ],
+  },
+  {
+    endpoint: 'POST /requests/:id/replay',
+    prepare: async () => {
+      const { id: subjectId } = await resources.byPath['/requests/{id}']!(acme)
+      return { subjectId, change: () => call('POST', `/requests/${subjectId}/replay`) }
+    },
+    recorded: [{ event: 'request.replayed' }],
+  },
+  {
+    endpoint: 'PATCH /settings',
+    prepare: async () => {
+      const credentials = { user: 'canary-user', password: 'canary-rfc' }
+      const body = {
+        max_retries: 3,
+        receiver_allowed_cidrs: ['10.0.0.0/8'],
+        rfc: { url: 'https://erp.example', client: '100', credentials },
+      }
+      return { subjectId: acme.id, change: () => call('PATCH', '/settings', body) }
+    },
+    recorded: [
+      {
+        event: 'settings.updated',
+        metadata: {
+          before: { max_retries: 10, receiver_allowed_cidrs: [], 'rfc.url': null, 'rfc.credentials': null },
+          after: {
+            max_retries: 3,
+            receiver_allowed_cidrs: ['10.0.0.0/8'],
+            'rfc.url': 'https://erp.example',
+            'rfc.credentials': '[REDACTED]',
+          },
+        },
+      },
+    ],
+  },
+  {
+    endpoint: 'POST /api-keys',
+    prepare: async () => ({ change: () => call('POST', '/api-keys', { name: 'CI', level: 'viewer' }) }),
+    recorded: [{ event: 'apikey.created', metadata: { name: 'CI', level: 'viewer', belongs_to: null, expires_at: null } }],
+  },
+  {
+    endpoint: 'DELETE /api-keys/:id',
+    prepare: async () => {
+      const subjectId = await created('/api-keys', { name: 'CI', level: 'viewer' })
+      return { subjectId, change: () => call('DELETE', `/api-keys/${subjectId}`) }
+    },
+    recorded: [{ event: 'apikey.revoked', metadata: { name: 'CI', level: 'viewer' } }],
+  },
+]
+
+test('every mutating endpoint names its audit events or has a reason to record none', () => {
+  const changing = api.endpoints.filter(({ method }) => method !== 'GET')
+  const without = changing.filter(({ audit }) => eventsOf(audit).length === 0).map(nameOf)
+  expect(without.toSorted()).toEqual(Object.keys(unaudited).toSorted())
+})
+
+test('every audit event has a source', () => {
+  const named = new Set([...api.endpoints.flatMap(({ audit }) => eventsOf(audit)), ...Object.keys(elsewhere)])
+  expect([...named].toSorted()).toEqual(auditEventNames.toSorted())
+})
+
+test('every audited endpoint has a row in the table', () => {
+  const audited = api.endpoints.filter(({ audit }) => audit).map(nameOf)
+  expect(new Set(rows.map(({ endpoint }) => endpoint))).toEqual(new Set(audited))
+})
+
+test.each(rows.map((row) => [row.endpoint, row.recorded.map(({ event }) => event).join(', '), row] as const))(
+  '%s records %s and nothing else',
+  async (endpoint, _, { prepare, recorded }) => {
+    const { change, subjectId } = await prepare()
+    let answer: Answer | undefined
+    const entries = await recordedBy(async () => {
+      answer = await change()
+    })
+    expect(answer!.status).toBeLessThan(300)
+    expect(entries).toMatchObject(
+      recorded.map(({ metadata, ...entry }) => ({
+        description: expect.any(String),
+        ...entry,
+        // The key that was used is named in every entry.
+        metadata: { ...metadata, key_id: keyId },
+        workspace_id: acme.id,
+        actor_type: 'api_key',
+        user_id: userId,
+      })),
+    )
+    expect(entries[0].subject_id).toBe(subjectId ?? answer!.json.data.id)
+    expect(JSON.stringify(entries)).not.toMatch(/canary|relay_/)
+    const known = eventsOf(api.endpoints.find((item) => nameOf(item) === endpoint)!.audit)
+    expect(recorded.filter(({ event }) => !known.includes(event))).toEqual([])
+  },
+)
+
+test.each([
+  [
+    'patching a repository with its current values',
+    'B1',
+    'repositories',
+    { name: 'Repository B1', status: 'active', signature_verification: false },
+  ],
+  ['an empty patch of a repository', 'B2', 'repositories', {}],
+  [
+    'patching a destination with its current values',
+    'B3',
+    'destinations',
+    { name: 'Bucket of B3', config: { bucket: 'archive', prefix: null } },
+  ],
+  ['an empty patch of a destination', 'B4', 'destinations', {}],
+  ['activating an active connection', 'B5', 'connections', { is_active: true }],
+  ['renaming a connection', 'B6', 'connections', { name: 'Other', settings: {} }],
+  ['renaming a destination', 'B7', 'destinations', { name: 'Other' }],
+] as const)('%s records nothing', async (_, repoId, noun, body) => {
+  const ids = await wire(acme, repoId)
+  const path = `/${noun}/${{ repositories: ids.repositoryId, destinations: ids.destinationId, connections: ids.connectionId }[noun]}`
+  const before = (await call('GET', path)).json
+  const entries = await recordedBy(async () => expect((await call('PATCH', path, body)).status).toBe(200))
+  expect(entries).toEqual([])
+  if (noun !== 'connections' && repoId !== 'B7') expect((await call('GET', path)).json).toEqual(before)
+})
+
+test('a refused request records nothing', async () => {
+  const { repositoryId, connectionId } = await wire(acme, 'C1')
+  const entries = await recordedBy(async () => {
+    await call('POST', '/repositories', { repo_id: 'C1', name: 'Again' })
+    await call('PATCH', `/connections/${connectionId}`, { is_active: false, repository_ids: ['unknown'] })
+    await call('POST', '/connections', { name: 'A', repository_ids: [repositoryId], destination_ids: ['unknown'] })
+    await call('DELETE', `/api-keys/${repositoryId}`)
+    await call('POST', '/destinations', { ...objstore('A'), config: {} })
+  })
+  expect(entries).toEqual([])
+})
+
+test('concurrent deactivations of one connection record one event', async () => {
+  const { connectionId } = await wire(acme, 'D1')
+  const entries = await recordedBy(() =>
+    Promise.all(Array.from({ length: 5 }, () => call('PATCH', `/connections/${connectionId}`, { is_active: false }))),
+  )
+  expect(entries.map(({ event }) => event)).toEqual(['connection.toggled'])
+})
+
+test('an order of ids is no rewiring, and one id more is', async () => {
+  const { connectionId, repositoryId, destinationId } = await wire(acme, 'E1')
+  const second = await created('/destinations', objstore('Second'))
+  const rewire = (...destination_ids: string[]) =>
+    recordedBy(() => call('PATCH', `/connections/${connectionId}`, { repository_ids: [repositoryId], destination_ids }))
+  const sorted = [destinationId, second].toSorted()
+  const ids = { before: { destination_ids: [destinationId] }, after: { destination_ids: sorted } }
+  expect(await rewire(second, destinationId)).toMatchObject([{ event: 'connection.updated', metadata: ids }])
+  expect(await rewire(destinationId, second)).toEqual([])
+})
+
+test('metadata that are set again are not recorded again', async () => {
+  const { repositoryId } = await wire(acme, 'E2')
+  await insertDocument(database.db, { workspaceId: acme.id, repositoryId, repoId: 'E2', docId: 'DOC1' })
+  const push = () => recordedBy(() => call('PUT', '/documents/by-doc-id/E2/DOC1/metadata', { erp_object_type: 'BKPF' }))
+  expect(await push()).toMatchObject([{ event: 'document.metadata_updated' }])
+  expect(await push()).toEqual([])
+})
+
+test('settings that are set to their values are not recorded', async () => {
+  const { attributes } = (await call('GET', '/settings')).json.data
+  expect(await recordedBy(() => call('PATCH', '/settings', { max_retries: attributes.max_retries, content_days: null }))).toEqual([])
+})
+
+test('API keys created and revoked on the command line are recorded with the actor system', async () => {
+  const entries = await recordedBy(async () => {
+    const { id } = await createKey(database.db, { workspace: 'acme/prod', level: 'member', member: 'ada@example.org' })
+    await revokeKey(database.db, id)
+  })
+  expect(entries).toMatchObject([
+    { event: 'apikey.created', actor_type: 'system', user_id: null, metadata: { level: 'member', belongs_to: userId } },
+    { event: 'apikey.revoked', actor_type: 'system', user_id: null },
+  ])
+})

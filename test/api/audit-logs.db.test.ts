@@ -1,0 +1,133 @@
+import { record } from '../../src/db/audit.ts'
+import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
+import { newId } from '../../src/base/ids.ts'
+import { startScene } from './api.ts'
+
+const { database, api, acme, other, stop } = await startScene()
+afterAll(stop)
+
+const ada = newId()
+const subject = newId()
+
+const write = (workspaceId: string, event: AuditEvent, subjectId: string = newId(), userId: string | null = null) =>
+  database.db.transaction((trx) =>
+    record(trx, {
+      workspaceId,
+      event,
+      subjectId,
+      description: `Test entry: ${event}`,
+      metadata: { repo_id: 'A1' },
+      actor: userId === null ? { type: 'system', userId } : { type: 'api_key', keyId: 'K1', userId },
+    }),
+  )
+
+beforeAll(async () => {
+  await database.db('audit_logs').delete()
+  for (const event of auditEventNames) await write(acme.id, event)
+  await write(acme.id, 'repository.updated', subject, ada)
+  await write(acme.id, 'repository.deleted', subject, ada)
+  await write(other.id, 'repository.created', subject, ada)
+})
+
+const events = async (query: string): Promise<AuditEvent[]> => {
+  const { status, json } = await acme.call('GET', `/audit-logs?per_page=100&${query}`)
+  expect(status).toBe(200)
+  return json.data.map((entry: { attributes: { event: AuditEvent } }) => entry.attributes.event)
+}
+
+test('an entry has all of its attributes', async () => {
+  const { json } = await acme.call('GET', '/audit-logs?per_page=1')
+  expect(json).toEqual({
+    data: [
+      {
+        id: expect.stringMatching(/^[0-9A-Z]{26}$/),
+        type: 'audit_log',
+        attributes: {
+          event: 'repository.deleted',
+          subject_type: 'Repository',
+          subject_id: subject,
+          description: 'Test entry: repository.deleted',
+          metadata: { repo_id: 'A1', key_id: 'K1' },
+          user_id: ada,
+          actor_type: 'api_key',
+          created_at: expect.any(String),
+        },
+      },
+    ],
+    meta: { per_page: 1, next_cursor: json.data[0].id },
+  })
+})
+
+test('the list is ordered newest first, and a viewer can read it', async () => {
+  const answer = await api.call('GET', `${acme.path}/audit-logs?per_page=100`, { key: acme.keys.viewer })
+  const ids = answer.json.data.map(({ id }: { id: string }) => id)
+  expect(ids).toHaveLength(auditEventNames.length + 2)
+  expect(ids).toEqual(ids.toSorted().toReversed())
+})
+
+test.each([
+  ['event=cert.received', ['cert.received']],
+  ['event_prefix=cert.', ['cert.deleted', 'cert.deactivated', 'cert.activated', 'cert.received']],
+  ['event_prefix=cert.&event=rfc.call', []],
+  ['event_prefix=%25', []],
+  [
+    'subject_type=Repository',
+    ['repository.deleted', 'repository.updated', 'repository.deleted', 'repository.updated', 'repository.created'],
+  ],
+  ['subject_type=Repository&event_prefix=repository.u', ['repository.updated', 'repository.updated']],
+  [`subject_id=${subject}`, ['repository.deleted', 'repository.updated']],
+  [`subject_id=${subject}&event=repository.updated`, ['repository.updated']],
+  [`subject_id=${subject}&subject_type=Certificate`, []],
+  ['subject_id=nobody', []],
+  [`user_id=${ada}`, ['repository.deleted', 'repository.updated']],
+  [`user_id=${ada}&event_prefix=repository.d`, ['repository.deleted']],
+  [`user_id=${ada}&event=cert.received`, []],
+  ['date_from=2999-01-01', []],
+  ['date_to=2020-01-01', []],
+  ['date_from=0001-01-01&date_to=9999-12-31&event=rfc.call', ['rfc.call']],
+])('the filter %s finds the matching entries', async (query, expected) => {
+  expect(await events(query)).toEqual(expected)
+})
+
+test('date_from and date_to are inclusive to the millisecond', async () => {
+  const { json } = await acme.call('GET', '/audit-logs?event=rfc.call')
+  const { created_at: moment } = json.data[0].attributes
+  const beside = (milliseconds: number) => new Date(Date.parse(moment) + milliseconds).toISOString()
+  expect(await events(`event=rfc.call&date_from=${moment}&date_to=${moment}`)).toEqual(['rfc.call'])
+  expect(await events(`event=rfc.call&date_from=${beside(1)}`)).toEqual([])
+  expect(await events(`event=rfc.call&date_to=${beside(-1)}`)).toEqual([])
+})
+
+test('following next_cursor returns every entry once, and it is null after a full last page', async () => {
+  const seen: string[] = []
+  let cursor: string | null = null
+  const pages: number[] = []
+  do {
+    const { json } = await acme.call('GET', `/audit-logs?subject_type=Repository&per_page=5${cursor ? `&before=${cursor}` : ''}`)
+    seen.push(...json.data.map(({ id }: { id: string }) => id))
+    pages.push(json.data.length)
+    cursor = json.meta.next_cursor
+  } while (cursor)
+  expect({ pages, distinct: new Set(seen).size }).toEqual({ pages: [5], distinct: 5 })
+
+  const first = await acme.call('GET', '/audit-logs?subject_type=Repository&per_page=4')
+  expect(first.json.meta).toEqual({ per_page: 4, next_cursor: first.json.data[3].id })
+  const second = await acme.call('GET', `/audit-logs?subject_type=Repository&per_page=4&before=${first.json.meta.next_cursor}`)
+  expect({ rows: second.json.data.length, meta: second.json.meta }).toEqual({ rows: 1, meta: { per_page: 4, next_cursor: null } })
+})
+
+test.each([
+  'event=cert.expired',
+  'subject_type=Invoice',
+  'before=yesterday',
+  'per_page=101',
+  'per_page=0',
+  'date_from=soon',
+  'page=1',
+  'colour=red',
+  'event=rfc.call&event=rfc.call',
+  'subject_id=%00',
+])('the query %s is answered with 400', async (query) => {
+  const { status, json } = await acme.call('GET', `/audit-logs?${query}`)
+  expect({ status, code: json.error.code }).toEqual({ status: 400, code: 'invalid_request' })
+})

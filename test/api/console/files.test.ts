@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { request } from 'node:http'
+import Koa from 'koa'
+import { readConfig } from '../../../src/config/config.ts'
+import { createConsole } from '../../../src/api/console/console.ts'
+import { loadConsoleFiles, toJavaScript } from '../../../src/api/console/files.ts'
+import { createKeyRing } from '../../../src/security/seal.ts'
+import { createAuthenticator } from '../../../src/security/api-keys.ts'
+import { logsTo } from '../../support/logs.ts'
+
+const firstLoadMaxBytes = 100_000
+
+const start = async (variables: Record<string, string> = {}) => {
+  const app = new Koa()
+  const authenticator = createAuthenticator({ findKey: async () => undefined, recordUse: async () => {}, wrongKeys: { count: () => 0 } })
+  const keyRing = createKeyRing([`first:${Buffer.alloc(32, 7).toString('base64')}`])
+  app.use(
+    createConsole({
+      config: readConfig(variables),
+      authenticator,
+      keyRing,
+      eventStreams: { open: async () => {} },
+      signInLinks: { redeem: async () => undefined },
+      ...logsTo([]),
+    }),
+  )
+  app.use((context) => {
+    context.body = 'not the console'
+  })
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, stop: () => server.close() }
+}
+
+const relay = await start()
+afterAll(relay.stop)
+
+/** Requests a path without the headers that `fetch` adds, and without decoding the answer. */
+const send = (path: string, headers: Record<string, string>) =>
+  new Promise<{ status: number; encoding: string | undefined; bytes: Buffer }>((resolve, reject) => {
+    const sent = request(relay.url + path, { headers }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () =>
+        resolve({ status: response.statusCode!, encoding: response.headers['content-encoding'], bytes: Buffer.concat(chunks) }),
+      )
+    })
+    sent.on('error', reject)
+    sent.end()
+  })
+
+const importMapOf = (html: string) => /<script type="importmap">(.*?)<\/script>/.exec(html)![1]!
+const addressesOf = (html: string) => [
+  ...new Set([...html.matchAll(/(?:href|src)="\.\/(assets\/[^"]+)"/g)].map(([, address]) => `/console/${address}`)),
+]
+
+test('the page allows scripts and styles of the relay only, and its import map by its digest', async () => {
+  const response = await fetch(`${relay.url}/console`)
+  const html = await response.text()
+  const policy = response.headers.get('content-security-policy')!
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).not.toContain('unsafe')
+  const digest = createHash('sha256').update(importMapOf(html)).digest('base64')
+  expect(policy).toContain(`script-src 'self' 'sha256-${digest}';`)
+  expect(html.match(/<script/g)).toHaveLength(2)
+  expect(html).not.toMatch(/<style| style="| on[a-z]+="/)
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-cache',
+    'referrer-policy': 'same-origin',
+    'cross-origin-opener-policy': 'same-origin',
+  })
+})
+
+test('the browser asks again for the page, and gets it only if it has changed', async () => {
+  const { headers } = await fetch(`${relay.url}/console/documents`)
+  expect((await send('/console/documents', { 'if-none-match': headers.get('etag')! })).status).toBe(304)
+  expect((await send('/console/documents', { 'if-none-match': '"another"' })).status).toBe(200)
+})
+
+test('every file that the page names exists, may be cached for ever, and all together are small', async () => {
+  const html = await (await fetch(`${relay.url}/console`)).text()
+  const { imports } = JSON.parse(importMapOf(html)) as { imports: Record<string, string> }
+  const addresses = [...new Set([...addressesOf(html), ...Object.values(imports).map((address) => `/console/${address.slice(2)}`)])]
+  expect(addresses.length).toBeGreaterThan(15)
+  // The texts of single screens, and those of errors, are loaded when they are needed.
+  expect(addresses.filter((address) => address.includes('/texts/')).map((address) => address.split('/texts/')[1])).toEqual(['common.js'])
+  let total = gzipSync(html).length
+  for (const address of addresses) {
+    const response = await fetch(relay.url + address)
+    expect({ address, status: response.status }).toEqual({ address, status: 200 })
+    expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+    expect(response.headers.get('content-type')).toMatch(address.endsWith('.js') ? /^text\/javascript/ : /^(text\/css|image\/svg)/)
+    const { encoding, bytes } = await send(address, { 'accept-encoding': 'gzip' })
+    total += bytes.length
+    if (encoding === 'gzip') expect(gunzipSync(bytes).toString()).toBe(await response.text())
+    else expect(bytes.length).toBeLessThan(1_024)
+  }
+  expect(total).toBeLessThan(firstLoadMaxBytes)
+})
+
+test('the modules import files of the console, or packages that the import map names, and no types are left', async () => {
+  const { files } = await loadConsoleFiles()
+  const html = await (await fetch(`${relay.url}/console`)).text()
+  const { imports } = JSON.parse(importMapOf(html)) as { imports: Record<string, string> }
+  const names = new Set(files.map(({ name }) => name))
+  const modules = files.filter(({ name }) => name.endsWith('.js') && !name.startsWith('packages/'))
+  expect(modules.length).toBeGreaterThan(15)
+  for (const { name, body } of modules) {
+    for (const [, specifier] of body.toString().matchAll(/^(?:import|export)\b[^'"\n]* from '([^']+)'/gm)) {
+      const target = specifier!.startsWith('.') ? new URL(specifier!, `file:///${name}`).pathname.slice(1) : imports[specifier!]
+      expect({ name, specifier, exists: specifier!.startsWith('.') ? names.has(target!) : target !== undefined }).toMatchObject({
+        exists: true,
+      })
+    }
+  }
+})
+
+test('types are removed, and imports name the files that browsers load', () => {
+  const source = "import type { A } from './a.ts'\nimport { b } from '../b.ts'\nexport const c = async (d: A): Promise<A> => b(d)\n"
+  const text = toJavaScript(source)
+  expect(text).toContain("import { b } from '../b.js'")
+  expect(text).not.toMatch(/Promise|\.ts/)
+})
+
+test('a file of another version, or none at all, is not found; another method is not allowed', async () => {
+  for (const path of ['/console/assets/0000000000000000/console/main.js', '/console/assets/../../package.json']) {
+    const response = await fetch(relay.url + path)
+    const text = await response.text()
+    expect(text === 'not the console' || response.status === 404).toBe(true)
+  }
+  const posted = await fetch(`${relay.url}/console/documents`, { method: 'POST' })
+  expect({ status: posted.status, allow: posted.headers.get('allow') }).toEqual({ status: 405, allow: 'GET, HEAD' })
+  expect(await (await fetch(`${relay.url}/consoles`)).text()).toBe('not the console')
+})
+
+test('behind a proxy that adds a path, the addresses of the page begin with the path', async () => {
+  const behind = await start({ RELAY_BASE_URL: 'https://relay.example/sap&more/' })
+  const html = await (await fetch(`${behind.url}/console`)).text()
+  behind.stop()
+  expect(html).toContain('<base href="/sap&amp;more/console/">')
+})

@@ -1,0 +1,196 @@
+import { createRetention } from '../../src/maintenance/retention.ts'
+import { newId } from '../../src/base/ids.ts'
+import { testConfig } from '../support/factories.ts'
+import { objstore, startApi, startScene, type Tenant } from './api.ts'
+import { readOpenApi } from './contract.ts'
+import { createResources } from './resources.ts'
+
+let replay: () => Promise<string> = () => Promise.resolve(newId())
+const { database, api, acme, other, stop } = await startScene({ replay: () => replay() })
+afterAll(stop)
+
+const post = async (path: string, body: unknown, key: string, { tenant = acme, apiKey = acme.keys.admin, at = api } = {}) => {
+  const answer = await at.call('POST', tenant.path + path, { key: apiKey, body, headers: { 'idempotency-key': key } })
+  return { ...answer, isReplayed: answer.headers.get('idempotent-replayed') === 'true', id: answer.json.data?.id as string | undefined }
+}
+const destinationsNamed = async (name: string) =>
+  Number((await database.db('destinations').where({ name }).count({ total: '*' }).first())?.total)
+const keyRow = (key: string) => database.db('idempotency_keys').where({ key })
+
+test('every POST accepts an Idempotency-Key', async () => {
+  const { paths } = await readOpenApi()
+  const posts = Object.values(paths).flatMap((methods) => (methods['post'] ? [methods['post']] : []))
+  expect(posts.length).toBeGreaterThan(10)
+  for (const { operationId, parameters } of posts) {
+    expect({ operationId, names: parameters.map(({ name }) => name) }).toMatchObject({ names: expect.arrayContaining(['Idempotency-Key']) })
+  }
+})
+
+test('a repetition gets the first answer and creates nothing', async () => {
+  const first = await post('/destinations', objstore('Once'), 'once')
+  const second = await post('/destinations', objstore('Once'), 'once')
+  expect({ status: first.status, isReplayed: first.isReplayed }).toEqual({ status: 201, isReplayed: false })
+  expect({ status: second.status, isReplayed: second.isReplayed, json: second.json }).toEqual({
+    status: 201,
+    isReplayed: true,
+    json: first.json,
+  })
+  expect(second.headers.get('etag')).toBe(first.headers.get('etag'))
+  expect(await destinationsNamed('Once')).toBe(1)
+  await post('/destinations', objstore('Once'), 'once more')
+  expect(await destinationsNamed('Once')).toBe(2)
+})
+
+test('the first answer keeps its status, whatever has happened since', async () => {
+  const started = await post('/documents/retry', {}, 'bulk')
+  await acme.call('POST', `/bulk-retries/${started.id}/cancel`)
+  const repeated = await post('/documents/retry', {}, 'bulk')
+  expect({ status: repeated.status, isReplayed: repeated.isReplayed, json: repeated.json }).toEqual({
+    status: 202,
+    isReplayed: true,
+    json: started.json,
+  })
+})
+
+test('a new API key is returned again, and is not stored in clear', async () => {
+  const [first, second] = [
+    await post('/api-keys', { name: 'CI', level: 'viewer' }, 'ci'),
+    await post('/api-keys', { name: 'CI', level: 'viewer' }, 'ci'),
+  ]
+  const { key } = first.json.data.attributes
+  expect(second.json.data.attributes.key).toBe(key)
+  const [row] = await keyRow('ci')
+  for (const sealed of [row.answer_sealed, row.request_sealed]) {
+    expect(sealed.length).toBeGreaterThan(40)
+    expect(sealed.toString('latin1')).not.toContain(key.slice(-43))
+    expect(sealed.toString('latin1')).not.toContain('viewer')
+  }
+})
+
+test.each([
+  ['another body', '/destinations', objstore('B')],
+  ['another path', '/destinations/test', objstore('A')],
+])('a key that was used for %s is 422', async (_, path, body) => {
+  const key = newId()
+  await post('/destinations', objstore('A'), key)
+  const { name: _name, ...target } = body
+  const { status, json } = await post(path, path === '/destinations' ? body : target, key)
+  expect({ status, error: json.error }).toMatchObject({
+    status: 422,
+    error: { code: 'validation_failed', details: [{ path: 'idempotency-key', message: 'was used for a different request' }] },
+  })
+})
+
+test('the layout of the JSON does not make it another body', async () => {
+  const first = await post('/destinations', JSON.stringify(objstore('Layout')), 'layout')
+  const second = await post('/destinations', JSON.stringify(objstore('Layout'), undefined, 2), 'layout')
+  expect({ isReplayed: second.isReplayed, id: second.id }).toEqual({ isReplayed: true, id: first.id })
+})
+
+test('keys of different API keys and workspaces are independent', async () => {
+  const ids = [
+    (await post('/destinations', objstore('Shared'), 'shared')).id,
+    (await post('/destinations', objstore('Shared'), 'shared', { apiKey: acme.keys.member })).id,
+    (await post('/destinations', objstore('Shared'), 'shared', { tenant: other, apiKey: other.keys.admin })).id,
+  ]
+  expect(new Set(ids).size).toBe(3)
+})
+
+test('of concurrent duplicates one is executed', async () => {
+  const answers = await Promise.all(Array.from({ length: 10 }, () => post('/destinations', objstore('Race'), 'race')))
+  expect(await destinationsNamed('Race')).toBe(1)
+  const succeeded = answers.filter(({ status }) => status === 201)
+  expect(new Set(succeeded.map(({ id }) => id)).size).toBe(1)
+  expect(succeeded.filter(({ isReplayed }) => !isReplayed)).toHaveLength(1)
+  expect(answers.filter(({ status }) => status !== 201 && status !== 409)).toEqual([])
+})
+
+describe('while a request is being executed', () => {
+  const { byPath } = createResources({ db: database.db, store: undefined as never, certificate: '' })
+  const replayPath = async (tenant: Tenant) => `/requests/${(await byPath['/requests/{id}']!(tenant))['id']}/replay`
+
+  test('its repetition is 409 with Retry-After, and gets the answer afterwards', async () => {
+    const path = await replayPath(acme)
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+    replay = () => {
+      begin()
+      return promise
+    }
+    const running = post(path, undefined, 'running')
+    await begun
+    const { status, json, headers } = await post(path, undefined, 'running')
+    expect({ status, code: json.error.code, retryAfter: headers.get('retry-after') }).toEqual({
+      status: 409,
+      code: 'conflict',
+      retryAfter: '1',
+    })
+    resolve(newId())
+    const first = await running
+    replay = () => Promise.reject(new Error('must not be executed again'))
+    const repeated = await post(path, undefined, 'running')
+    expect({ status: repeated.status, json: repeated.json }).toEqual({ status: 202, json: first.json })
+  })
+
+  test('a failure frees its key', async () => {
+    const path = await replayPath(acme)
+    replay = () => Promise.reject(new Error('the process is out of luck'))
+    expect((await post(path, undefined, 'unlucky')).status).toBe(500)
+    replay = () => Promise.resolve(newId())
+    expect(await post(path, undefined, 'unlucky')).toMatchObject({ status: 202, isReplayed: false })
+  })
+})
+
+test('a refused request is not stored: its key can be used again, with a corrected body', async () => {
+  const name = 'A'
+  await acme.call('POST', '/repositories', { repo_id: 'TAKEN', name })
+  expect((await post('/repositories', { repo_id: 'TAKEN', name }, 'refused')).status).toBe(409)
+  expect((await post('/repositories', { repo_id: '', name }, 'refused')).status).toBe(422)
+  expect(await keyRow('refused')).toEqual([])
+  expect(await post('/repositories', { repo_id: 'FREE', name }, 'refused')).toMatchObject({ status: 201, isReplayed: false })
+})
+
+test('a request whose process was lost is executed again after its lock, but not with another body', async () => {
+  await post('/destinations', objstore('Lost'), 'lost')
+  await keyRow('lost').update({ answer_sealed: null })
+  expect((await post('/destinations', objstore('Lost'), 'lost')).status).toBe(409)
+  await keyRow('lost').update({ locked_until: new Date(Date.now() - 1_000) })
+  expect((await post('/destinations', objstore('Other'), 'lost')).status).toBe(422)
+  const answers = await Promise.all(Array.from({ length: 5 }, () => post('/destinations', objstore('Lost'), 'lost')))
+  expect(answers.filter(({ status, isReplayed }) => status === 201 && !isReplayed)).toHaveLength(1)
+  expect(await destinationsNamed('Lost')).toBe(2)
+})
+
+test('a key can be used again after it has expired, and retention removes it', async () => {
+  const first = await post('/destinations', objstore('Brief'), 'brief')
+  await keyRow('brief').update({ expires_at: new Date(Date.now() - 1_000) })
+  const second = await post('/destinations', objstore('Other'), 'brief')
+  expect({ status: second.status, isReplayed: second.isReplayed }).toEqual({ status: 201, isReplayed: false })
+  expect(second.id).not.toBe(first.id)
+
+  await post('/destinations', objstore('Kept'), 'kept')
+  await keyRow('brief').update({ expires_at: new Date(Date.now() - 1_000) })
+  const retention = createRetention(database.db, testConfig())
+  expect((await retention.removeExpired(new Date(), new AbortController().signal)).idempotencyKeys).toBe(1)
+  expect(await keyRow('brief')).toEqual([])
+  expect(await keyRow('kept')).toHaveLength(1)
+})
+
+test('an answer that no configured key opens is 409', async () => {
+  await post('/destinations', objstore('Sealed'), 'sealed')
+  // Each API of this test has sealing keys of its own.
+  const rotated = await startApi(database.db)
+  try {
+    const { status, json } = await post('/destinations', objstore('Sealed'), 'sealed', { at: rotated })
+    expect({ status, code: json.error.code }).toEqual({ status: 409, code: 'conflict' })
+    expect(await destinationsNamed('Sealed')).toBe(1)
+  } finally {
+    await rotated.stop()
+  }
+})
+
+test.each([[''], ['x'.repeat(256)], ['caf\u00e9']])('the key %p is 400', async (key) => {
+  const { status, json } = await post('/destinations', objstore('Malformed'), key)
+  expect({ status, code: json.error.code }).toEqual({ status: 400, code: 'invalid_request' })
+  expect(await destinationsNamed('Malformed')).toBe(0)
+})

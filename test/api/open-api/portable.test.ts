@@ -1,0 +1,180 @@
+import type { AnySchemaObject } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { createConnectors } from '../../../src/connectors/index.ts'
+import { describeApi } from '../../../src/api/open-api/document.ts'
+import type { JsonSchema } from '../../../src/api/open-api/json-schema.ts'
+
+// What generators of clients for other languages need of the description. test/api/open-api/outside.system.test.ts runs some of them.
+
+type Visit = (node: Record<string, unknown>, path: string) => void
+
+const walk = (value: unknown, visit: Visit, path = ''): void => {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) visit(value as Record<string, unknown>, path)
+  for (const [key, inner] of Object.entries(value)) walk(inner, visit, `${path}/${key}`)
+}
+
+const document = describeApi()
+const { schemas } = document.components
+
+const patterns = (() => {
+  const found = new Set<string>()
+  walk(document, ({ pattern }) => {
+    if (typeof pattern === 'string') found.add(pattern)
+  })
+  return [...found]
+})()
+
+// The syntax that the regular expressions of JavaScript, Python, Java and Go (RE2) share, with the same meaning in all four.
+const literal = String.raw`[^\\()[\]{}|^$*+?."${'`'}]`
+const escape = String.raw`\\(?:[\\()[\]{}|^$*+?./-]|x[0-9a-fA-F]{2}|[bsS])`
+const classEscape = String.raw`\\(?:[\\[\]^/-]|x[0-9a-fA-F]{2}|[sS])`
+const characterClass = String.raw`\[\^?(?:(?!--|&&|\|\||~~)[^\\[\]"${'`'}]|${classEscape})+\]`
+const quantifier = String.raw`(?:[*+?]|\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\})`
+const token = new RegExp(`^(?:(?:${literal}|\\.|${escape}|${characterClass}|\\))${quantifier}?|\\((?:\\?:)?|[|^$])`, 'u')
+
+const unsupportedPart = (pattern: string): string => {
+  let rest = pattern
+  while (rest !== '') {
+    const match = token.exec(rest)
+    if (!match) return rest
+    rest = rest.slice(match[0].length)
+  }
+  return ''
+}
+
+describe('the patterns of the description', () => {
+  test('are in the syntax that JavaScript, Python, Java and Go share, without quotes, which break the struct tags of Go', () => {
+    expect(patterns.length).toBeGreaterThan(15)
+    expect(patterns.filter((pattern) => unsupportedPart(pattern) !== '')).toEqual([])
+  })
+
+  test.each([
+    String.raw`^\P{Cc}+$`,
+    String.raw`^\p{L}$`,
+    '^(?!/)a$',
+    '^(?<=a)b$',
+    '^(?<name>a)$',
+    String.raw`^(a)\1$`,
+    String.raw`^\u0041$`,
+    String.raw`^\d{3}$`,
+    '^"$',
+    '^[&&[a]]$',
+    '^a++$',
+    '^a{1001}$',
+  ])('this check refuses %s', (pattern) => {
+    expect(unsupportedPart(pattern)).not.toBe('')
+  })
+
+  test('a text with control characters does not match, any other does', () => {
+    const { properties } = schemas['DestinationConfigObjstore'] as { properties: Record<string, { pattern: string }> }
+    const prefix = new RegExp(properties['prefix']!.pattern, 'u')
+    expect(['', 'a', 'a/b/', 'Rechnungen für Ümit/', '\u{1F4C4}'].every((text) => prefix.test(text))).toBe(true)
+    expect(['/a', 'a\nb', '\t', 'a\u0085', '\u007F'].some((text) => prefix.test(text))).toBe(false)
+  })
+
+  test('the cursor of a list has one', () => {
+    const before = document.paths['/requests']!['get']!.parameters.find(({ name }) => name === 'before')
+    expect(before?.schema.pattern).toBe('^[0-7][0-9A-HJKMNP-TV-Z]{25}$')
+  })
+})
+
+describe('the names of the description', () => {
+  test('no schema is called like the constructor that a Go client has for another schema', () => {
+    expect(Object.keys(schemas).filter((name) => name.startsWith('New') && name.slice(3) in schemas)).toEqual([])
+  })
+
+  test('no named schema has a title, which a generator would take as its name', () => {
+    expect(Object.keys(schemas).filter((name) => schemas[name]!.title !== undefined)).toEqual([])
+  })
+
+  test('every response with JSON, and every list of values, is a named schema', () => {
+    const unnamed: string[] = []
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, { responses }] of Object.entries(methods)) {
+        for (const [status, response] of Object.entries(responses)) {
+          const json = (response as { content?: Record<string, { schema: JsonSchema }> }).content?.['application/json']
+          if (json && json.schema.$ref === undefined) unnamed.push(`${method} ${path} ${status}`)
+        }
+      }
+    }
+    walk(schemas, (node, path) => {
+      const isNamed = path.split('/').length === 2
+      const isConnectors = /^\/Destination(Config|Credentials)/.test(path)
+      if (Array.isArray(node['enum']) && !isNamed && !isConnectors && !path.startsWith('/Error/')) unnamed.push(path)
+    })
+    expect(unnamed).toEqual([])
+  })
+
+  test('each member of an anyOf is a reference, null, or has a title or a type of its own', () => {
+    const bad: string[] = []
+    walk(document, ({ anyOf }, path) => {
+      if (!Array.isArray(anyOf)) return
+      const members = anyOf as JsonSchema[]
+      const inline = members.filter(({ $ref, type }) => $ref === undefined && type !== 'null')
+      if (inline.some(({ type }) => type === 'object' || type === 'array') && inline.some(({ title }) => title === undefined))
+        bad.push(path)
+    })
+    expect(bad).toEqual([])
+  })
+})
+
+test('a parameter has one type, because a generated Java client has no class for a choice of formats', () => {
+  const choices = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.values(methods).flatMap(({ parameters }) =>
+      parameters.filter(({ schema }) => schema.anyOf !== undefined || schema.oneOf !== undefined).map(({ name }) => `${path} ${name}`),
+    ),
+  )
+  expect(choices).toEqual([])
+})
+
+describe('the examples of the description', () => {
+  const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }), { mode: 'full' })
+  ajv.addSchema({ ...(document as unknown as AnySchemaObject), $id: 'api' })
+  const errorsOf = (schema: JsonSchema, value: unknown) => {
+    const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"api#/components')) as AnySchemaObject
+    const validate = ajv.compile(absolute)
+    return validate(value) ? [] : [`${ajv.errorsText(validate.errors)}: ${JSON.stringify(value)}`]
+  }
+
+  test('exist for every body, response and parameter, and match their schemas', () => {
+    const errors: string[] = []
+    let count = 0
+    walk(document, (node, path) => {
+      if (!('schema' in node)) return
+      const { schema, example, examples } = node as { schema: JsonSchema; example?: unknown; examples?: Record<string, { value: unknown }> }
+      if (schema['format'] === 'binary' || path.startsWith('/components/headers') || path.includes('/headers/')) return
+      const values = examples ? Object.values(examples).map(({ value }) => value) : [example]
+      count += values.length
+      errors.push(
+        ...values.flatMap((value) => (value === undefined ? ['no example'] : errorsOf(schema, value)).map((at) => `${path}: ${at}`)),
+      )
+    })
+    expect(errors).toEqual([])
+    expect(count).toBeGreaterThan(100)
+  })
+
+  test('are not placeholders', () => {
+    const text = JSON.stringify(document)
+    expect(text.match(/no example for \w+/g)).toBeNull()
+    expect(text.match(/"\.\.\."/g)).toBeNull()
+  })
+
+  test.each(createConnectors({ directoryRoots: ['/srv/archive'] }).all)('of a $kind destination passes its checks', (connector) => {
+    const { config, credentials } = connector.example
+    const issues = [connector.config.safeParse(config), connector.credentials.safeParse(credentials)].flatMap(({ error }) =>
+      (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`),
+    )
+    // The description contains no private key, not even one that nobody uses.
+    expect(issues).toEqual(connector.kind === 'drive' ? ['service_account.private_key: must be an RSA private key in PEM form'] : [])
+  })
+})
+
+test('the bytes of a download have a media type that generators of clients know', () => {
+  const contents = Object.values(document.paths)
+    .flatMap((methods) => Object.values(methods))
+    .flatMap(({ responses }) => Object.values(responses) as { content?: Record<string, object> }[])
+    .flatMap(({ content }) => (content && '*/*' in content ? [Object.keys(content)[0]] : []))
+  expect(new Set(contents)).toEqual(new Set(['application/octet-stream']))
+})

@@ -1,0 +1,148 @@
+import { pino } from 'pino'
+import { openDatabase } from '../../src/db/database.ts'
+import { diagnose } from '../../src/cli/doctor/doctor.ts'
+import { createRepositoryMetrics } from '../../src/observe/repository-metrics.ts'
+import { warnAboutOpenReceivers } from '../../src/app/open-receivers.ts'
+import { testConfig } from '../support/factories.ts'
+import { createSigner, type Signer } from '../support/signer.ts'
+import { startScene, wire, type Answer } from './api.ts'
+
+const { database, api, acme, other, stop } = await startScene()
+let signer: Signer
+
+beforeAll(async () => {
+  signer = await createSigner('P-256')
+})
+afterAll(async () => {
+  await signer.remove()
+  await stop()
+})
+
+const codesOf = ({ json }: Answer) => json.data.attributes.warnings.map(({ code }: { code: string }) => code)
+const warningsOf = async (id: string) => codesOf(await acme.call('GET', `/repositories/${id}`))
+
+test('a repository warns while everybody may send documents, and while they are discarded', async () => {
+  const created = await acme.call('POST', '/repositories', { repo_id: 'A1', name: 'A' })
+  const { id } = created.json.data
+  expect(codesOf(created)).toEqual(['open_to_all', 'not_connected'])
+  const destination = await acme.call('POST', '/destinations', {
+    name: 'Hook',
+    connector_type: 'webhook',
+    config: { url: 'https://example.com/' },
+    credentials: {},
+  })
+  const links = { repository_ids: [id], destination_ids: [destination.json.data.id] }
+  // An inactive connection holds documents: nothing is discarded.
+  const connection = await acme.call('POST', '/connections', { name: 'A', is_active: false, ...links })
+  expect(await warningsOf(id)).toEqual(['open_to_all'])
+
+  await acme.call('PATCH', '/settings', { receiver_allowed_cidrs: ['192.0.2.0/24'] })
+  expect(await warningsOf(id)).toEqual([])
+  await acme.call('PATCH', '/settings', { receiver_allowed_cidrs: [] })
+  expect(codesOf(await acme.call('PATCH', `/repositories/${id}`, { signature_verification: true }))).toEqual([])
+
+  await acme.call('DELETE', `/connections/${connection.json.data.id}`)
+  expect(await warningsOf(id)).toEqual(['not_connected'])
+  expect(codesOf(await acme.call('PATCH', `/repositories/${id}`, { status: 'inactive' }))).toEqual([])
+})
+
+test('a list shows the warnings of each repository', async () => {
+  const wired = await wire(other, 'L1')
+  await other.call('POST', '/repositories', { repo_id: 'L2', name: 'A', signature_verification: true })
+  const { json } = await other.call('GET', '/repositories')
+  const listed = json.data.map(({ attributes }: { attributes: { repo_id: string; warnings: { code: string }[] } }) => [
+    attributes.repo_id,
+    attributes.warnings.map(({ code }) => code),
+  ])
+  expect(listed).toEqual([
+    ['L1', ['open_to_all']],
+    ['L2', ['not_connected']],
+  ])
+  await other.call('DELETE', `/destinations/${wired.destinationId}`)
+  expect(codesOf(await other.call('GET', `/repositories/${wired.repositoryId}`))).toEqual(['open_to_all', 'not_connected'])
+})
+
+test('repositories whose names begin alike warn while they accept signatures of the same signer', async () => {
+  const create = async (repoId: string, authId = 'CN=TST', status = 'active') => {
+    const { json } = await acme.call('POST', '/repositories', { repo_id: repoId, name: 'A', signature_verification: true })
+    const { id } = json.data
+    const added = await acme.call('POST', `/repositories/${id}/certificates`, { auth_id: authId, certificate: signer.pem, status })
+    return { id, certificate: `/repositories/${id}/certificates/${added.json.data.id}` }
+  }
+  const short = await create('CRM')
+  const long = await create('CRMORDER')
+  await create('CRM2', 'CN=OTHER')
+  await create('CRN')
+  const inactive = await create('CRM_OLD', 'CN=TST', 'inactive')
+  const similar = async (id: string) => {
+    const { warnings } = (await acme.call('GET', `/repositories/${id}`)).json.data.attributes
+    return warnings.find(({ code }: { code: string }) => code === 'similar_name')?.message
+  }
+  expect(await similar(short.id)).toContain('begin alike: CRMORDER.')
+  expect(await similar(long.id)).toContain('begin alike: CRM.')
+  await acme.call('PATCH', inactive.certificate, { status: 'active' })
+  expect(await similar(short.id)).toContain('begin alike: CRMORDER, CRM_OLD.')
+  await acme.call('PATCH', `/repositories/${short.id}`, { signature_verification: false })
+  expect(await similar(short.id)).toBeUndefined()
+})
+
+test('doctor names the repositories with warnings and stays ok', async () => {
+  for (const repoId of ['M1', 'M2']) await other.call('POST', '/repositories', { repo_id: repoId, name: 'A', signature_verification: true })
+  const findings = await diagnose({ ...testConfig({ DATABASE_URL: database.url }), TEMPORAL_START_TIMEOUT_MS: 100 })
+  const { ok, warnings } = findings.find(({ name }) => name === 'unconnected repositories')!
+  expect(ok).toBe(true)
+  expect(warnings).toEqual([expect.stringMatching(/^These repositories discard .*: .*other\/prod M1, other\/prod M2.*\.$/)])
+})
+
+test('a metric counts the repositories with each warning', async () => {
+  const countOf = async (code: string) => {
+    const [metric] = createRepositoryMetrics(database.db)
+    const { values } = await metric!.get()
+    return values.find(({ labels }) => labels['code'] === code)!.value
+  }
+  const before = await countOf('not_connected')
+  await other.call('POST', '/repositories', { repo_id: 'M3', name: 'A', signature_verification: true })
+  expect(await countOf('not_connected')).toBe(before + 1)
+  expect(await countOf('similar_name')).toBeGreaterThanOrEqual(0)
+})
+
+test('the API logs one line at its start that names the open repositories, and starts without the database', async () => {
+  const lines: string[] = []
+  const log = pino({}, { write: (line: string) => void lines.push(line) })
+  await warnAboutOpenReceivers(database.db, log)
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 40, repositories: expect.arrayContaining(['other/prod L1']), msg: expect.stringContaining('accept unsigned requests') },
+  ])
+
+  const unreachable = openDatabase({ ...testConfig({ DATABASE_URL: 'postgres://relay@127.0.0.1:1/relay' }) }, 'api')
+  await warnAboutOpenReceivers(unreachable, log)
+  expect(lines).toHaveLength(2)
+  await unreachable.destroy()
+})
+
+test('only an admin weakens the verification of signatures; a member strengthens it', async () => {
+  const create = (level: 'member' | 'admin', body: object) =>
+    api.call('POST', `${acme.path}/repositories`, { key: acme.keys[level], body: { name: 'A', ...body } })
+  const { id } = (await create('member', { repo_id: 'S1' })).json.data
+  const patch = async (level: 'member' | 'admin', body: object) => {
+    const { status, json } = await api.call('PATCH', `${acme.path}/repositories/${id}`, { key: acme.keys[level], body })
+    return [status, json.error?.code]
+  }
+  const [on, off] = [{ signature_verification: true }, { signature_verification: false }]
+  expect(await patch('member', off)).toEqual([200, undefined])
+  expect(await patch('member', on)).toEqual([200, undefined])
+  expect(await patch('member', { ...off, name: 'B' })).toEqual([403, 'forbidden'])
+  expect((await acme.call('GET', `/repositories/${id}`)).json.data.attributes).toMatchObject({ ...on, name: 'A' })
+  expect(await patch('member', { ...on, name: 'B' })).toEqual([200, undefined])
+  expect(await patch('admin', off)).toEqual([200, undefined])
+
+  const [any, fixed] = [{ signed_parameter_order: 'any' }, { signed_parameter_order: 'fixed' }]
+  expect(await patch('member', any)).toEqual([403, 'forbidden'])
+  expect(await patch('admin', any)).toEqual([200, undefined])
+  expect(await patch('member', { ...any, name: 'C' })).toEqual([200, undefined])
+  expect(await patch('member', fixed)).toEqual([200, undefined])
+  expect((await create('member', { repo_id: 'S2', ...any })).status).toBe(403)
+  expect((await create('admin', { repo_id: 'S2', ...any })).json.data.attributes).toMatchObject(any)
+  const entries = await database.db('audit_logs').where({ subject_id: id, event: 'repository.updated' }).orderBy('id')
+  expect(entries.map(({ metadata }) => metadata.after)).toEqual([on, { name: 'B' }, off, any, { name: 'C' }, fixed])
+})

@@ -1,0 +1,136 @@
+import type { ContentStore } from '../../src/content/store.ts'
+import { upsertCaptures } from '../../src/capture/capture-store.ts'
+import type { Database } from '../../src/db/database.ts'
+import { newId } from '../../src/base/ids.ts'
+import { objstore, type Tenant } from './api.ts'
+import { insertDocument } from './insert-document.ts'
+
+type Ids = Record<string, string>
+
+interface World {
+  db: Database
+  store: ContentStore
+  /** A certificate as PEM. */
+  certificate: string
+}
+
+/**
+ * Returns functions that create a resource in a workspace: one for each path that ends with an id, and one for each id
+ * attribute of a request body. The tenancy test fails until a new kind of resource has an entry here.
+ */
+export const createResources = ({ db, store, certificate }: World) => {
+  const create = async (tenant: Tenant, path: string, body: object): Promise<string> =>
+    (await tenant.call('POST', path, body)).json.data.id as string
+
+  const destination = (tenant: Tenant) => create(tenant, '/destinations', objstore('A'))
+  const webhook = (tenant: Tenant) =>
+    create(tenant, '/destinations', { name: 'A', connector_type: 'webhook', config: { url: 'https://example.com/in' }, credentials: {} })
+  const repository = (tenant: Tenant) => create(tenant, '/repositories', { repo_id: newId(), name: 'A' })
+
+  const connection = async (tenant: Tenant) =>
+    create(tenant, '/connections', {
+      name: 'A',
+      repository_ids: [await repository(tenant)],
+      destination_ids: [await destination(tenant)],
+    })
+
+  const document = async (tenant: Tenant) => {
+    const content = await store.write(
+      tenant.id,
+      (async function* bytes() {
+        yield Buffer.from('hello')
+      })(),
+    )
+    await db.transaction((trx) => content.own(trx))
+    const repositoryId = await repository(tenant)
+    return insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId: 'Z1', contentId: content.id })
+  }
+
+  const failedDelivery = async (tenant: Tenant) => {
+    const [repositoryId, destinationId, connectionId] = [await repository(tenant), await destination(tenant), await connection(tenant)]
+    const deliveries = [{ destinationId, connectionId, status: 'failed' as const }]
+    const id = await insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId: 'Z1', status: 'failed', deliveries })
+    return { id, destinationId }
+  }
+
+  const member = async (tenant: Tenant) => {
+    const id = newId()
+    await db('members').insert({ id, workspace_id: tenant.id, email: `${id}@example.com`, name: 'A' })
+    return id
+  }
+
+  const request = async (tenant: Tenant) => {
+    const [id, at] = [newId(), new Date()]
+    const [userSlug, workspaceSlug] = tenant.path.split('/').slice(-2) as [string, string]
+    await upsertCaptures(db, [
+      {
+        id,
+        channel: 'receiver',
+        userSlug,
+        workspaceSlug,
+        httpMethod: 'PUT',
+        uri: '/',
+        queryString: '',
+        querySealed: null,
+        repoId: null,
+        docId: null,
+        requestHeaders: {},
+        requestContentType: null,
+        requestContentLength: 5,
+        requestBodyTruncated: false,
+        requestBodyTruncationReason: null,
+        requestBody: { data: Buffer.from('hello'), redacted: false, pieces: null },
+        sourceIp: '::1',
+        requestAt: at,
+        statusCode: 201,
+        durationMs: 1,
+        responseHeaders: {},
+        responseContentType: null,
+        responseContentLength: 0,
+        responseBodyTruncated: false,
+        responseBodyTruncationReason: null,
+        responseBody: null,
+        responseAt: at,
+        replayOf: null,
+      },
+    ])
+    return id
+  }
+
+  const byPath: Record<string, (tenant: Tenant) => Promise<Ids>> = {
+    '/destinations/{id}': async (tenant) => ({ id: await destination(tenant) }),
+    '/repositories/{id}': async (tenant) => ({ id: await repository(tenant) }),
+    '/repositories/{id}/certificates/{certificateId}': async (tenant) => {
+      const id = await repository(tenant)
+      return { id, certificateId: await create(tenant, `/repositories/${id}/certificates`, { auth_id: 'CN=A', certificate }) }
+    },
+    '/connections/{id}': async (tenant) => ({ id: await connection(tenant) }),
+    '/documents/by-doc-id/{repo_id}/{doc_id}': async (tenant) => {
+      const [repoId, docId] = [newId(), newId()]
+      const repositoryId = await create(tenant, '/repositories', { repo_id: repoId, name: 'A' })
+      await insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId, docId })
+      return { repo_id: repoId, doc_id: docId }
+    },
+    '/documents/{id}': async (tenant) => ({ id: await document(tenant) }),
+    '/documents/{id}/deliveries/{destinationId}': failedDelivery,
+    '/bulk-retries/{id}': async (tenant) => ({ id: await create(tenant, '/documents/retry', {}) }),
+    '/notifications/{id}': async (tenant) => ({
+      id: await create(tenant, '/notifications', { name: 'A', events: ['delivery.failed'], destination_id: await webhook(tenant) }),
+    }),
+    '/requests/{id}': async (tenant) => ({ id: await request(tenant) }),
+    '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
+  }
+
+  const byAttribute: Record<string, (tenant: Tenant) => Promise<string>> = {
+    repository_ids: repository,
+    // A notification is not sent to a destination of any other type.
+    destination_id: webhook,
+    destination_ids: destination,
+    user_id: member,
+  }
+
+  return { byPath, byAttribute }
+}
+
+/** Attributes that look like resource ids but are assigned by the source system. */
+export const foreignNames = new Set(['repo_id', 'auth_id', 'doc_id', 'comp_id', 'erp_object_id'])

@@ -1,0 +1,72 @@
+import { openDatabase, type Database } from '../../src/db/database.ts'
+import { migrateAlone } from '../../src/db/migrate-alone.ts'
+import { migrationSource, requireSchema } from '../../src/db/migrations.ts'
+import { newId } from '../../src/base/ids.ts'
+import { databaseConfig } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+const { length: migrations } = await migrationSource.getMigrations([])
+
+const url = () => {
+  const address = new URL(process.env.TEST_DATABASE_URL!)
+  address.pathname = `/${name}`
+  return address.href
+}
+
+let name: string
+let admin: Database
+let db: Database
+
+// Without any table, as a new installation has it.
+beforeEach(async () => {
+  name = `test_${newId().toLowerCase()}`
+  admin = openDatabase(databaseConfig(process.env.TEST_DATABASE_URL!), 'test admin')
+  await admin.raw('create database ??', [name])
+  db = openDatabase({ ...databaseConfig(url()), DATABASE_POOL_MAX_CONNECTIONS: 2 }, 'test')
+})
+afterEach(async () => {
+  await db.destroy()
+  await admin.raw('drop database ?? with (force)', [name])
+  await admin.destroy()
+})
+
+test('two migrations of an empty database at the same time both succeed, and one of them applies everything', async () => {
+  const other = openDatabase(databaseConfig(url()), 'other')
+  const applied = await Promise.all([migrateAlone(db), migrateAlone(other)])
+  expect(applied.map(({ length }) => length).toSorted((a, b) => a - b)).toEqual([0, migrations])
+  await other.destroy()
+  await expect(requireSchema(db)).resolves.toBeUndefined()
+})
+
+test('a migration that was killed does not prevent the next one', async () => {
+  await migrateAlone(db)
+  await db('knex_migrations_lock').update({ is_locked: 1 })
+  await expect(migrateAlone(db)).resolves.toEqual([])
+})
+
+test('a migration waits for a locked table, and lets others use the table meanwhile', async () => {
+  const former = async () => (await migrationSource.getMigrations([])).slice(0, -1)
+  await db.migrate.latest({ migrationSource: { ...migrationSource, getMigrations: former } })
+  const reader = openDatabase(databaseConfig(url()), 'reader')
+  const reading = await reader.transaction()
+  // The migration needs another lock to be recorded.
+  await reading.raw('lock table knex_migrations in share mode')
+  const migrating = migrateAlone(db)
+  const waiting = `
+    select 1
+    from pg_locks
+    where not granted
+      and database = (select oid from pg_database where datname = current_database())
+      and relation = 'knex_migrations'::regclass
+  `
+  const isWaiting = async () => (await reading.raw(waiting)).rows.length > 0
+  await until('the migration waits for the table', isWaiting)
+  await reader.transaction(async (another) => {
+    await another.raw("set local lock_timeout = '30s'")
+    // Behind the lock that the migration waits for.
+    await another.raw('lock table knex_migrations in share mode')
+  })
+  await reading.commit()
+  await expect(migrating).resolves.toHaveLength(1)
+  await reader.destroy()
+})

@@ -1,0 +1,247 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
+import { version } from '../../src/base/version.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, testConfig } from '../support/factories.ts'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+interface RunResult {
+  status: number
+  stdout: string
+  stderr: string
+}
+
+const relay = (args: string[], variables: Record<string, string> = { DATABASE_URL: database.url }): Promise<RunResult> =>
+  new Promise((resolve) => {
+    const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+    const env = { PATH, HOME, NODE_COMPILE_CACHE, TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables }
+    execFile(process.execPath, [main, ...args], { env }, (error, stdout, stderr) =>
+      resolve({ status: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
+    )
+  })
+
+const json = async (args: string[]) => {
+  const { status, stdout, stderr } = await relay([...args, '--json'])
+  if (status !== 0) throw new Error(stderr)
+  return JSON.parse(stdout) as unknown
+}
+
+// Each run of the command takes a second, and on a busy machine up to ten.
+const manyRunsMs = 400_000
+
+describe('the relay command line', () => {
+  test(
+    'creates and lists workspaces and API keys, and prints a key only once',
+    async () => {
+      const created = await json(['workspace', 'create', 'acme/invoices'])
+      expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })
+      expect(await json(['workspace', 'list'])).toEqual([created])
+
+      expect(await json(['workspace', 'tier', 'acme/invoices', 'compliance'])).toEqual({ ...(created as object), tier: 'compliance' })
+      expect(await relay(['workspace', 'tier', 'acme/invoices', 'gold'])).toMatchObject({ status: 1 })
+
+      await json(['workspace', 'create', 'acme/unused'])
+      const listing = { status: 1, stdout: expect.stringMatching(/^Workspace acme\/unused would be deleted: 0 repositories, /) }
+      expect(await relay(['workspace', 'delete', 'acme/unused'])).toMatchObject(listing)
+      expect(await json(['workspace', 'delete', 'acme/unused', '--yes'])).toMatchObject({ deleted: true, contents: { documents: 0 } })
+      expect(await json(['workspace', 'list'])).toEqual([created])
+
+      const key = (await json(['key', 'create', 'acme/invoices', '--level', 'admin'])) as { id: string; key: string }
+      expect(key).toEqual({ id: expect.any(String), key: expect.stringMatching(new RegExp(`^relay_${key.id}_`)), level: 'admin' })
+      const listed = await json(['key', 'list', 'acme/invoices'])
+      expect(listed).toMatchObject([{ id: key.id, level: 'admin' }])
+      expect(JSON.stringify(listed)).not.toContain(key.key)
+
+      expect(await json(['key', 'list'])).toEqual(listed)
+
+      const memberOptions = ['--member', 'ada@example.org', '--expires-at', '2099-01-01T00:00:00Z', '--name', 'Reader']
+      await json(['key', 'create', 'acme/invoices', '--level', 'viewer', ...memberOptions])
+      expect(await json(['key', 'list', 'acme/invoices'])).toMatchObject([
+        { id: key.id, user_id: null, expires_at: null },
+        { name: 'Reader', user_id: expect.any(String), expires_at: '2099-01-01T00:00:00.000Z' },
+      ])
+      expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
+      expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
+    },
+    manyRunsMs,
+  )
+
+  test('rotates sealing keys, and exits with 1 and the ids of credentials that no key opens', async () => {
+    const keyOf = (id: string, fill: number) => `${id}:${Buffer.alloc(32, fill).toString('base64')}`
+    const [older, newer, lost] = [keyOf('2025', 1), keyOf('2026', 2), keyOf('2024', 3)]
+    const { workspaceId, destinations } = await createRoutes(database.db, [{ name: 'archive', config: { url: 'https://example.org' } }])
+    const id = destinations['archive']!
+    const owner = credentialsOf(workspaceId, id, [['url', 'https://example.org']])
+    const sealWith = (key: string) =>
+      database
+        .db('destinations')
+        .where({ id })
+        .update({ credentials_sealed: createKeyRing([key]).seal({ password: 'canary' }, owner) })
+    const rotate = (...more: string[]) =>
+      relay(['keys', 'rotate', ...more], { DATABASE_URL: database.url, RELAY_SECRET_KEYS: `${newer},${older}` })
+
+    await sealWith(older)
+    const first = await rotate('--json')
+    expect({ ...first, stdout: JSON.parse(first.stdout) }).toEqual({ status: 0, stdout: { resealed: 1, unreadable: [] }, stderr: '' })
+    const { credentials_sealed } = await database.db('destinations').where({ id }).first('credentials_sealed')
+    expect(createKeyRing([newer]).open(credentials_sealed, owner)).toEqual({ password: 'canary' })
+    expect(await rotate()).toEqual({ status: 0, stdout: 'Credentials re-sealed with key 2026: 0\n', stderr: '' })
+
+    await sealWith(lost)
+    const second = await rotate('--json')
+    expect({ ...second, stdout: JSON.parse(second.stdout) }).toEqual({
+      status: 1,
+      stdout: { resealed: 0, unreadable: [id] },
+      stderr: `No key in RELAY_SECRET_KEYS opens the credentials of these destinations or workspaces. Enter them again: ${id}\n`,
+    })
+  })
+
+  test.each([
+    ['openapi', 'openapi.json'],
+    ['json-schema', 'docs/relay.schema.json'],
+  ])('%s prints %s without a database', async (verb, path) => {
+    const { status, stdout } = await relay([verb, '--json'], {})
+    const committed = await readFile(new URL(`../${path}`, import.meta.url), 'utf8')
+    expect({ status, stdout }).toEqual({ status: 0, stdout: committed })
+  })
+
+  test('migrates the database while Temporal is unavailable, and then exits with 1 unless --without-search-attributes', async () => {
+    const variables = { DATABASE_URL: database.url, TEMPORAL_REGISTER_TIMEOUT_MS: '0', TEMPORAL_START_TIMEOUT_MS: '500' }
+    const strict = await relay(['migrate', '--json'], variables)
+    expect({ status: strict.status, stdout: JSON.parse(strict.stdout) }).toEqual({
+      status: 1,
+      stdout: { applied: [], search_attributes: false },
+    })
+    expect(strict.stderr).toContain('--without-search-attributes')
+    const lenient = await relay(['migrate', '--without-search-attributes'], variables)
+    expect(lenient).toMatchObject({ status: 0, stderr: '' })
+    expect(lenient.stdout).toContain('Temporal does not answer at 127.0.0.1:1. Check that it runs')
+  })
+
+  test('doctor reports what is unavailable in plain words, what it could not check, and exits with 1', async () => {
+    const { status, stdout, stderr } = await relay(['doctor', '--json'], { DATABASE_URL: database.url, TEMPORAL_START_TIMEOUT_MS: '500' })
+    expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
+    const findings = JSON.parse(stdout) as { name: string; status: string; message: string }[]
+    expect(Object.fromEntries(findings.map((finding) => [finding.name, finding.status]))).toMatchObject({
+      environment: 'ok',
+      node: 'ok',
+      schema: 'ok',
+      'secret keys': 'failed',
+      credentials: 'not_checked',
+      documents: 'ok',
+      'public address': 'warning',
+      'sealing keys': 'not_checked',
+      temporal: 'failed',
+      'search attributes': 'not_checked',
+      workers: 'not_checked',
+      schedules: 'not_checked',
+    })
+    const messageOf = (name: string) => findings.find((finding) => finding.name === name)!.message
+    expect(findings.find(({ name }) => name === 'temporal')).toMatchObject({
+      message: 'Temporal does not answer at 127.0.0.1:1.',
+      remedy: 'Check that it runs, and that TEMPORAL_ADDRESS is correct.',
+    })
+    expect(messageOf('environment')).toContain(new URL(database.url).host)
+    expect(stdout).not.toContain(new URL(database.url).password)
+
+    await createRoutes(database.db, [])
+    expect((await relay(['doctor'])).stdout).toMatch(
+      /^warn {2}open receivers: Everybody who can reach these receivers .*: acme\/\w+ Z1(, .*)?\.\n {6}Do: Turn signature_verification on/m,
+    )
+
+    const away = await relay(['doctor'], { DATABASE_URL: 'postgres://relay:canary@127.0.0.1:1/relay', TEMPORAL_START_TIMEOUT_MS: '500' })
+    expect(away.stdout).toContain('FAIL  database: PostgreSQL does not answer at 127.0.0.1:1/relay.')
+    expect(away.stdout + away.stderr).not.toMatch(/canary|^\s+at /m)
+  })
+
+  test('prints its version', async () => {
+    expect(await relay(['--version'], {})).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  test('keys rotate demands RELAY_SECRET_KEYS, so that it cannot report success with the key of a running script/server', async () => {
+    const { status, stderr } = await relay(['keys', 'rotate'])
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('relay: Set RELAY_SECRET_KEYS to the new key') })
+  })
+
+  test('api and worker refuse to start with an empty database', async () => {
+    const empty = new URL(database.url)
+    empty.pathname = '/postgres'
+    const variables = { DATABASE_URL: empty.href, RELAY_SECRET_KEYS: testConfig().RELAY_SECRET_KEYS.join(','), RELAY_PORT: '0' }
+    for (const verb of ['api', 'worker']) {
+      const { status, stderr } = await relay([verb], { ...variables, RELAY_LOG_LEVEL: 'silent' })
+      expect({ status, stderr }).toEqual({
+        status: 1,
+        stderr: expect.stringMatching(
+          /^relay: The database lacks \d+ migrations of this version, the first is \w+\. Run: relay migrate\n$/,
+        ),
+      })
+    }
+  })
+
+  test.each([
+    [['workspace', 'create', 'Acme'], 'user/workspace'],
+    [['key', 'create', 'no/where', '--level', 'admin'], 'no workspace no/where'],
+    [['key', 'create', 'acme/invoices', '--level', 'king'], 'Allowed choices are viewer, member, admin'],
+    [['api'], 'RELAY_SECRET_KEYS is empty'],
+  ])('%j prints a message and no stack trace', async (args, message) => {
+    const { status, stderr } = await relay(args)
+    expect(status).toBe(1)
+    expect(stderr).toContain(message)
+    expect(stderr).not.toMatch(/^\s+at /m)
+  })
+
+  test('asks to run relay migrate if the database has no schema', async () => {
+    const withoutSchema = new URL(database.url)
+    withoutSchema.pathname = '/postgres'
+    const { status, stderr } = await relay(['workspace', 'list'], { DATABASE_URL: withoutSchema.href })
+    expect(status).toBe(1)
+    expect(stderr).toBe('relay: The database has no schema yet. Run: relay migrate\n')
+  })
+
+  test('reports a port that is in use, and a Temporal server that cannot be reached', async () => {
+    const occupied = createServer().listen(0, '127.0.0.1')
+    await once(occupied, 'listening')
+    const port = String((occupied.address() as AddressInfo).port)
+    const variables = { DATABASE_URL: database.url, RELAY_SECRET_KEYS: testConfig().RELAY_SECRET_KEYS.join(','), RELAY_HOST: '127.0.0.1' }
+    expect(await relay(['api'], { ...variables, RELAY_PORT: port })).toMatchObject({
+      status: 1,
+      stderr: `relay: Port ${port} is already in use. Set RELAY_PORT to a free port.\n`,
+    })
+    occupied.close()
+    expect(await relay(['worker'], variables)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^relay: Cannot connect to Temporal at 127\.0\.0\.1:1: /),
+    })
+  })
+
+  test('reads variables from a file, and names those that it does not know', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'env-'))
+    const path = join(directory, 'relay.env')
+    await writeFile(path, `DATABASE_URL=${database.url}\nRELAY_PROT=1\n`)
+    const { stdout } = await relay(['--env-file', path, 'doctor', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })
+    await rm(directory, { recursive: true })
+    const [environment] = JSON.parse(stdout) as { message: string; warnings: string[] }[]
+    expect(environment!.message).toContain(new URL(database.url).host)
+    expect(environment!.warnings).toEqual(['The relay does not know the variable RELAY_PROT.'])
+  })
+
+  test('reports that DATABASE_URL is missing', async () => {
+    const { status, stderr } = await relay(['workspace', 'list'], { RELAY_DATA_DIR: '/nowhere/at/all' })
+    expect(status).toBe(1)
+    expect(stderr).toBe('relay: DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR\n')
+  })
+})

@@ -1,0 +1,69 @@
+import { describeDocument, describeFound, findDocuments, foundMax, showDocument } from '../../src/cli/documents.ts'
+import { createReceive } from '../../src/archive/receive.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+const receive = async (docId: string, routes?: Awaited<ReturnType<typeof createRoutes>>) => {
+  const { db } = database
+  const to = routes ?? (await createRoutes(db, [{ name: 'archive' }, { name: 'web' }]))
+  const { messages } = await createReceive(db, testConfig())(await receivedDocument(to, { data: 'hello' }, docId))
+  return { routes: to, workspace: `acme/${to.workspaceSlug}`, id: messages[0]!.input.documentId }
+}
+
+describe('the documents of every workspace', () => {
+  test('are found by the beginning of a docId or business key, and described in a table', async () => {
+    const { db } = database
+    const first = await receive('FIND1')
+    const second = await receive('FIND2')
+    await db('documents').where({ id: second.id }).update({ erp_object_type: 'BKPF', erp_object_id: '100000000047112026' })
+    const found = await findDocuments(db, 'find')
+    expect(found.map(({ id, workspace }) => ({ id, workspace })).toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
+      { id: first.id, workspace: first.workspace },
+      { id: second.id, workspace: second.workspace },
+    ])
+    expect((await findDocuments(db, 'find', first.workspace)).map(({ id }) => id)).toEqual([first.id])
+    const [header, line, ...more] = describeFound(await findDocuments(db, '4711'))
+    expect(header).toMatch(/^RECEIVED \(UTC\) +STATUS +REPOSITORY +DOC ID +BUSINESS OBJECT +DELIVERIES +ID$/)
+    expect(line).toMatch(
+      new RegExp(`^2\\d{3}-.* pending +${second.workspace} .* FIND2 +BKPF 100000000047112026 +(archive|web): pending, .* ${second.id}$`),
+    )
+    expect(more).toEqual([])
+    expect(describeFound(await findDocuments(db, 'nothing'))).toEqual(['No document was found.'])
+    await expect(findDocuments(db, 'find', 'acme/none')).rejects.toThrow('There is no workspace acme/none')
+  })
+
+  test('are listed up to a limit', async () => {
+    const { routes } = await receive('MANY')
+    for (let index = 0; index < foundMax; index += 1) await receive(`MANY${index}`, routes)
+    expect(await findDocuments(database.db, 'many')).toHaveLength(foundMax)
+  })
+})
+
+test('a document is shown by its id or its docId, and one of several is asked for', async () => {
+  const { db } = database
+  const { id, routes, workspace } = await receive('SHOW1')
+  await db('deliveries')
+    .where({ document_id: id, destination_id: routes.destinations['web']! })
+    .update({ status: 'failed', last_error: 'the target is gone', last_error_code: 'http_410', attempts: 3 })
+  const shown = await showDocument(db, 'SHOW1')
+  expect(await showDocument(db, id)).toEqual(shown)
+  expect(describeDocument(shown)).toEqual(
+    expect.arrayContaining([
+      `Id         ${id}`,
+      expect.stringMatching(/^Delivery {3}to web: failed, 3 attempts, path /),
+      '           http_410: the target is gone',
+    ]),
+  )
+  const other = await receive('SHOW1')
+  await expect(showDocument(db, 'SHOW1')).rejects.toThrow(/^There are several documents SHOW1. Give the id of one of them: 01/)
+  expect((await showDocument(db, 'SHOW1', other.workspace)).id).toBe(other.id)
+  await expect(showDocument(db, id, other.workspace)).rejects.toThrow(`There is no document ${id}. Search for it with: relay find`)
+  expect((await showDocument(db, id, workspace)).id).toBe(id)
+})

@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto'
+import { rotateKeys } from '../../src/cli/sealing-keys.ts'
+import { createSealedCredentials } from '../../src/cli/sealing-keys.ts'
+import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes } from '../support/factories.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+beforeEach(() => database.db('destinations').update({ credentials_sealed: Buffer.alloc(0) }))
+
+const keyOf = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
+const [older, newer, lost] = [keyOf('2025'), keyOf('2026'), keyOf('2024')]
+const both = createKeyRing([newer, older])
+
+const config = { url: 'https://example.org/in', method: 'PUT' }
+/** Returns the owner of the credentials of a webhook. */
+const ownerOf = (workspaceId: string, id: string) => credentialsOf(workspaceId, id, [['url', config.url]])
+
+/** Creates one destination per key, each with credentials sealed with that key. */
+const createSealed = async (keys: string[]) => {
+  const { workspaceId, destinations } = await createRoutes(
+    database.db,
+    keys.map((_, index) => ({ name: `destination ${index}`, config })),
+  )
+  const ids = keys.map((_, index) => destinations[`destination ${index}`]!)
+  for (const [index, key] of keys.entries()) {
+    const credentials_sealed = createKeyRing([key]).seal({ password: `secret ${index}` }, ownerOf(workspaceId, ids[index]!))
+    await database.db('destinations').where({ id: ids[index] }).update({ credentials_sealed })
+  }
+  const sealedOf = async (id: string): Promise<Buffer> =>
+    (await database.db('destinations').where({ id }).first('credentials_sealed')).credentials_sealed
+  return {
+    ids,
+    sealedOf,
+    open: async (id: string, ring = createKeyRing([newer])) => ring.open(await sealedOf(id), ownerOf(workspaceId, id)),
+  }
+}
+
+describe('relay keys rotate', () => {
+  test('re-seals credentials of an older key and leaves the others unchanged', async () => {
+    const { ids, open, sealedOf } = await createSealed([older, newer])
+    const current = await sealedOf(ids[1]!)
+    expect(await rotateKeys(database.db, both)).toEqual({ resealed: 1, unreadable: [] })
+    expect(await open(ids[0]!)).toEqual({ password: 'secret 0' })
+    expect(await sealedOf(ids[1]!)).toEqual(current)
+    expect(await rotateKeys(database.db, both)).toEqual({ resealed: 0, unreadable: [] })
+  })
+
+  test('processes more than one batch', async () => {
+    const { ids, open } = await createSealed(Array.from({ length: 230 }, () => older))
+    expect(await rotateKeys(database.db, both)).toEqual({ resealed: 230, unreadable: [] })
+    expect(await open(ids[229]!)).toEqual({ password: 'secret 229' })
+  })
+
+  test('reports the ids of credentials that no key opens, and continues', async () => {
+    const { ids, open } = await createSealed([lost, older])
+    expect(await rotateKeys(database.db, both)).toEqual({ resealed: 1, unreadable: [ids[0]] })
+    expect(await open(ids[1]!)).toEqual({ password: 'secret 1' })
+  })
+
+  test('reports credentials whose address was changed in the database', async () => {
+    const { ids } = await createSealed([older])
+    const elsewhere = JSON.stringify({ ...config, url: 'https://attacker.example/in' })
+    await database.db('destinations').where({ id: ids[0] }).update({ config: elsewhere })
+    expect(await rotateKeys(database.db, both)).toEqual({ resealed: 0, unreadable: [ids[0]] })
+  })
+
+  test('does not overwrite credentials saved while it runs', async () => {
+    const { ids, sealedOf } = await createSealed([older])
+    const credentials = createSealedCredentials(database.db)
+    const [read] = await credentials.listSealedUnderOtherKeys('2026', '', 10)
+    const saved = Buffer.from('saved meanwhile')
+    await database.db('destinations').where({ id: ids[0] }).update({ credentials_sealed: saved })
+
+    expect(await credentials.replace(read!, Buffer.from('resealed'))).toBe(false)
+    expect(await sealedOf(ids[0]!)).toEqual(saved)
+  })
+})

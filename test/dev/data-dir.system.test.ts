@@ -1,0 +1,144 @@
+import { once } from 'node:events'
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { spawn } from 'node:child_process'
+import { lockDataDir } from '../../src/dev/data-dir-lock.ts'
+import { readOrCreateSecretKey, readReady, removeReady, writeReady } from '../../src/dev/data-dir.ts'
+import { identifyProcess, stopOrphanedProcess } from '../../src/dev/orphaned-processes.ts'
+import { stablePort } from '../../src/dev/ports.ts'
+import { UserError } from '../../src/base/errors.ts'
+import { makeDirectory } from './support.ts'
+
+let dataDir: string
+let remove: () => Promise<void>
+
+beforeEach(async () => {
+  const created = await makeDirectory()
+  dataDir = created.path
+  remove = () => created.remove()
+  await mkdir(dataDir, { recursive: true })
+})
+afterEach(() => remove())
+
+const endedPid = async (): Promise<number> => {
+  const child = spawn('true', { stdio: 'ignore' })
+  await once(child, 'exit')
+  return child.pid!
+}
+
+const ready = (pid: number) => ({
+  base_url: 'http://127.0.0.1:8080',
+  temporal_address: '127.0.0.1:7233',
+  temporal_ui_url: 'http://127.0.0.1:8233',
+  database_url: 'postgres://relay:secret@127.0.0.1:5432/relay',
+  pid,
+})
+
+describe('ready.json', () => {
+  test('holds the addresses of the running server and is readable only by its user', async () => {
+    await writeReady(dataDir, ready(process.pid))
+    expect(readReady(dataDir)).toEqual(ready(process.pid))
+    expect((await stat(join(dataDir, 'ready.json'))).mode & 0o777).toBe(0o600)
+    expect(await readdir(dataDir)).toEqual(['ready.json'])
+  })
+
+  test('is ignored if its server has died or the file is incomplete', async () => {
+    expect(readReady(dataDir)).toBeUndefined()
+    await writeReady(dataDir, ready(await endedPid()))
+    expect(readReady(dataDir)).toBeUndefined()
+    await writeFile(join(dataDir, 'ready.json'), '{"base_url":')
+    expect(readReady(dataDir)).toBeUndefined()
+  })
+
+  test('can be removed twice', async () => {
+    await writeReady(dataDir, ready(process.pid))
+    await removeReady(dataDir)
+    await removeReady(dataDir)
+    expect(await readdir(dataDir)).toEqual([])
+  })
+})
+
+describe('the sealing key of a data directory', () => {
+  test('is generated once, and readable only by its user', async () => {
+    const first = readOrCreateSecretKey(dataDir)
+    expect(first).toMatch(/^local:[A-Za-z0-9+/]{43}=$/)
+    expect(readOrCreateSecretKey(dataDir)).toBe(first)
+    expect((await stat(join(dataDir, 'secret-key'))).mode & 0o777).toBe(0o600)
+  })
+})
+
+describe('the lock on the data directory', () => {
+  test('creates the directory, in which only its user can read', async () => {
+    const created = join(dataDir, 'new')
+    const lock = await lockDataDir(created)
+    expect((await stat(created)).mode & 0o777).toBe(0o700)
+    await lock.release()
+  })
+
+  test('excludes a second holder until it is released', async () => {
+    const first = await lockDataDir(dataDir)
+    await expect(lockDataDir(dataDir)).rejects.toThrow(UserError)
+    await first.release()
+    const second = await lockDataDir(dataDir)
+    await second.release()
+    expect(await readdir(dataDir)).toEqual([])
+  })
+
+  test('is taken over if its process has died or another process now has its process id', async () => {
+    const dead = { pid: await endedPid(), command: 'node ', startedAt: '1' }
+    const other = { pid: process.pid, command: 'node ', startedAt: '1' }
+    for (const content of [JSON.stringify(dead), JSON.stringify(other), 'no JSON']) {
+      await writeFile(join(dataDir, 'server.lock'), content)
+      const lock = await lockDataDir(dataDir)
+      await expect(lockDataDir(dataDir)).rejects.toThrow(`process ${process.pid}`)
+      await lock.release()
+    }
+  })
+
+  test('is acquired by exactly one of 20 concurrent callers, even if a stale lock exists', async () => {
+    await writeFile(join(dataDir, 'server.lock'), 'stale')
+    const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => lockDataDir(dataDir)))
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  })
+
+  test('fails with a UserError if the directory cannot be created', async () => {
+    await writeFile(join(dataDir, 'file'), '')
+    await expect(lockDataDir(join(dataDir, 'file', 'data'))).rejects.toThrow(
+      /^Cannot write to .*: .* Set RELAY_DATA_DIR to another directory\.$/,
+    )
+  })
+})
+
+describe('a stored port', () => {
+  test('is kept across calls and replaced if it is in use', async () => {
+    const file = join(dataDir, 'a.port')
+    const port = await stablePort(file)
+    expect(await stablePort(file)).toBe(port)
+
+    const otherServer = createServer().listen(port, '127.0.0.1')
+    await once(otherServer, 'listening')
+    const another = await stablePort(file)
+    expect(another).not.toBe(port)
+    otherServer.close()
+    expect(await stablePort(file)).toBe(another)
+  })
+})
+
+describe('an orphaned process', () => {
+  test('is stopped only if its command line contains the marker', async () => {
+    const child = spawn('sleep', ['61.5'], { stdio: 'ignore' })
+    await once(child, 'spawn')
+    const pid = child.pid!
+    expect(await stopOrphanedProcess({ pid, marker: 'sleep 62', timeoutMs: 1_000 })).toBe(false)
+    expect(await identifyProcess(pid)).toMatchObject({ command: expect.stringContaining('sleep 61.5') })
+    expect(await stopOrphanedProcess({ pid, marker: 'sleep 61.5', timeoutMs: 5_000 })).toBe(true)
+    expect(await identifyProcess(pid)).toBeUndefined()
+  })
+
+  test('is killed if it ignores SIGINT', async () => {
+    const child = spawn('sh', ['-c', 'trap "" INT; echo ready; while :; do sleep 0.1; done'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    await once(child.stdout, 'data')
+    expect(await stopOrphanedProcess({ pid: child.pid!, marker: 'echo ready', timeoutMs: 500 })).toBe(true)
+  })
+})

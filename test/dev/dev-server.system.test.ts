@@ -1,0 +1,178 @@
+import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createKey } from '../../src/workspace/api-key.ts'
+import { createWorkspace } from '../../src/workspace/administration.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { readReady, type Ready } from '../../src/dev/data-dir.ts'
+import { databaseConfig } from '../support/database.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { createSourceSystem } from '../support/source-system.ts'
+import { managementApi } from '../support/management-api.ts'
+import { until } from '../support/until.ts'
+import { makeDirectory } from './support.ts'
+
+// One server runs through the loss of its worker, and is then killed itself.
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const startTimeoutMs = 200_000
+const largeText = 'text'.repeat(25_000)
+
+let dataDir: string
+let remove: () => Promise<void>
+let server: ChildProcess
+let ready: Ready
+let log = ''
+let target: HttpTarget
+
+beforeAll(async () => {
+  const created = await makeDirectory()
+  dataDir = created.path
+  remove = () => created.remove()
+  target = await startHttpTarget()
+  server = spawn(process.execPath, [main, 'server'], {
+    env: {
+      ...process.env,
+      RELAY_DATA_DIR: dataDir,
+      RELAY_PORT: '0',
+      RELAY_LOG_FORMAT: 'json',
+      RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN,
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  server.stderr!.on('data', (chunk: Buffer) => (log += chunk.toString()))
+  const isReady = () => {
+    if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}: ${log}`)
+    return readReady(dataDir)
+  }
+  ready = (await until('the server is ready', isReady, Boolean, startTimeoutMs))!
+}, startTimeoutMs)
+afterAll(async () => {
+  server.kill('SIGKILL')
+  await target.stop()
+  await remove()
+})
+
+interface Process {
+  pid: number
+  command: string
+  niceness: number
+}
+
+/** Returns the running children of the server. */
+const children = (): Process[] =>
+  execFileSync('ps', ['-ax', '-o', 'pid=,ppid=,ni=,stat=,command='], { encoding: 'utf8' })
+    .split('\n')
+    .map((line) => /^\s*(\d+)\s+(\d+)\s+(-?\d+)\s+(\S+)\s+(.*)$/.exec(line))
+    .filter((match) => match !== null && Number(match[2]) === server.pid && !match[4]!.startsWith('Z'))
+    .map((match) => ({ pid: Number(match![1]), niceness: Number(match![3]), command: match![5]! }))
+
+const workers = () => children().filter(({ command }) => command.includes(`${main} worker`))
+const readyz = async (url: string) => {
+  const response = await fetch(`${url}/readyz`)
+  return { status: response.status, worker: ((await response.json()) as { dependencies: Record<string, object> }).dependencies['worker'] }
+}
+
+/** Creates a workspace with a connection from repository Z1 to the target. @returns the address of its receiver */
+const connectTarget = async () => {
+  const db = openDatabase(databaseConfig(ready.database_url), 'test')
+  await createWorkspace(db, 'acme/worker')
+  const { key } = await createKey(db, { workspace: 'acme/worker', level: 'admin' })
+  await db.destroy()
+  const send = managementApi(ready.base_url, 'acme/worker', key)
+  const destination = await send('POST', '/destinations', {
+    name: 'Target',
+    connector_type: 'webhook',
+    config: { url: target.origin },
+    credentials: {},
+  })
+  const repository = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Test' })
+  await send('POST', '/connections', { name: 'All', repository_ids: [repository], destination_ids: [destination] })
+  return `${ready.base_url}/receiver/acme/worker`
+}
+
+test('the worker runs in a process of its own with probes of its own, at a lower priority than the API and PostgreSQL', async () => {
+  expect(workers()).toHaveLength(1)
+  expect(await readyz(ready.base_url)).toMatchObject({ status: 200, worker: { ok: true } })
+  expect(await readyz(ready.worker_url!)).toMatchObject({ status: 200, worker: { ok: true } })
+  const metrics = async (url: string) => (await fetch(`${url}/metrics`)).text()
+  expect(await metrics(ready.worker_url!)).toContain('relay_attempts_total')
+  const ofApi = await metrics(ready.base_url)
+  expect(ofApi).toContain('relay_outbox_messages')
+  expect(ofApi).not.toContain('relay_attempts_total')
+
+  const nicenessOf = (part: string) => children().find(({ command }) => command.includes(part))!.niceness
+  const lower = Math.min(19, nicenessOf('relay.data_dir=') + 5)
+  expect([nicenessOf(' worker'), nicenessOf('temporal.sqlite')]).toEqual([lower, lower])
+})
+
+test('a worker that is killed is started again, and meanwhile documents are accepted, which are then delivered', async () => {
+  const source = createSourceSystem(await connectTarget())
+  const [first] = workers()
+  process.kill(first!.pid, 'SIGKILL')
+  await until(
+    'the server is not ready',
+    () => readyz(ready.base_url),
+    ({ status }) => status === 503,
+  )
+  expect((await source.create('D1', largeText)).status).toBe(201)
+  await source.close()
+  const again = await until(
+    'the server is ready again',
+    () => readyz(ready.base_url),
+    ({ status }) => status === 200,
+  )
+  expect(again.worker).toMatchObject({ ok: true })
+  expect(workers()).toHaveLength(1)
+  expect(workers()[0]!.pid).not.toBe(first!.pid)
+  await until('the document is delivered', () => target.arrivals.length === 1)
+  const line = log.split('\n').find((text) => text.includes('the worker has ended by itself'))
+  expect(JSON.parse(line!)).toMatchObject({ level: 'error', exit_code: null, signal: 'SIGKILL', restart_in_ms: 1_000 })
+})
+
+test('a large content is a file in the data directory, which the API and the worker read', async () => {
+  expect(target.arrivals[0]!.body.length).toBe(largeText.length)
+  const entries = await readdir(join(dataDir, 'contents'), { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
+  expect(files).toHaveLength(1)
+  expect(await readFile(files[0]!, 'utf8')).toBe(largeText)
+})
+
+test('relay contents verify finds the directory of the running server', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [main, 'contents', 'verify', '--read'], {
+    env: { PATH: process.env['PATH'], RELAY_DATA_DIR: dataDir },
+  })
+  expect(stdout).toBe(`1 contents with ${largeText.length} bytes were checked. All of them are complete.\n`)
+})
+
+test('the log of the worker is part of that of the server', () => {
+  const lines = log.split('\n').filter((line) => line.includes('the worker is ready'))
+  expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
+    expect.objectContaining({ level: 'info', probes_url: ready.worker_url }),
+    expect.objectContaining({ level: 'info', probes_url: ready.worker_url }),
+  ])
+})
+
+test('a server that is killed leaves no process behind', async () => {
+  const started = children()
+  expect(started).toHaveLength(3)
+  const ended = once(server, 'exit')
+  server.kill('SIGKILL')
+  await ended
+  const isRunning = ({ pid }: Process) => {
+    try {
+      process.kill(pid, 0)
+      return true
+    } catch {
+      return false
+    }
+  }
+  await until(
+    'all processes have ended',
+    () => started.filter(isRunning),
+    (left) => left.length === 0,
+  )
+})

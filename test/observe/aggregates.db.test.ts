@@ -1,0 +1,223 @@
+import { Registry } from 'prom-client'
+import { createReceive } from '../../src/archive/receive.ts'
+import { listPartitionEnds } from '../../src/db/partitions.ts'
+import { newId } from '../../src/base/ids.ts'
+import { aggregates, computeAggregates, createAggregateMetrics } from '../../src/observe/aggregates.ts'
+import { createOutboxMetrics } from '../../src/observe/outbox-metrics.ts'
+import { createOutbox } from '../../src/db/outbox.ts'
+import { foldAll } from '../support/counters.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+let database: TestDatabase
+
+beforeEach(async () => {
+  database = await createTestDatabase()
+})
+afterEach(() => database.drop())
+
+const hourMs = 3_600_000
+
+/** Returns the values that a scrape sees, by name and labels. */
+const scrape = async (): Promise<Record<string, number>> => {
+  const registry = new Registry()
+  for (const metric of [...createAggregateMetrics(database.db), ...createOutboxMetrics(createOutbox(database.db))]) {
+    registry.registerMetric(metric)
+  }
+  const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return Object.fromEntries(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]))
+}
+
+/** Receives a document for the destinations `a` (webhook), `b` (sftp, behind an inactive connection). */
+const receive = async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'a' }, { name: 'b', connector: 'sftp' }], { inactive: ['b'] })
+  const received = await receivedDocument(routes, { data: 'hello' })
+  const receivedAt = new Date(Date.now() - 2 * hourMs)
+  const { documents } = await createReceive(db, testConfig())({ ...received, receivedAt })
+  return { ...routes, documentId: documents[0]!.documentId, a: routes.destinations['a']!, b: routes.destinations['b']! }
+}
+
+const capture = (workspaceId: string, repoId: string, at: Date) =>
+  database.db('captured_requests').insert({
+    id: newId(),
+    workspace_id: workspaceId,
+    channel: 'receiver',
+    http_method: 'GET',
+    uri: '/',
+    query_string: '',
+    repo_id: repoId,
+    request_headers: '{}',
+    source_ip: '127.0.0.1',
+    request_at: at,
+    status_code: 200,
+    response_headers: '{}',
+    duration_ms: 1,
+    response_at: at,
+  })
+
+test('open deliveries are counted by status, whether the counters are folded or not', async () => {
+  await receive()
+  const { db } = database
+  for (const fold of [false, true]) {
+    if (fold) await foldAll(db)
+    await computeAggregates(db)
+    expect(await scrape()).toMatchObject({
+      'relay_deliveries_open{status="pending"}': 1,
+      'relay_deliveries_open{status="held"}': 1,
+      'relay_deliveries_open{status="retrying"}': 0,
+    })
+  }
+  await db('deliveries').where({ status: 'pending' }).update({ status: 'retrying' })
+  await computeAggregates(db)
+  expect(await scrape()).toMatchObject({ 'relay_deliveries_open{status="pending"}': 0, 'relay_deliveries_open{status="retrying"}': 1 })
+})
+
+test('the age of the oldest open delivery grows without another computation, and is 0 once nothing is open', async () => {
+  await receive()
+  const { db } = database
+  const name = (connector: string) => `relay_oldest_open_delivery_seconds{connector="${connector}"}`
+  await computeAggregates(db)
+  const before = await scrape()
+  expect(before[name('webhook')]).toBeGreaterThanOrEqual(7_200)
+  expect(before[name('webhook')]).toBeLessThan(7_200 + 600)
+  // An operator holds it back on purpose.
+  expect(before[name('sftp')]).toBe(0)
+  await new Promise((resolve) => {
+    setTimeout(resolve, 20)
+  })
+  expect((await scrape())[name('webhook')]).toBeGreaterThan(before[name('webhook')]!)
+  await db('deliveries').where({ status: 'pending' }).update({ status: 'delivered' })
+  await computeAggregates(db)
+  expect(await scrape()).toMatchObject({ [name('webhook')]: 0 })
+})
+
+test('slots in use and circuits are counted', async () => {
+  const { a, b } = await receive()
+  const { db } = database
+  const inAMinute = db.raw(`now() + interval '1 minute'`)
+  await db('destination_slots').insert([
+    { destination_id: a, number: 1, holder: newId(), leased_until: inAMinute },
+    { destination_id: a, number: 2, holder: newId(), leased_until: db.raw(`now() - interval '1 minute'`) },
+    { destination_id: a, number: 3, holder: null, leased_until: '-infinity' },
+  ])
+  await db('destination_gates').insert({ destination_id: b, circuit: 'open' })
+  await computeAggregates(db)
+  expect(await scrape()).toMatchObject({
+    'relay_destination_slots_used{connector="webhook"}': 1,
+    'relay_destination_slots_used{connector="sftp"}': 0,
+    'relay_circuits{state="closed"}': 1,
+    'relay_circuits{state="open"}': 1,
+    'relay_circuits{state="half_open"}': 0,
+  })
+})
+
+test('the last request of a repository stays known after its captured request was removed', async () => {
+  const { workspaceId, workspaceSlug, repoId, repositoryId } = await receive()
+  const { db } = database
+  const name = `relay_repository_last_request_timestamp_seconds{workspace="acme/${workspaceSlug}",repo_id="${repoId}"}`
+  await computeAggregates(db)
+  expect(await scrape()).not.toHaveProperty([name])
+  const last = new Date(Date.now() - hourMs)
+  await capture(workspaceId, repoId, new Date(last.getTime() - hourMs))
+  await capture(workspaceId, repoId, last)
+  for (const remove of [false, true]) {
+    if (remove) await db('captured_requests').delete()
+    await computeAggregates(db)
+    expect(await scrape()).toHaveProperty([name], last.getTime() / 1_000)
+  }
+  await db('repositories').where({ id: repositoryId }).update({ status: 'inactive' })
+  await computeAggregates(db)
+  expect(await scrape()).not.toHaveProperty([name])
+})
+
+test('of the active certificates of a signer, the one that is valid for the longest time counts', async () => {
+  const { workspaceId, workspaceSlug, repositoryId, repoId } = await receive()
+  const { db } = database
+  const end = (years: number) => new Date(Date.UTC(2030 + years, 0, 1))
+  const insert = (fingerprint: string, validTo: Date, isActive: boolean) =>
+    db('certificates').insert({
+      id: newId(),
+      workspace_id: workspaceId,
+      repository_id: repositoryId,
+      auth_id: 'CN=T',
+      received: Buffer.from('x'),
+      der: Buffer.from('x'),
+      subject: 'CN=T',
+      issuer: 'CN=T',
+      serial_number: '1',
+      key_algorithm: 'rsa',
+      signer_id: 's',
+      valid_from: new Date(),
+      valid_to: validTo,
+      fingerprint_sha1: fingerprint,
+      fingerprint_sha256: fingerprint,
+      is_active: isActive,
+    })
+  await insert('1', end(0), true)
+  await insert('2', end(1), true)
+  await insert('3', end(2), false)
+  await computeAggregates(db)
+  const name = `relay_certificate_not_after_timestamp_seconds{workspace="acme/${workspaceSlug}",repo_id="${repoId}",auth_id="CN=T"}`
+  expect(await scrape()).toHaveProperty([name], end(1).getTime() / 1_000)
+})
+
+test('the time that partitions cover, the size of the database and the time of the computation are exported', async () => {
+  const { db } = database
+  expect(await scrape()).toMatchObject({ relay_statistics_computed_timestamp_seconds: 0 })
+  const startedAt = Date.now() / 1_000
+  await computeAggregates(db)
+  const values = await scrape()
+  const ends = await listPartitionEnds(db)
+  expect(ends).toHaveLength(4)
+  for (const { table, end } of ends) {
+    const left = values[`relay_partitions_ahead_seconds{table="${table}"}`]!
+    expect(Math.abs(left - (end.getTime() - Date.now()) / 1_000)).toBeLessThan(60)
+    expect(left).toBeGreaterThan(13 * 86_400)
+  }
+  expect(values['relay_database_bytes']).toBeGreaterThan(1_000_000)
+  expect(Math.abs(values['relay_statistics_computed_timestamp_seconds']! - startedAt)).toBeLessThan(60)
+})
+
+test('the age of the oldest unsent message is exported, but not of one that is not due', async () => {
+  const { db } = database
+  await db('outbox').insert({ key: 'later', message: '{}', due_at: db.raw(`now() + interval '1 hour'`) })
+  expect(await scrape()).toMatchObject({ relay_outbox_oldest_seconds: 0 })
+  await db('outbox').insert({ key: 'now', message: '{}', due_at: db.raw(`now() - interval '1 minute'`) })
+  const { relay_outbox_oldest_seconds: seconds } = await scrape()
+  expect(seconds).toBeGreaterThanOrEqual(60)
+  expect(seconds).toBeLessThan(600)
+})
+
+test('two computations at the same time store what one stores', async () => {
+  await receive()
+  const { db } = database
+  await Promise.all([computeAggregates(db), computeAggregates(db), computeAggregates(db)])
+  const metrics = new Set(await db('aggregates').pluck('metric'))
+  expect(metrics).toEqual(new Set(aggregates.map(({ name }) => name).filter((name) => !/^relay_(repository_last|certificate)/.test(name))))
+})
+
+test('no query reads a whole table that grows with the documents', async () => {
+  const { db } = database
+  const growing = /Seq Scan on (documents|deliveries|delivery_attempts\w*|captured_requests\w*|counters|counter_deltas)\b/
+  const statements: { sql: string; bindings?: readonly unknown[] }[] = []
+  const record = (statement: { sql: string; bindings?: readonly unknown[] }) => statements.push(statement)
+  db.on('query', record)
+  for (const { compute } of aggregates) await compute(db)
+  db.removeListener('query', record)
+  const connection = await db.client.acquireConnection()
+  try {
+    // The tables of a test are so small that PostgreSQL would read them whole.
+    await connection.query('set enable_seqscan = off')
+    for (const { sql, bindings = [] } of statements) {
+      const { rows } = await connection.query(`explain ${sql}`, bindings)
+      const plan = rows.map((row: Record<string, string>) => row['QUERY PLAN']).join('\n')
+      expect(plan).not.toMatch(growing)
+    }
+    const { rows } = await connection.query(`explain select count(*) from counters where count = 7`)
+    expect(rows[0]['QUERY PLAN'] + rows[1]['QUERY PLAN']).toMatch(growing)
+  } finally {
+    await connection.query('reset enable_seqscan')
+    await db.client.releaseConnection(connection)
+  }
+})

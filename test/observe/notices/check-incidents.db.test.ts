@@ -1,0 +1,366 @@
+import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
+import { createAcknowledge } from '../../../src/delivery/acknowledge.ts'
+import { createNoticeLog, type Notice } from '../../../src/observe/notices/notice-log.ts'
+import type { IncidentEvent } from '../../../src/domain/notices.ts'
+import { newId } from '../../../src/base/ids.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { captureAt, createRoutes, testConfig } from '../../support/factories.ts'
+import { insertDocument } from '../../api/insert-document.ts'
+
+const minute = 60_000
+const config = testConfig({
+  NOTIFICATION_DESTINATION_FAILURES: '3',
+  NOTIFICATION_MAX_COUNT: '5',
+  NOTIFICATION_SILENCE_MIN_MS: String(10 * minute),
+  NOTIFICATION_SILENCE_LEARNING_MS: String(60 * minute),
+  TEMPORAL_UI_URL: 'https://temporal.example.com/',
+})
+
+let database: TestDatabase
+let check: ReturnType<typeof createCheckIncidents>
+beforeAll(async () => {
+  database = await createTestDatabase()
+  check = createCheckIncidents(database.db, config)
+})
+afterAll(() => database.drop())
+// Only the workspace of one test has notifications and incidents at a time.
+beforeEach(async () => {
+  await database.db('notifications').delete()
+  await database.db('incidents').delete()
+})
+
+const start = Date.now()
+const at = (ms: number) => new Date(start + ms)
+
+/** Creates a workspace with a repository, a webhook and a notification about these events, which is sent to another webhook. */
+const createScene = async (events: IncidentEvent[], quietSeconds = 0) => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'operators' }])
+  const workspace = { workspace_id: routes.workspaceId }
+  const notify = async (quiet: number) => {
+    const id = newId()
+    const destination_id = routes.destinations['operators']!
+    await db('notifications').insert({ id, ...workspace, name: 'All', events, destination_id, quiet_seconds: quiet })
+    return id
+  }
+  const notificationId = await notify(quietSeconds)
+  const destinationId = routes.destinations['archive']!
+  return {
+    ...routes,
+    workspace: `acme/${routes.workspaceSlug}`,
+    notificationId,
+    destinationId,
+    notify,
+    /** Returns the notices of a notification, oldest first. */
+    notices: async (id = notificationId): Promise<Notice[]> => (await createNoticeLog(db).list(id, { perPage: 100 })).items.toReversed(),
+    types: async (id = notificationId) =>
+      (await createNoticeLog(db).list(id, { perPage: 100 })).items.toReversed().map(({ noticeType }) => noticeType),
+    setGate: (gate: object) =>
+      db('destination_gates')
+        .insert({ destination_id: destinationId, ...gate })
+        .onConflict('destination_id')
+        .merge(),
+    fail: async (code: string | null, status: 'failed' | 'retrying' = 'failed') => {
+      const connectionId = routes.connections['archive']!
+      const id = await insertDocument(db, {
+        workspaceId: routes.workspaceId,
+        repositoryId: routes.repositoryId,
+        repoId: routes.repoId,
+        docId: 'DOC1',
+        status,
+        deliveries: [{ destinationId, connectionId, status }],
+      })
+      await db('deliveries').where({ document_id: id }).update({ last_error: 'the target answered 500', last_error_code: code })
+      return id
+    },
+    audited: async () =>
+      await db('audit_logs').where(workspace).whereLike('event', 'incident.%').orderBy('id').select('event', 'description', 'actor_type'),
+  }
+}
+
+describe('one notice at the beginning of an incident, and one at its end', () => {
+  test('an open circuit is announced once, and once more when it is closed', async () => {
+    const scene = await createScene(['destination.failing'])
+    const documentId = await scene.fail('http_500', 'retrying')
+    await scene.setGate({ circuit: 'open', failures: 12 })
+    expect(await check(at(0))).toMatchObject({ opened: 1, closed: 0, notices: 1 })
+    await scene.setGate({ circuit: 'half_open', failures: 13 })
+    expect(await check(at(minute))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
+    await scene.setGate({ circuit: 'closed', failures: 0 })
+    expect(await check(at(2 * minute))).toMatchObject({ opened: 0, closed: 1, notices: 1 })
+    expect(await check(at(3 * minute))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
+
+    const [failing, recovered, ...more] = await scene.notices()
+    expect(more).toEqual([])
+    const workflowId = `document/${scene.workspace}/Z1/DOC1/data/${documentId}/${scene.destinationId}`
+    const details = {
+      workspace: scene.workspace,
+      destination: { id: scene.destinationId, name: 'archive', type: 'webhook' },
+      error: { code: 'http_500', message: 'the target answered 500' },
+      remedy: 'Check that destination archive is reachable and accepts requests, then retry the document.',
+      document: {
+        id: documentId,
+        repoId: 'Z1',
+        docId: 'DOC1',
+        compId: 'data',
+        workflowId,
+        workflowUrl: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,
+      },
+    }
+    expect(failing).toMatchObject({
+      noticeType: 'relay.destination.failing',
+      status: 'pending',
+      data: {
+        ...details,
+        summary: 'Destination archive (webhook) fails: 12 attempts in a row without success.',
+        openedAt: at(0).toISOString(),
+        count: 12,
+      },
+    })
+    expect(recovered).toMatchObject({
+      noticeType: 'relay.destination.recovered',
+      incidentId: failing!.incidentId,
+      data: { ...details, summary: 'Destination archive (webhook) no longer fails.', closedAt: at(2 * minute).toISOString(), count: 13 },
+    })
+    const messages = await database
+      .db('outbox')
+      .whereIn('key', [`notice/${failing!.id}`, `notice/${recovered!.id}`])
+      .select('message')
+    expect(messages).toHaveLength(2)
+    expect(messages[0].message).toMatchObject({ kind: 'startNotice', input: { workspace: scene.workspace } })
+    expect(await scene.audited()).toEqual([
+      { event: 'incident.opened', description: failing!.data.summary, actor_type: 'system' },
+      { event: 'incident.closed', description: recovered!.data.summary, actor_type: 'system' },
+    ])
+  })
+
+  test('checks at the same time write one notice', async () => {
+    const scene = await createScene(['destination.failing'])
+    await scene.setGate({ failures: 3 })
+    await Promise.all(Array.from({ length: 8 }, () => check(at(0))))
+    await scene.setGate({ failures: 0 })
+    await Promise.all(Array.from({ length: 8 }, () => check(at(minute))))
+    expect(await scene.types()).toEqual(['relay.destination.failing', 'relay.destination.recovered'])
+  })
+
+  test('a failure that leaves the circuit closed and is not repeated is no incident', async () => {
+    const scene = await createScene(['destination.failing'])
+    await scene.setGate({ failures: 2 })
+    expect(await check(at(0))).toMatchObject({ opened: 0 })
+  })
+
+  test('an incident of a workspace without an active notification is not looked for, and an open one ends unannounced', async () => {
+    const scene = await createScene(['destination.failing'])
+    await scene.setGate({ circuit: 'open' })
+    await check(at(0))
+    await database.db('notifications').update({ is_active: false })
+    expect(await check(at(minute))).toMatchObject({ opened: 0, closed: 1, notices: 0 })
+    const elsewhere = await createScene(['source.silent'])
+    await elsewhere.setGate({ circuit: 'open' })
+    expect(await check(at(2 * minute))).toMatchObject({ opened: 0, notices: 0 })
+  })
+
+  test('a new notification announces what is open already', async () => {
+    const scene = await createScene(['destination.failing'])
+    await scene.setGate({ circuit: 'open' })
+    await check(at(0))
+    const second = await scene.notify(0)
+    expect(await check(at(minute))).toMatchObject({ opened: 0, notices: 1 })
+    expect(await scene.types(second)).toEqual(['relay.destination.failing'])
+  })
+})
+
+describe('quiet time', () => {
+  test('an incident soon after another one of the same subject is announced only if it is still open afterwards', async () => {
+    const scene = await createScene(['destination.failing'], 600)
+    const flap = async (fromMs: number) => {
+      await scene.setGate({ circuit: 'open' })
+      await check(at(fromMs))
+      await scene.setGate({ circuit: 'closed', failures: 0 })
+      await check(at(fromMs + minute))
+    }
+    await flap(0)
+    await flap(3 * minute)
+    const pair = ['relay.destination.failing', 'relay.destination.recovered']
+    expect(await scene.types()).toEqual(pair)
+    await scene.setGate({ circuit: 'open' })
+    expect(await check(at(6 * minute))).toMatchObject({ opened: 1, notices: 0 })
+    expect(await check(at(10 * minute))).toMatchObject({ notices: 0 })
+    expect(await check(at(12 * minute))).toMatchObject({ notices: 1 })
+    await scene.setGate({ circuit: 'closed', failures: 0 })
+    await check(at(13 * minute))
+    expect(await scene.types()).toEqual([...pair, ...pair])
+  })
+
+  test('another subject is announced meanwhile', async () => {
+    const scene = await createScene(['delivery.failed'], 600)
+    await scene.fail('http_500')
+    await check(at(0))
+    await scene.fail('http_503')
+    expect(await check(at(minute))).toMatchObject({ opened: 1, notices: 1 })
+  })
+})
+
+describe('failed deliveries', () => {
+  test('are one incident per destination and error code, until they are retried or acknowledged', async () => {
+    const scene = await createScene(['delivery.failed'])
+    const first = [await scene.fail('credentials_refused'), await scene.fail('credentials_refused')]
+    const second = await scene.fail(null)
+    expect(await check(at(0))).toMatchObject({ opened: 2, notices: 2 })
+    await scene.fail('credentials_refused')
+    expect(await check(at(minute))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
+    const { db } = database
+    expect(await db('incidents').where({ workspace_id: scene.workspaceId }).orderBy('count').select('count', 'subject')).toEqual([
+      { count: 1, subject: `${scene.destinationId}/` },
+      { count: 3, subject: `${scene.destinationId}/credentials_refused` },
+    ])
+    expect((await scene.notices()).map(({ data }) => `${data.summary} ${data.remedy}`).toSorted()).toEqual([
+      '1 delivery to destination archive (webhook) failed without an error code. ' +
+        'Check that destination archive is reachable and accepts requests, then retry the document.',
+      '2 deliveries to destination archive (webhook) failed with credentials_refused. ' +
+        'Save valid credentials for destination archive, then retry the document.',
+    ])
+
+    await createAcknowledge(db)(scene.workspaceId, second, { type: 'system', userId: null })
+    expect(await check(at(2 * minute))).toMatchObject({ closed: 1, notices: 1 })
+    await db('deliveries').whereNot({ document_id: second }).update({ status: 'delivered' })
+    expect(await check(at(3 * minute))).toMatchObject({ closed: 1, notices: 1 })
+    expect(first).toHaveLength(2)
+  })
+
+  test('are counted up to a limit', async () => {
+    const scene = await createScene(['delivery.failed'])
+    for (let index = 0; index < 7; index += 1) await scene.fail('http_500')
+    await check(at(0))
+    const [notice] = await scene.notices()
+    expect(notice!.data).toMatchObject({
+      count: 5,
+      summary: 'at least 5 deliveries to destination archive (webhook) failed with http_500.',
+    })
+  })
+})
+
+describe('a silent source', () => {
+  const request = async (workspaceId: string, ms: number) => {
+    const id = await captureAt(database.db, workspaceId, at(ms))
+    await database.db('captured_requests').where({ id }).update({ repo_id: 'Z1' })
+  }
+
+  test('is announced when it has been silent for twice the longest of the usual gaps', async () => {
+    const scene = await createScene(['source.silent'])
+    const { workspaceId } = scene
+    const opened: number[] = []
+    const run = async (minutes: number) => {
+      const { opened: count, closed } = await check(at(minutes * minute))
+      if (count + closed > 0) opened.push(minutes)
+    }
+    // A request every 20 minutes, for the two hours after the learning has begun.
+    for (let minutes = 0; minutes <= 120; minutes += 5) {
+      if (minutes % 20 === 0) await request(workspaceId, minutes * minute - 1)
+      await run(minutes)
+    }
+    expect(opened).toEqual([])
+    for (let minutes = 125; minutes <= 180; minutes += 5) await run(minutes)
+    // The last request came at minute 120, and the gap was 20 minutes.
+    expect(opened).toEqual([160])
+    const [notice] = await scene.notices()
+    expect(notice!.data).toMatchObject({ repository: { id: scene.repositoryId, repoId: 'Z1' } })
+    await request(workspaceId, 181 * minute)
+    await run(185)
+    expect(opened).toEqual([160, 185])
+    expect(await scene.types()).toEqual(['relay.source.silent', 'relay.source.recovered'])
+    // The silence of an hour counts for no more than the 40 minutes after which it was announced.
+    const gap = await database.db('repository_activity').where({ repository_id: scene.repositoryId }).first()
+    expect(gap.usual_gap_ms).toBeGreaterThan(20 * minute)
+    expect(gap.usual_gap_ms).toBeLessThanOrEqual(40 * minute)
+  })
+
+  test('is not announced before it is known, nor because the relay itself was stopped', async () => {
+    const scene = await createScene(['source.silent'])
+    await request(scene.workspaceId, -1)
+    for (const minutes of [0, 5, 10, 15, 30]) expect(await check(at(minutes * minute))).toMatchObject({ opened: 0 })
+    // Known for longer than an hour, but not watched for an hour and a half.
+    expect(await check(at(120 * minute))).toMatchObject({ opened: 0 })
+    expect(await check(at(125 * minute))).toMatchObject({ opened: 0 })
+    expect(await check(at(131 * minute))).toMatchObject({ opened: 1 })
+  })
+
+  test('is not one that never sent anything', async () => {
+    const scene = await createScene(['source.silent'])
+    for (let minutes = 0; minutes <= 120; minutes += 5) expect(await check(at(minutes * minute))).toMatchObject({ opened: 0 })
+    expect(await scene.notices()).toEqual([])
+  })
+})
+
+test('a certificate that expires is announced until a newer one is active', async () => {
+  const scene = await createScene(['certificate.expiring'])
+  const { db } = database
+  const day = 86_400_000
+  const certificate = async (days: number, isActive = true) => {
+    const id = newId()
+    await db('certificates').insert({
+      id,
+      workspace_id: scene.workspaceId,
+      repository_id: scene.repositoryId,
+      auth_id: 'CN=SAP',
+      received: Buffer.from('x'),
+      der: Buffer.from('x'),
+      subject: 'CN=SAP',
+      issuer: 'CN=SAP',
+      serial_number: id,
+      valid_from: at(-day),
+      valid_to: at(days * day),
+      key_algorithm: 'RSA',
+      fingerprint_sha1: id,
+      fingerprint_sha256: id,
+      signer_id: id,
+      is_active: isActive,
+    })
+    return id
+  }
+  const id = await certificate(20)
+  await certificate(400, false)
+  expect(await check(at(0))).toMatchObject({ opened: 0 })
+  await db('repositories').where({ id: scene.repositoryId }).update({ signature_verification: true })
+  expect(await check(at(minute))).toMatchObject({ opened: 1, notices: 1 })
+  expect((await scene.notices())[0]!.data).toMatchObject({
+    certificate: { id, authId: 'CN=SAP', validTo: at(20 * day).toISOString() },
+    summary: `Certificate CN=SAP of repository Z1 expires on ${at(20 * day)
+      .toISOString()
+      .slice(0, 10)}.`,
+  })
+  await certificate(300)
+  expect(await check(at(2 * minute))).toMatchObject({ closed: 1, notices: 1 })
+  expect(await scene.types()).toEqual(['relay.certificate.expiring', 'relay.certificate.recovered'])
+})
+
+test('a repository that receives and is wired to nothing is announced until it is wired', async () => {
+  const scene = await createScene(['repository.not_connected'])
+  const { db } = database
+  const linked = await db('connection_repositories').where({ repository_id: scene.repositoryId }).select()
+  await db('connection_repositories').where({ repository_id: scene.repositoryId }).delete()
+  expect(await check(at(0))).toMatchObject({ opened: 0 })
+  const discard = () =>
+    insertDocument(db, {
+      workspaceId: scene.workspaceId,
+      repositoryId: scene.repositoryId,
+      repoId: 'Z1',
+      status: 'discarded',
+      receivedAt: at(minute),
+    })
+  await discard()
+  await discard()
+  expect(await check(at(minute))).toMatchObject({ opened: 1, notices: 1 })
+  expect((await scene.notices())[0]!.data.summary).toBe('Repository Z1 has no connection to a destination and has discarded 2 documents.')
+  await db('connection_repositories').insert(linked)
+  expect(await check(at(2 * minute))).toMatchObject({ closed: 1, notices: 1 })
+})
+
+test('a notice whose workflow was lost is started again', async () => {
+  const scene = await createScene(['destination.failing'])
+  await scene.setGate({ circuit: 'open' })
+  const { messages } = await check(at(0))
+  expect(messages).toHaveLength(1)
+  expect(await check(at(minute))).toMatchObject({ messages: [] })
+  expect((await check(at(5 * minute))).messages).toEqual(messages)
+})

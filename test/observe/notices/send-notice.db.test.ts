@@ -1,0 +1,206 @@
+import { Webhook } from 'standardwebhooks'
+import { createConnectors } from '../../../src/connectors/index.ts'
+import { createInstallation } from '../../../src/db/installation.ts'
+import { newId } from '../../../src/base/ids.ts'
+import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
+import { createSendNotice } from '../../../src/observe/notices/send-notice.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { createKeyRing } from '../../../src/security/seal.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { insertDocument } from '../../api/insert-document.ts'
+import { createRoutes, testConfig } from '../../support/factories.ts'
+import { startHttpTarget, type HttpTarget } from '../../support/http-target.ts'
+import { saveTarget } from '../../support/relay-process.ts'
+import { startMailServer, type MailServer } from '../../support/smtp-server.ts'
+
+const config = testConfig({ RELAY_BASE_URL: 'https://relay.example.com/', TEMPORAL_UI_URL: 'https://temporal.example.com' })
+const secret = 'whsec_ZmljdGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZQ=='
+const attemptTimeoutMs = 60_000
+const never = new AbortController().signal
+
+let database: TestDatabase
+let target: HttpTarget
+let mailServer: MailServer
+let outbound: ReturnType<typeof createOutboundGuard>
+let notices: ReturnType<typeof createSendNotice>
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const { db } = database
+  target = await startHttpTarget()
+  mailServer = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
+  outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  notices = createSendNotice({
+    db,
+    findConnector: createConnectors().find,
+    keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+    outbound,
+    installation: createInstallation(db),
+    config,
+  })
+})
+afterAll(async () => {
+  await outbound.close()
+  await mailServer.stop()
+  await target.stop()
+  await database.drop()
+})
+beforeEach(async () => {
+  target.arrivals.length = 0
+  mailServer.mails.length = 0
+  target.answerWith((_, response) => void response.end())
+  mailServer.answerWith({})
+  await database.db('notifications').delete()
+  await database.db('incidents').delete()
+})
+
+/** Writes a notice about a failing destination, to a destination of this kind. */
+const writeNotice = async (kind: 'email' | 'webhook', workspaceSettings: object = {}) => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'operators', connector: kind }], { workspaceSettings })
+  const destinationId = routes.destinations['operators']!
+  const targets = {
+    webhook: [
+      { url: `${target.origin}/alerts?key=canary-4711`, format: 'multipart' },
+      { secret, bearer_token: 'canary-5f1c' },
+    ],
+    email: [{ host: '127.0.0.1', port: mailServer.port, tls: 'none', from: 'relay@acme.example', to: ['ops@acme.example'] }, {}],
+  } as const
+  const [targetConfig, credentials] = targets[kind]
+  await saveTarget(db, { workspaceId: routes.workspaceId, id: destinationId }, kind, targetConfig, credentials)
+  const row = { workspace_id: routes.workspaceId, name: 'On call', events: ['destination.failing'], quiet_seconds: 0 }
+  await db('notifications').insert({ id: newId(), ...row, destination_id: destinationId })
+  await db('destination_gates').insert({ destination_id: routes.destinations['archive'], circuit: 'open', failures: 10 })
+  const delivery = {
+    destinationId: routes.destinations['archive']!,
+    connectionId: routes.connections['archive']!,
+    status: 'retrying' as const,
+  }
+  const { workspaceId, repositoryId, repoId } = routes
+  const documentId = await insertDocument(db, { workspaceId, repositoryId, repoId, status: 'retrying', deliveries: [delivery] })
+  await db('deliveries').where({ document_id: documentId }).update({ last_error: 'HTTP 500', last_error_code: 'http_500' })
+  const check = createCheckIncidents(db, config)
+  const { messages } = await check(new Date())
+  const [{ input }] = messages as [(typeof messages)[0]]
+  return {
+    ...routes,
+    documentId,
+    workspace: input.workspace,
+    noticeId: input.noticeId,
+    send: () => notices.sendNotice(input.noticeId, attemptTimeoutMs, never),
+    row: () => db('notices').where({ id: input.noticeId }).first(),
+    audited: () =>
+      db('audit_logs').where({ workspace_id: routes.workspaceId, subject_id: input.noticeId }).orderBy('id').select('event', 'metadata'),
+    checkAgain: () => check(new Date()),
+    recover: async () => {
+      await db('destination_gates').where({ destination_id: routes.destinations['archive'] }).update({ circuit: 'closed', failures: 0 })
+      return (await check(new Date())).messages[0]!.input.noticeId
+    },
+  }
+}
+
+test('a webhook gets a signed message of the Standard Webhooks', async () => {
+  const scene = await writeNotice('webhook')
+  expect(await scene.send()).toEqual({ status: 'delivered' })
+  const [arrival, ...more] = target.arrivals
+  expect(more).toEqual([])
+  expect(arrival).toMatchObject({
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'webhook-id': scene.noticeId, authorization: 'Bearer canary-5f1c' },
+  })
+  const message = new Webhook(secret).verify(arrival!.body.toString(), arrival!.headers as Record<string, string>)
+  const { data, created_at } = await scene.row()
+  expect(message).toEqual({ type: 'relay.destination.failing', timestamp: created_at.toISOString(), data })
+  expect(data).toMatchObject({
+    workspace: scene.workspace,
+    summary: 'Destination archive (webhook) fails: 10 attempts in a row without success.',
+    destination: { id: scene.destinations['archive'], name: 'archive', type: 'webhook' },
+    count: 10,
+  })
+  expect(await scene.row()).toMatchObject({ status: 'delivered', attempts: 1, last_error: null, next_attempt_at: null })
+  expect(await scene.audited()).toMatchObject([{ event: 'notice.delivered', metadata: { attempts: 1 } }])
+  // A second run of the activity, after its worker was lost.
+  expect(await scene.send()).toEqual({ status: 'delivered' })
+  expect(target.arrivals).toHaveLength(1)
+})
+
+test('a mail says in plain text what has happened and what to do, and another one that it has ended', async () => {
+  const scene = await writeNotice('email')
+  expect(await scene.send()).toEqual({ status: 'delivered' })
+  const recoveredId = await scene.recover()
+  expect(await notices.sendNotice(recoveredId, attemptTimeoutMs, never)).toEqual({ status: 'delivered' })
+  const [failing, recovered, ...more] = mailServer.mails
+  expect(more).toEqual([])
+  const summary = 'Destination archive (webhook) fails: 10 attempts in a row without success.'
+  expect(failing!.to).toEqual(['ops@acme.example'])
+  expect(failing!.parsed).toMatchObject({
+    subject: `Incident in ${scene.workspace}: ${summary}`,
+    messageId: `<${scene.noticeId}@acme.example>`,
+  })
+  const id = scene.destinations['archive']
+  const lines = failing!.parsed.text!.split('\n').map((line) => line.trimEnd())
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      summary,
+      `Workspace:   ${scene.workspace}`,
+      `Destination: archive, webhook, ${id}`,
+      'What to do:',
+      '  Check that destination archive is reachable and accepts requests, then retry the document.',
+      `  POST https://relay.example.com/api/${scene.workspace}/destinations/${id}/test`,
+      'Last error:  http_500: HTTP 500',
+      `  relay show ${scene.documentId}`,
+      '  relay doctor',
+      'Sent by the notification On call of Document Relay.',
+    ]),
+  )
+  expect(recovered!.parsed.subject).toBe(`Recovered in ${scene.workspace}: Destination archive (webhook) no longer fails.`)
+  expect(recovered!.parsed.text).toContain('Ended:')
+  expect(recovered!.parsed.text).not.toContain('What to do')
+})
+
+test('a notice is sent again until its destination accepts it, with the same id, and shows the error without secrets', async () => {
+  const scene = await writeNotice('webhook', { retry_initial_interval_seconds: 60 })
+  target.answerWith((_, response) => void response.writeHead(503).end('key=canary-4711'))
+  const outcome = await scene.send()
+  expect(outcome).toMatchObject({ status: 'retrying', error: 'http_503: the target answered 503 Service Unavailable' })
+  expect((outcome as { delayMs: number }).delayMs).toBeGreaterThanOrEqual(60_000)
+  expect(await scene.row()).toMatchObject({ status: 'pending', attempts: 1, last_error_code: 'http_503', delivered_at: null })
+  expect(JSON.stringify(await scene.row())).not.toContain('canary')
+  expect(await scene.audited()).toEqual([])
+  target.answerWith((_, response) => void response.end())
+  expect(await scene.send()).toEqual({ status: 'delivered' })
+  expect(target.arrivals.map(({ headers }) => headers['webhook-id'])).toEqual([scene.noticeId, scene.noticeId])
+  expect(await scene.row()).toMatchObject({ status: 'delivered', attempts: 2, last_error: null })
+})
+
+test.each([
+  ['the retry settings of the workspace allow no further attempt', { max_retries: 0 }, 503, 'http_503'],
+  ['no retry can mend the error', {}, 404, 'http_404'],
+])('a notice fails when %s, and is itself no incident', async (_, settings, status, code) => {
+  const scene = await writeNotice('webhook', settings)
+  target.answerWith((__, response) => void response.writeHead(status).end())
+  expect(await scene.send()).toMatchObject({ status: 'failed' })
+  expect(await scene.row()).toMatchObject({ status: 'failed', attempts: 1, last_error_code: code, next_attempt_at: null })
+  expect(await scene.audited()).toMatchObject([{ event: 'notice.failed', metadata: { error_code: code } }])
+  expect(await scene.checkAgain()).toMatchObject({ opened: 0, notices: 0, messages: [] })
+})
+
+test('a notice of a deleted notification is not sent, and one whose workflow was cancelled fails', async () => {
+  const deleted = await writeNotice('webhook')
+  await database.db('notifications').where({ workspace_id: deleted.workspaceId }).delete()
+  expect(await deleted.send()).toEqual({ status: 'cancelled' })
+  const cancelled = await writeNotice('webhook')
+  await notices.cancelNotice(cancelled.noticeId)
+  expect(await cancelled.send()).toMatchObject({ status: 'failed' })
+  expect(await cancelled.row()).toMatchObject({ status: 'failed', last_error: 'an operator cancelled the workflow' })
+  expect(target.arrivals).toEqual([])
+})
+
+test('a target that does not answer in time is tried again', async () => {
+  const scene = await writeNotice('webhook')
+  target.answerWith(() => {})
+  expect(await notices.sendNotice(scene.noticeId, 500, never)).toMatchObject({
+    status: 'retrying',
+    error: 'attempt_timeout: the attempt took longer than 500 ms',
+  })
+})

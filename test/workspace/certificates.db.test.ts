@@ -1,0 +1,145 @@
+import { createCertificates } from '../../src/workspace/certificates.ts'
+import { createRepositories } from '../../src/workspace/repositories.ts'
+import { newId } from '../../src/base/ids.ts'
+import { readCertificate } from '../../src/security/certificate.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes } from '../support/factories.ts'
+import { createSigner, type Signer } from '../support/signer.ts'
+
+let database: TestDatabase
+let signers: Signer[]
+const actor = { type: 'system', userId: null } as const
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  signers = await Promise.all(['/CN=A', '/CN=B', '/CN=C'].map((subject) => createSigner('P-256', subject)))
+})
+afterAll(async () => {
+  for (const signer of signers) await signer.remove()
+  await database.drop()
+})
+
+const arrange = async () => {
+  const { workspaceId, repositoryId } = await createRoutes(database.db, [])
+  const certificates = createCertificates(database.db)
+  const receive = (signer: Signer, authId = 'CN=TST', maxUnreviewed = 10) =>
+    certificates.receive(
+      { workspaceId, repositoryId, authId, received: signer.pkcs7, facts: readCertificate(signer.der)!, actor },
+      maxUnreviewed,
+    )
+  const auditLog = () => database.db('audit_logs').where({ workspace_id: workspaceId }).orderBy('id')
+  return { workspaceId, repositoryId, certificates, receive, auditLog }
+}
+
+describe('certificates', () => {
+  test('keep their status if they are received again; a certificate that differs is added as inactive', async () => {
+    const { workspaceId, repositoryId, certificates, receive, auditLog } = await arrange()
+    const first = await receive(signers[0]!)
+    if (typeof first === 'string') throw new Error(first)
+    expect(first).toMatchObject({ isNew: true, certificate: { status: 'inactive', authId: 'CN=TST', subject: 'CN=A' } })
+    await certificates.setStatus(workspaceId, repositoryId, first.certificate.id, 'active', actor)
+
+    expect(await receive(signers[0]!)).toMatchObject({ isNew: false, certificate: { id: first.certificate.id, status: 'active' } })
+    expect(await receive(signers[1]!)).toMatchObject({ isNew: true, certificate: { status: 'inactive' } })
+    expect(await receive(signers[0]!, 'CN=tst')).toMatchObject({ isNew: true, certificate: { status: 'inactive' } })
+    expect((await certificates.listKeys(repositoryId, 'CN=TST')).certificates.map(({ der }) => der)).toEqual([null, signers[0]!.der])
+    expect(await certificates.listKeys(repositoryId, 'cn=tst')).toEqual({ certificates: [], rivals: [] })
+    expect(await certificates.listActive(repositoryId)).toMatchObject([{ subject: 'CN=A', received: signers[0]!.pkcs7 }])
+    expect((await auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'cert.activated', 'cert.received', 'cert.received'])
+  })
+
+  test('are stored once if they are received several times at once', async () => {
+    const { repositoryId, certificates, receive, auditLog } = await arrange()
+    const answers = await Promise.all(Array.from({ length: 5 }, () => receive(signers[0]!)))
+    expect(answers.filter((answer) => typeof answer === 'object' && answer.isNew)).toHaveLength(1)
+    expect(await certificates.listAll(repositoryId)).toHaveLength(1)
+    expect(await auditLog()).toHaveLength(1)
+  })
+
+  test('that are unreviewed give way beyond their maximum number, the oldest first', async () => {
+    const { workspaceId, repositoryId, certificates, receive, auditLog } = await arrange()
+    const authIds = async () => (await certificates.listAll(repositoryId)).map(({ authId }) => authId)
+    const activated = await receive(signers[0]!, 'CN=ACTIVE', 2)
+    if (typeof activated === 'string') throw new Error(activated)
+    const { id } = activated.certificate
+    await certificates.setStatus(workspaceId, repositoryId, id, 'active', actor)
+    await certificates.setStatus(workspaceId, repositoryId, id, 'inactive', actor)
+
+    for (const authId of ['CN=1', 'CN=2', 'CN=2', 'CN=3']) await receive(signers[0]!, authId, 2)
+    expect(await authIds()).toEqual(['CN=ACTIVE', 'CN=2', 'CN=3'])
+    await receive(signers[1]!, 'CN=4', 1)
+    expect(await authIds()).toEqual(['CN=ACTIVE', 'CN=4'])
+    const deleted = (await auditLog()).filter(({ event }) => event === 'cert.deleted')
+    expect(deleted.map(({ description }) => description)).toEqual([
+      'Certificate CN=A of CN=1 was deleted.',
+      expect.stringMatching(/CN=[23] was deleted/),
+      expect.stringMatching(/CN=[23] was deleted/),
+    ])
+  })
+
+  test('of operators have a limit of their own, which received certificates do not use up', async () => {
+    const { workspaceId, repositoryId, certificates, receive } = await arrange()
+    for (const authId of ['CN=1', 'CN=2', 'CN=3']) await receive(signers[0]!, authId)
+    const add = (authId: string) =>
+      certificates.add(
+        {
+          workspaceId,
+          repositoryId,
+          authId,
+          received: signers[1]!.der,
+          facts: readCertificate(signers[1]!.der)!,
+          actor,
+          status: 'inactive',
+        },
+        2,
+      )
+    expect(await add('CN=A')).toMatchObject({ isNew: true })
+    expect(await add('CN=B')).toMatchObject({ isNew: true })
+    expect(await add('CN=C')).toBe('too_many')
+    expect(await add('CN=B')).toMatchObject({ isNew: false })
+    expect(await receive(signers[2]!, 'CN=4')).toMatchObject({ isNew: true })
+  })
+
+  test('cause an audit log entry for every change, and none if nothing changes', async () => {
+    const { workspaceId, repositoryId, certificates, receive, auditLog } = await arrange()
+    const received = await receive(signers[0]!)
+    if (typeof received === 'string') throw new Error(received)
+    const { id, fingerprintSha256, validTo } = received.certificate
+    const by = { type: 'api_key', keyId: newId(), userId: newId() } as const
+    for (const status of ['active', 'active', 'inactive', 'inactive'] as const) {
+      expect(await certificates.setStatus(workspaceId, repositoryId, id, status, by)).toMatchObject({ id, status })
+    }
+    expect(await certificates.delete(workspaceId, repositoryId, id, by)).toBe(true)
+    expect(await certificates.delete(workspaceId, repositoryId, id, by)).toBe(false)
+    expect(await certificates.setStatus(workspaceId, repositoryId, id, 'active', by)).toBeUndefined()
+
+    const log = await auditLog()
+    expect(log.map(({ event, actor_type, user_id }) => [event, actor_type, user_id])).toEqual([
+      ['cert.received', 'system', null],
+      ['cert.activated', 'api_key', by.userId],
+      ['cert.deactivated', 'api_key', by.userId],
+      ['cert.deleted', 'api_key', by.userId],
+    ])
+    expect(log.at(-1)).toMatchObject({
+      subject_type: 'Certificate',
+      subject_id: id,
+      description: 'Certificate CN=A of CN=TST was deleted.',
+      metadata: { fingerprint_sha256: fingerprintSha256, valid_to: validTo.toISOString() },
+    })
+  })
+
+  test('belong to one repository of one workspace, and are deleted with it', async () => {
+    const [mine, other] = [await arrange(), await arrange()]
+    const received = await mine.receive(signers[0]!)
+    if (typeof received === 'string') throw new Error(received)
+    const { id } = received.certificate
+    expect(await mine.certificates.setStatus(other.workspaceId, mine.repositoryId, id, 'active', actor)).toBeUndefined()
+    expect(await mine.certificates.setStatus(other.workspaceId, other.repositoryId, id, 'active', actor)).toBeUndefined()
+    expect(await mine.certificates.delete(other.workspaceId, other.repositoryId, id, actor)).toBe(false)
+
+    await createRepositories(database.db).delete(mine.workspaceId, mine.repositoryId, actor, 100)
+    expect(await mine.certificates.listAll(mine.repositoryId)).toEqual([])
+    expect(await mine.receive(signers[0]!)).toBe('repository_gone')
+    expect((await mine.auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'repository.deleted', 'cert.deleted'])
+  })
+})
