@@ -1,5 +1,5 @@
-import { ApplicationFailure } from '@temporalio/common'
 import { cancellationSignal, heartbeat } from '@temporalio/activity'
+import { ApplicationFailure } from '@temporalio/common'
 import { findJob, type MaintenanceDeps } from '../src/maintenance/jobs.ts'
 import type { MaintenanceActivities } from '../workflows/messages.ts'
 

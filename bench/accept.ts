@@ -3,8 +3,8 @@
 // All cases take turns, because the speed of a machine drifts: compare the ratios.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startWebhookSink } from '../src/dev/demo/webhook-sink.ts'
 import { newId } from '../src/base/ids.ts'
+import { startWebhookSink } from '../src/dev/demo/webhook-sink.ts'
 import { startOutpost } from './peer/outpost.ts'
 import { withInstallation, type Installation } from './support/installation.ts'
 import { runClients, type Answered, type Load } from './support/load.ts'

@@ -10,9 +10,9 @@ import { withInstallation, type Installation, type RelayProcess } from './suppor
 import { runClients } from './support/load.ts'
 import { cpuMsPerUnit, measure, summarize, type Measured } from './support/measure.ts'
 import { memoryOf, resetPeakMemory, type CpuTimes } from './support/processes.ts'
-import { median, mediansOf, quantile, rangeOf } from './support/statistics.ts'
 import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
 import { commandUrl, createRequests } from './support/requests.ts'
+import { median, mediansOf, quantile, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
 const { values: options } = parseArgs({

@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { newId } from '../src/base/ids.ts'
+import { createLog } from '../src/base/log.ts'
 import { readConfig, type Config } from '../src/config/config.ts'
 import { openDatabase, type Database } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrations.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
-import { newId } from '../src/base/ids.ts'
-import { createLog } from '../src/base/log.ts'
 
 /**
  * Runs a function on a new, migrated database and removes the database afterwards. Uses the server of TEST_DATABASE_URL, or

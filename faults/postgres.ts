@@ -1,14 +1,14 @@
+import type { ChildProcess } from 'node:child_process'
 import { chmod, chown, mkdir, open, readdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { ChildProcess } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { processTree } from '../bench/support/processes.ts'
+import { createLog } from '../src/base/log.ts'
 import type { Config } from '../src/config/config.ts'
 import { findPostgres } from '../src/dev/find-postgres.ts'
 import { exitCodeOf, findProgram, runProgram, startProgram, type Account } from '../src/dev/programs.ts'
 import { stopServer, waitUntilReady } from '../src/dev/server-process.ts'
-import { createLog } from '../src/base/log.ts'
 import { freePort } from '../test/support/free-port.ts'
 
 /** A PostgreSQL server that can be killed, frozen and copied. Like any server in production, it syncs what it commits. */

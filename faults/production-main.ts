@@ -6,8 +6,8 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { withGenerated } from '../docs/generated-table.ts'
-import { logFolders, runProduction } from './production.ts'
 import { createCleanUp } from './production-site.ts'
+import { logFolders, runProduction } from './production.ts'
 import { createTranscript, transcriptMarkdown } from './transcript.ts'
 
 const usage = `script/production [--write-docs]

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { createCli } from './cli/cli.ts'
 import { UserError } from './base/errors.ts'
+import { createCli } from './cli/cli.ts'
 
 try {
   await createCli(process.env).parseAsync(process.argv)

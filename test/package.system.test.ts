@@ -11,10 +11,10 @@ import { readReady } from '../src/dev/data-dir.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { isFullRun } from './support/full-run.ts'
 import { startHttpTarget } from './support/http-target.ts'
+import { managementApi } from './support/management-api.ts'
 import { pack } from './support/pack.ts'
 import { relayVariables, startRelayProcess } from './support/relay-process.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
-import { managementApi } from './support/management-api.ts'
 import { until } from './support/until.ts'
 
 const run = promisify(execFile)

@@ -1,7 +1,7 @@
 // Inputs, signals, queries and activities of the workflows, shared with the client (src/temporal/client.ts) and the activities.
 import { defineQuery, defineSignal } from '@temporalio/workflow'
-import type { DeliveryStatus } from '../src/domain/delivery-states.ts'
 import type { AttemptOutcome, DeliveryRun } from '../src/domain/delivery-run.ts'
+import type { DeliveryStatus } from '../src/domain/delivery-states.ts'
 import type { RetryPolicy } from '../src/domain/retry.ts'
 import type { DocumentKey } from './ids.ts'
 

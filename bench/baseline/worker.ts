@@ -2,8 +2,8 @@
 // process. If ARRIVAL_URL is set, the activity sends a request to it, as the relay would.
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
-import { readConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/base/log.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { installRuntime } from '../../src/temporal/runtime.ts'
 import { createWorker } from '../../src/temporal/worker.ts'
 

@@ -1,8 +1,8 @@
 // The mix of commands that a published load test of another content server sends, after the traffic of a document management system
 // (KPro): https://github.com/Lamiv/sharepointS4DMSAdapter, loadtest/contentserver.js.
 import { randomInt } from 'node:crypto'
-import { multipartBody, part } from '../../test/support/source-system.ts'
 import { newId } from '../../src/base/ids.ts'
+import { multipartBody, part } from '../../test/support/source-system.ts'
 import { commandUrl, createByPut, type BenchRequest } from '../support/requests.ts'
 
 const KiB = 1024

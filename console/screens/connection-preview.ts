@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, type Schemas } from '../api.ts'
 import { formatBytes } from '../format.ts'
-import * as connectionsCatalogue from '../texts/connections.ts'
 import { html } from '../html.ts'
 import { useLive, type Live } from '../live.ts'
 import { inLanguage, locale } from '../preferences.ts'
+import * as connectionsCatalogue from '../texts/connections.ts'
 import { Badge, ErrorNotice, Notice, Table, Time } from '../ui/parts.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)

@@ -1,7 +1,7 @@
 import { callRaw, type Schemas } from '../api.ts'
-import * as connectionsCatalogue from '../texts/connections.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
+import * as connectionsCatalogue from '../texts/connections.ts'
 import { Confirm } from '../ui/parts.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)

@@ -1,9 +1,9 @@
 import { call, callRaw, type Schemas } from '../api.ts'
-import * as destinationsCatalogue from '../texts/destinations.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
 import { navigate } from '../router.ts'
+import * as destinationsCatalogue from '../texts/destinations.ts'
 import { announce, Confirm, Loaded } from '../ui/parts.ts'
 
 const destinationsWords = inLanguage(destinationsCatalogue)

@@ -1,13 +1,13 @@
 import { call, type Schemas } from '../api.ts'
 import { formatBytes } from '../format.ts'
-import * as documentsCatalogue from '../texts/documents.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { locale, inLanguage, texts } from '../preferences.ts'
 import { addressOf, route } from '../router.ts'
+import * as documentsCatalogue from '../texts/documents.ts'
+import { ConnectionField, DestinationField, RepositoryField } from '../ui/choice-fields.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters } from '../ui/filters.ts'
 import { Badge, CursorPager, Heading, Loaded, Pager, Table, Time, toneOf } from '../ui/parts.ts'
-import { ConnectionField, DestinationField, RepositoryField } from '../ui/choice-fields.ts'
 
 const documentsWords = inLanguage(documentsCatalogue)
 

@@ -1,9 +1,9 @@
 import { call, may, type Schemas } from '../api.ts'
-import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
+import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { Badge, Heading, Loaded, Pager, Table, Time } from '../ui/parts.ts'
 
 const repositoriesWords = inLanguage(repositoriesCatalogue)

@@ -6,9 +6,9 @@ import { inLanguage, locale, texts } from '../preferences.ts'
 import { commandOf, valueOf } from '../query-string.ts'
 import { addressOf, route } from '../router.ts'
 import * as requestsCatalogue from '../texts/requests.ts'
+import { RepositoryField } from '../ui/choice-fields.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters, type Option } from '../ui/filters.ts'
 import { CursorPager, Heading, Loaded, Table, Time } from '../ui/parts.ts'
-import { RepositoryField } from '../ui/choice-fields.ts'
 import { StatusBadge } from './captured-request.ts'
 
 const requestsWords = inLanguage(requestsCatalogue)

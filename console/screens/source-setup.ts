@@ -1,8 +1,8 @@
 import { session, type Schemas } from '../api.ts'
-import { sourceAddress } from '../source-address.ts'
-import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { html, type Children } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
+import { sourceAddress } from '../source-address.ts'
+import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { Copyable, Facts, Notice } from '../ui/parts.ts'
 
 const repositoriesWords = inLanguage(repositoriesCatalogue)

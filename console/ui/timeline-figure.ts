@@ -1,8 +1,8 @@
 import type { Schemas } from '../api.ts'
 import { formatDuration } from '../format.ts'
-import * as documentCatalogue from '../texts/document.ts'
 import { html } from '../html.ts'
 import { locale, inLanguage, texts } from '../preferences.ts'
+import * as documentCatalogue from '../texts/document.ts'
 import { layOutTimeline, type TimelineLane } from '../timeline.ts'
 import { toneOf } from './parts.ts'
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
-import * as connectionsCatalogue from '../texts/connections.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
+import * as connectionsCatalogue from '../texts/connections.ts'
 import { type ConnectionState, type Wiring } from '../wiring.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
+import { until } from '../../test/support/until.ts'
 import { untilStreaming, type Installation } from '../installation.ts'
 import { databaseName, findBaseBackup, maxConnections, roleName } from '../postgres.ts'
-import { until } from '../../test/support/until.ts'
 import type { Row } from '../run-row.ts'
 
 const run = promisify(execFile)

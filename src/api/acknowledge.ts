@@ -1,10 +1,10 @@
 import type { Documents } from '../archive/document-list.ts'
-import type { Acknowledge } from '../delivery/acknowledge.ts'
 import { AppError } from '../base/errors.ts'
+import { notFound } from '../base/refusals.ts'
+import type { Acknowledge } from '../delivery/acknowledge.ts'
 import { actorOf } from '../workspace/actor.ts'
 import { document, presentDocument } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { notFound } from '../base/refusals.ts'
 import { idParams, one } from './schemas.ts'
 
 export interface AcknowledgeDeps {

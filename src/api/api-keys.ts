@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import type { ApiKeys } from '../workspace/api-keys.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
 import { isMemberGone } from '../db/database.ts'
-import type { Members } from '../workspace/members.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { keyLevels } from '../security/levels.ts'
 import { actorOf } from '../workspace/actor.ts'
+import type { ApiKeys } from '../workspace/api-keys.ts'
+import type { Members } from '../workspace/members.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { notFound, validationFailed } from '../base/refusals.ts'
 import { idParams, name, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 const keyLevel = z.enum(keyLevels).meta({ id: 'KeyLevel' })

@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { notFound } from '../base/refusals.ts'
 import { attemptOutcomes, type AttemptLog } from '../delivery/attempt-log.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { notFound } from '../base/refusals.ts'
 import { idParams, openObject, resource, resourceOf, timestamp } from './schemas.ts'
 
 const attempt = resource(

@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import type { BulkRetries } from '../delivery/bulk-retry.ts'
 import { AppError } from '../base/errors.ts'
-import type { Destinations } from '../workspace/destinations.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
+import type { BulkRetries } from '../delivery/bulk-retry.ts'
 import { actorOf } from '../workspace/actor.ts'
+import type { Destinations } from '../workspace/destinations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { notFound, validationFailed } from '../base/refusals.ts'
 import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {

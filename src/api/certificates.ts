@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import type { Config } from '../config/config.ts'
-import type { Certificate, Certificates } from '../workspace/certificates.ts'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
-import type { Repositories } from '../workspace/repositories.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
+import type { Config } from '../config/config.ts'
 import { certificateWarningCodes, certificateWarnings, isAuthId, isTooWeak, readCertificate, tooWeak } from '../security/certificate.ts'
 import { actorOf } from '../workspace/actor.ts'
+import type { Certificate, Certificates } from '../workspace/certificates.ts'
+import type { Repositories } from '../workspace/repositories.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { notFound, validationFailed } from '../base/refusals.ts'
 import { activity, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface CertificateDeps {

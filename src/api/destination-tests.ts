@@ -1,12 +1,9 @@
 import { z } from 'zod'
+import { notFound } from '../base/refusals.ts'
 import { credentialsOwner } from '../connectors/bound-config.ts'
+import { SealError, type KeyRing } from '../security/seal.ts'
 import type { Destinations, SealedDestination } from '../workspace/destinations.ts'
 import type { PinConfig } from '../workspace/pin-config.ts'
-import { SealError, type KeyRing } from '../security/seal.ts'
-import { endpoint, type Endpoint } from './endpoint.ts'
-import type { LaunchDeps } from './launch.ts'
-import { notFound } from '../base/refusals.ts'
-import { connectorPart, idParams, one, openObject } from './schemas.ts'
 import { storedCredentialsFor } from '../workspace/stored-credentials.ts'
 import {
   checkTarget,
@@ -19,6 +16,9 @@ import {
   type ProbeDeps,
   type TestResult,
 } from '../workspace/targets.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import type { LaunchDeps } from './launch.ts'
+import { connectorPart, idParams, one, openObject } from './schemas.ts'
 
 export const targetBody = z.strictObject({
   // Any string, so that an unknown type gets 422 and not 400.

@@ -1,9 +1,9 @@
 import type { Config } from '../config/config.ts'
 import { maskedConfig, maskedKeys } from '../connectors/masked-config.ts'
-import type { Destination } from '../workspace/destinations.ts'
 import type { KeyLevel } from '../security/levels.ts'
-import { resourceOf } from './schemas.ts'
+import type { Destination } from '../workspace/destinations.ts'
 import type { FindConnector } from '../workspace/targets.ts'
+import { resourceOf } from './schemas.ts'
 
 const present = resourceOf('destination')
 

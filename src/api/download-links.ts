@@ -1,7 +1,7 @@
-import type { RevokeDownloadLinks } from '../workspace/revoke-download-links.ts'
-import { actorOf } from '../workspace/actor.ts'
-import { endpoint, type Endpoint } from './endpoint.ts'
 import { notFound } from '../base/refusals.ts'
+import { actorOf } from '../workspace/actor.ts'
+import type { RevokeDownloadLinks } from '../workspace/revoke-download-links.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
 import { idParams } from './schemas.ts'
 
 export interface DownloadLinkDeps {

@@ -1,13 +1,13 @@
 import type { Context, Middleware } from 'koa'
 import type { Documents } from '../archive/document-list.ts'
-import { withExtension } from '../domain/content-type.ts'
 import { AppError } from '../base/errors.ts'
-import type { DownloadLinks } from '../security/download-link.ts'
+import { methodNotAllowed, nothingHere } from '../base/refusals.ts'
+import { withExtension } from '../domain/content-type.ts'
 import { answerBytes } from '../http/attachments.ts'
-import { downloadOf, type DocumentDeps } from './documents.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { queryOf } from '../http/query.ts'
-import { methodNotAllowed, nothingHere } from '../base/refusals.ts'
+import type { DownloadLinks } from '../security/download-link.ts'
+import { downloadOf, type DocumentDeps } from './documents.ts'
 
 /** Serves the documents that e-mails link to. A valid link grants access without an API key, until its document or destination ends. */
 export const createDownloads = ({

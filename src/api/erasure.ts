@@ -1,9 +1,9 @@
+import { notFound } from '../base/refusals.ts'
 import type { Erase } from '../delivery/erase.ts'
 import { actorOf } from '../workspace/actor.ts'
 import type { DocumentDeps } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
-import { notFound } from '../base/refusals.ts'
 import { idParams } from './schemas.ts'
 
 export interface ErasureDeps extends Pick<LaunchDeps, 'launch'>, Pick<DocumentDeps, 'contents'> {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type Koa from 'koa'
-import type { Config } from '../config/config.ts'
-import type { IdempotencyKey, IdempotencyKeys } from './idempotency-keys.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { idempotencyOf, SealError, type KeyRing } from '../security/seal.ts'
 import { validationFailed } from '../base/refusals.ts'
+import type { Config } from '../config/config.ts'
+import { idempotencyOf, SealError, type KeyRing } from '../security/seal.ts'
+import type { IdempotencyKey, IdempotencyKeys } from './idempotency-keys.ts'
 
 export const idempotencyKeyMaxCharacters = 255
 const keyPattern = new RegExp(`^[\\x20-\\x7e]{1,${idempotencyKeyMaxCharacters}}$`)

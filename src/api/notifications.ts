@@ -1,14 +1,14 @@
 import { z } from 'zod'
+import { notFound, validationFailed } from '../base/refusals.ts'
 import { quietSecondsBounds } from '../domain/bounds.ts'
 import { incidentEventNames, incidentEvents, noticeData, noticeStatuses, noticeTypes } from '../domain/notices.ts'
 import type { NoticeLog } from '../observe/notices/notice-log.ts'
-import type { Notification, Notifications } from '../workspace/notifications.ts'
 import { actorOf } from '../workspace/actor.ts'
+import type { Notification, Notifications } from '../workspace/notifications.ts'
+import type { FindConnector } from '../workspace/targets.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
-import { notFound, validationFailed } from '../base/refusals.ts'
 import { idParams, name, one, resource, resourceOf, timestamp } from './schemas.ts'
-import type { FindConnector } from '../workspace/targets.ts'
 
 const eventList = incidentEventNames.map((event) => `\`${event}\`: ${incidentEvents[event]}.`).join(' ')
 

@@ -1,7 +1,7 @@
 import type Koa from 'koa'
 import { z } from 'zod'
-import type { PageRequest } from '../db/page.ts'
 import { idPattern } from '../base/ids.ts'
+import type { PageRequest } from '../db/page.ts'
 import { named } from './schemas.ts'
 
 const perPageMax = 100

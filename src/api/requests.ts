@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
+import { notFound } from '../base/refusals.ts'
 import { truncationReasons } from '../capture/body.ts'
 import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
@@ -9,7 +10,6 @@ import { mediaTypeOf } from '../domain/content-type.ts'
 import { actorOf } from '../workspace/actor.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
-import { notFound } from '../base/refusals.ts'
 import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 // The specification limits inline previews to bodies under 64 KiB.

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { connectorTypes } from '../connectors/index.ts'
 import { isId } from '../base/ids.ts'
+import { connectorTypes } from '../connectors/index.ts'
 
 const nameMaxCharacters = 200
 

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import type { SettingsChange, StoredSettings, Workspaces } from '../workspace/workspaces.ts'
+import { validationFailed } from '../base/refusals.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
 import { auditDaysOf, changeSettings, settingsPatchFields, tiers, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 import { actorOf } from '../workspace/actor.ts'
+import type { SettingsChange, StoredSettings, Workspaces } from '../workspace/workspaces.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { validationFailed } from '../base/refusals.ts'
 import { one, resource } from './schemas.ts'
 
 const attributes = workspaceSettingsFields.extend({

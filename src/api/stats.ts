@@ -1,13 +1,13 @@
 import { z } from 'zod'
+import { invalidRequest } from '../base/refusals.ts'
 import type { Config } from '../config/config.ts'
-import type { DestinationStatistics, DestinationStatisticsReader } from '../observe/destination-statistics.ts'
-import type { Statistics, StatisticsReader } from '../observe/statistics.ts'
 import { attemptOutcomes } from '../delivery/attempt-log.ts'
 import { deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
+import type { DestinationStatistics, DestinationStatisticsReader } from '../observe/destination-statistics.ts'
+import type { Statistics, StatisticsReader } from '../observe/statistics.ts'
 import { deliveryStatus } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { invalidRequest } from '../base/refusals.ts'
 import { connectorTypeName, dateFrom, dateTo, one, resource, timestamp } from './schemas.ts'
 
 /** A number for each name. */

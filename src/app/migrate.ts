@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts'
 import { migrateAlone } from '../db/migrate-alone.ts'
 import { requireServer } from '../db/require-server.ts'
-import { registerSearchAttributes } from '../temporal/search-attributes.ts'
 import { withDatabase } from '../db/with-database.ts'
+import { registerSearchAttributes } from '../temporal/search-attributes.ts'
 
 export interface MigrationResult {
   /** Names of the migrations applied now. */

@@ -1,6 +1,6 @@
-import type { Database } from '../db/database.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import type { Database } from '../db/database.ts'
 import { findRepositoryWarnings } from '../workspace/repository-warnings.ts'
 
 const namesMax = 20

@@ -1,7 +1,7 @@
 import type { DeliveryInput } from '../../workflows/messages.ts'
 import type { Config } from '../config/config.ts'
-import { retryPolicyOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 import type { Transaction } from '../db/database.ts'
+import { retryPolicyOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 
 export type DeliveryTermsConfig = Pick<Config, 'DELIVERY_RETRY_WINDOW_MS' | 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 

@@ -1,11 +1,11 @@
-import type { ContentStoreKind } from '../domain/content-store.ts'
-import type { BusinessMetadata } from '../domain/business-object.ts'
-import type { DeliveryEnd, DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
+import type { BusinessMetadata } from '../domain/business-object.ts'
+import type { ContentStoreKind } from '../domain/content-store.ts'
+import type { DeliveryEnd, DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
+import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 
 export interface DocumentDelivery {
   destinationId: string

@@ -1,7 +1,7 @@
-import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 import { timeOfId } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import type { CursorRequest } from '../db/page.ts'
+import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 
 /** Conditions of a search. Every one that is given must hold. */
 export interface DocumentSearch {

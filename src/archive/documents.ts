@@ -1,6 +1,6 @@
-import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
+import type { ContentStoreKind } from '../domain/content-store.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
 
 /** A component as the source system reads it. */

@@ -1,9 +1,9 @@
+import { createTtlCache } from '../base/ttl-cache.ts'
 import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
-import { createTtlCache } from '../base/ttl-cache.ts'
 
 export interface RepositorySummary {
   id: string

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import type { z } from 'zod'
-import { noAlternativeMatches } from './issue-messages.ts'
 import { AppError, type ErrorDetail } from './errors.ts'
+import { noAlternativeMatches } from './issue-messages.ts'
 
 type Issue = z.core.$ZodIssue
 

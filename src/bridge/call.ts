@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { threadTask } from '../base/thread-task.ts'
-import { plainMessages } from '../base/issue-messages.ts'
 import { AppError, type ErrorCode, type ErrorDetail } from '../base/errors.ts'
-import { parseJson } from '../http/body.ts'
+import { plainMessages } from '../base/issue-messages.ts'
 import { bodyRefusal } from '../base/refusals.ts'
+import { threadTask } from '../base/thread-task.ts'
+import { parseJson } from '../http/body.ts'
 import { readLink, type ObjectLink } from './object-link.ts'
 import { readRfcAnswer, rfcEnvelope, type RfcAnswer, type RfcValue } from './soap.ts'
 

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
+import { timeOfId } from '../base/ids.ts'
 import { noResponse, type ResponseFacts } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
-import { timeOfId } from '../base/ids.ts'
 
 interface CallPath {
   userSlug: string

@@ -1,5 +1,5 @@
-import type { AuditActor } from '../db/audit.ts'
 import type { Documents } from '../archive/document-list.ts'
+import type { AuditActor } from '../db/audit.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { RfcCall } from './soap.ts'
 

@@ -1,6 +1,6 @@
+import { idPrefixAt } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from '../db/page.ts'
-import { idPrefixAt } from '../base/ids.ts'
 import type { Capture } from './capture.ts'
 import { emptyBody, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 

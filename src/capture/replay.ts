@@ -1,7 +1,7 @@
-import { record, type AuditActor } from '../db/audit.ts'
-import type { Database } from '../db/database.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
 import type { ReplayableRequest } from './captured-requests.ts'
 import { hasSecKey } from './sealed-query.ts'
 

@@ -1,14 +1,14 @@
 import { Argument, Option, type Command } from 'commander'
-import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
-import { createKey, listKeys, revokeKey, type KeyOptions } from '../workspace/api-key.ts'
-import { deleteWorkspace, describeContents } from './delete-workspace.ts'
-import { rotateKeys } from './sealing-keys.ts'
-import { withDatabase } from '../db/with-database.ts'
-import { createWorkspace, listWorkspaces, setTier } from '../workspace/administration.ts'
-import { tiers, type Tier } from '../domain/settings.ts'
 import { UserError } from '../base/errors.ts'
+import { withDatabase } from '../db/with-database.ts'
+import { tiers, type Tier } from '../domain/settings.ts'
 import { keyLevels } from '../security/levels.ts'
 import { createKeyRing } from '../security/seal.ts'
+import { createWorkspace, listWorkspaces, setTier } from '../workspace/administration.ts'
+import { createKey, listKeys, revokeKey, type KeyOptions } from '../workspace/api-key.ts'
+import { deleteWorkspace, describeContents } from './delete-workspace.ts'
+import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
+import { rotateKeys } from './sealing-keys.ts'
 
 /** Adds the commands that create, list, change and delete workspaces. */
 export const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {

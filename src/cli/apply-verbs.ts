@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
-import { isDrift, kindName, type ApplyOptions, type Change } from './apply/change.ts'
-import { withDatabase } from '../db/with-database.ts'
 import { UserError } from '../base/errors.ts'
+import { withDatabase } from '../db/with-database.ts'
+import { isDrift, kindName, type ApplyOptions, type Change } from './apply/change.ts'
+import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
 
 interface ApplyCommand extends ApplyOptions, OutputOptions {
   file: string

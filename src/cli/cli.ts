@@ -1,15 +1,15 @@
 import { Command, Option } from 'commander'
+import { openTracing } from '../app/tracing/open-tracing.ts'
+import { openLog } from '../base/log.ts'
+import { version } from '../base/version.ts'
+import { loadEnvFile, readConfig, type Config } from '../config/config.ts'
+import { readReady, readSecretKey } from '../dev/data-dir.ts'
 import { addKeyVerbs, addSealingKeyVerbs, addWorkspaceVerbs } from './administration-verbs.ts'
 import { addApplyVerbs } from './apply-verbs.ts'
+import type { Finding } from './doctor/doctor.ts'
 import { addDocumentVerbs } from './document-verbs.ts'
 import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
-import { loadEnvFile, readConfig, type Config } from '../config/config.ts'
-import type { Finding } from './doctor/doctor.ts'
-import { readReady, readSecretKey } from '../dev/data-dir.ts'
-import { openLog } from '../base/log.ts'
 import { createStopSignal, runUntilStopped } from './run-until-stopped.ts'
-import { openTracing } from '../app/tracing/open-tracing.ts'
-import { version } from '../base/version.ts'
 
 type Variables = NodeJS.ProcessEnv
 

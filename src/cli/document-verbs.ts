@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
-import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
-import { withDatabase } from '../db/with-database.ts'
 import { openLog } from '../base/log.ts'
+import { withDatabase } from '../db/with-database.ts'
+import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
 
 const workspaceOption = new Option('--workspace <user/workspace>', 'only documents of this workspace')
 

@@ -1,13 +1,13 @@
-import type { Config } from '../config/config.ts'
-import { createOutbox } from '../db/outbox.ts'
-import { createBulkRetries } from '../delivery/bulk-retry.ts'
-import { createReconcile, type Reconciled } from '../delivery/reconcile.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
+import { createOutbox } from '../db/outbox.ts'
+import { withDatabase } from '../db/with-database.ts'
+import { createBulkRetries } from '../delivery/bulk-retry.ts'
+import { createReconcile, type Reconciled } from '../delivery/reconcile.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { describeTemporalError, isTemporalError } from '../temporal/errors.ts'
 import { createLauncher } from '../temporal/launcher.ts'
-import { withDatabase } from '../db/with-database.ts'
 
 /**
  * `relay reconcile`: asks Temporal about overdue deliveries, and starts those again that Temporal has lost.

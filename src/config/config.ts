@@ -3,14 +3,14 @@ import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { loadClientConnectConfig, type ClientConnectConfig } from '@temporalio/envconfig'
 import { z } from 'zod'
+import { messageOf, UserError } from '../base/errors.ts'
+import { plainMessages } from '../base/issue-messages.ts'
 import { apiVariables } from './api.ts'
 import { archiveVariables } from './archive.ts'
 import { deliveryVariables } from './delivery.ts'
 import { installationVariables } from './installation.ts'
 import { maintenanceVariables } from './maintenance.ts'
 import { serviceVariables } from './services.ts'
-import { plainMessages } from '../base/issue-messages.ts'
-import { messageOf, UserError } from '../base/errors.ts'
 
 /**
  * Schema of the environment variables, with defaults and descriptions. The name of a number ends with its unit.

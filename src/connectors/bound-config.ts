@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { credentialsOf, type SealedFor } from '../security/seal.ts'
 import type { Outbound, OutboundGuard } from '../security/outbound.ts'
+import { credentialsOf, type SealedFor } from '../security/seal.ts'
 import type { Connector } from './connector.ts'
 
 type Config = Record<string, unknown>

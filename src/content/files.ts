@@ -3,9 +3,9 @@ import { close, createReadStream, open as openWithCallback, read } from 'node:fs
 import { mkdir, open, rm, stat, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
+import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
-import { newId } from '../base/ids.ts'
 import {
   clampRange,
   discardWithBytes,

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import type { Client } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import type { Database, Transaction } from '../db/database.ts'
 import { isId, newId } from '../base/ids.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import {
   clampRange,
   deleteUnownedContent,

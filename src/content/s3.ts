@@ -1,9 +1,9 @@
+import { Readable } from 'node:stream'
 import { DeleteObjectsCommand, GetObjectCommand, HeadObjectCommand, NotFound, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
-import { Readable } from 'node:stream'
+import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
-import { newId } from '../base/ids.ts'
 import {
   clampRange,
   discardWithBytes,

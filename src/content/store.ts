@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
+import { AppError } from '../base/errors.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import { AppError } from '../base/errors.ts'
 
 /** Bytes that a document owns. */
 export interface Content {

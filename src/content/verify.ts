@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
+import { messageOf, UserError } from '../base/errors.ts'
 import type { Database } from '../db/database.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import { messageOf, UserError } from '../base/errors.ts'
 import type { ContentStore, Stores } from './store.ts'
 
 /** A content of a document, or a segment of it. */

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
-import { auditEventNames, eventsMatching, type AuditEvent, type AuditSubjectType, type EventFilter } from '../domain/audit-events.ts'
 import { idPrefixAt } from '../base/ids.ts'
+import { auditEventNames, eventsMatching, type AuditEvent, type AuditSubjectType, type EventFilter } from '../domain/audit-events.ts'
 import type { AuditActor } from './audit.ts'
 import type { Database } from './database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from './page.ts'

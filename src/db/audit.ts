@@ -1,5 +1,5 @@
-import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
 import { newId, timeOfId } from '../base/ids.ts'
+import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
 import type { Transaction } from './database.ts'
 
 /** The originator of a change. */

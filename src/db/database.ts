@@ -1,8 +1,8 @@
 import knex, { type Knex } from 'knex'
 import { DatabaseError, types, type Client, type QueryConfig } from 'pg'
-import type { Config } from '../config/config.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
 
 export type Database = Knex
 export type Transaction = Knex.Transaction

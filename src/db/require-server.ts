@@ -1,6 +1,6 @@
 import type { Client } from 'pg'
-import type { Config } from '../config/config.ts'
 import { UserError } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
 import { isReadOnly, isSettingRefused, type Database } from './database.ts'
 
 const readOnlyMessage =

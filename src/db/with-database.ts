@@ -1,7 +1,7 @@
+import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { isSchemaMissing, openDatabase, type Database } from './database.ts'
 import { explainServer } from './require-server.ts'
-import { UserError } from '../base/errors.ts'
 
 /**
  * Opens the database for one piece of work and closes it afterwards.

@@ -1,7 +1,7 @@
+import { idPrefixAt } from '../base/ids.ts'
 import type { TargetAnswer } from '../connectors/connector.ts'
 import type { Database } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { idPrefixAt } from '../base/ids.ts'
 
 /** Outcomes of an attempt, as the API shows them. `superseded`: nothing was sent, because a newer document lies at the path. */
 export const attemptOutcomes = ['delivered', 'superseded', 'retryable', 'permanent', 'interrupted'] as const

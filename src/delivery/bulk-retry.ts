@@ -1,11 +1,11 @@
-import { record, type AuditActor } from '../db/audit.ts'
-import type { Database, Transaction } from '../db/database.ts'
 import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import { documentsOf } from '../archive/document-list.ts'
+import { newId } from '../base/ids.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type RetryDelivery, type StartBulkRetry } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
-import { newId } from '../base/ids.ts'
 import { ended, lockDocument, requeue } from './retry.ts'
 
 /** Selects failed documents. */

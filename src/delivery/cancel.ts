@@ -1,9 +1,9 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import type { BatchSubject } from '../../workflows/messages.ts'
+import { newId } from '../base/ids.ts'
 import type { Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery, type OutboxMessage } from '../db/outbox.ts'
 import { transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
-import { newId } from '../base/ids.ts'
 
 /**
  * A deleted destination, whose open deliveries are cancelled, or a connection that was deleted or lost destinations: what it held for

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
-import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { Database } from '../db/database.ts'
 import type { Circuit } from '../domain/circuit.ts'
+import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { addSlots, leaseMs } from './leases.ts'
 import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'

@@ -1,5 +1,5 @@
-import { Interruption } from '../connectors/connector.ts'
 import { messageOf } from '../base/errors.ts'
+import { Interruption } from '../connectors/connector.ts'
 import { SealError, uploadOf, type KeyRing } from '../security/seal.ts'
 import type { DeliveryRef } from './transition.ts'
 

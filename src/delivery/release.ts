@@ -1,10 +1,10 @@
 import type { BatchOutcome, BatchSubject } from '../../workflows/messages.ts'
-import type { Database, Transaction } from '../db/database.ts'
 import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { newId } from '../base/ids.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage, type ProcessBatches, type StartDelivery } from '../db/outbox.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { transitions } from '../domain/delivery-states.ts'
-import { newId } from '../base/ids.ts'
 import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
 
 /** Returns true if a connection must not hold deliveries: it is active, and its `on_resume` is `forward`. */

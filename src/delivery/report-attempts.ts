@@ -1,8 +1,8 @@
 import { Counter, Histogram, type Metric } from 'prom-client'
-import { errorClassOf } from '../connectors/error-codes.ts'
-import { connectorTypes } from '../connectors/index.ts'
 import { timeOfId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { errorClassOf } from '../connectors/error-codes.ts'
+import { connectorTypes } from '../connectors/index.ts'
 import type { RecordAttempt } from './record-attempt.ts'
 
 const seconds = (milliseconds: number) => milliseconds / 1_000

@@ -1,8 +1,8 @@
-import type { WakeInput, WakePage, WakePosition } from '../../workflows/messages.ts'
 import type { DocumentKey } from '../../workflows/ids.ts'
+import type { WakeInput, WakePage, WakePosition } from '../../workflows/messages.ts'
+import { newId } from '../base/ids.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type WakeDeliveries, type WakeDelivery } from '../db/outbox.ts'
-import { newId } from '../base/ids.ts'
 
 // A delivery that has to wait sleeps in its workflow. When the circuit of its destination closes, a wake ends the sleep. The deliveries are
 // woken page by page: if all of them asked at once, most would ask in vain.

@@ -3,9 +3,9 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
-import type { Config } from '../config/config.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
 import { findProgram, runProgram, type Account } from './programs.ts'
 
 export interface PostgresPrograms {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { Config } from '../config/config.ts'
 import { messageOf, UserError } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
 import { buildWithGo, cacheDirOf, downloadFromSdk } from './install-program.ts'
 import { findProgram, isExecutable } from './programs.ts'
 

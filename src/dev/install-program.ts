@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Config } from '../config/config.ts'
 import { messageOf, UserError } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
 import { findProgram, isExecutable, runProgram } from './programs.ts'
 
 /**

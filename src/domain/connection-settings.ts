@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { placeholders, unknownPlaceholder } from './template.ts'
 import { toCamelCase, type CamelCasedOutput } from './casing.ts'
+import { placeholders, unknownPlaceholder } from './template.ts'
 
 // Without both placeholders, two components of one document or two documents would overwrite each other at the destination.
 const requiredPlaceholders = ['doc_id', 'comp_id'] as const

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { auditDaysMin, settingsBounds } from './bounds.ts'
 import { plainMessages } from '../base/issue-messages.ts'
+import { auditDaysMin, settingsBounds } from './bounds.ts'
+import { toCamelCase, toSnakeCase, type CamelCasedOutput } from './casing.ts'
 import type { RetryPolicy } from './retry.ts'
 import { rfcFields, rfcPatchFields } from './rfc-settings.ts'
-import { toCamelCase, toSnakeCase, type CamelCasedOutput } from './casing.ts'
 
 const bounded = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max)
 const allowedCidrsMax = 256

@@ -2,8 +2,8 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Middleware } from 'koa'
 import { Counter, Gauge, type Metric } from 'prom-client'
-import type { Config } from '../config/config.ts'
 import { newId } from '../base/ids.ts'
+import type { Config } from '../config/config.ts'
 import { sourceOf } from '../security/source-address.ts'
 
 export type ConnectionLimitConfig = Pick<

@@ -1,9 +1,9 @@
 import type { Context, Middleware } from 'koa'
-import { isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { nothingHere } from '../base/refusals.ts'
+import { isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 import type { RequestLog, RequestState, Surface } from './request-log.ts'
 
 const outageRetryAfterSeconds = 5

@@ -2,10 +2,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import Koa, { type Middleware } from 'koa'
-import type { Config } from '../config/config.ts'
-import type { ConnectionLimit } from './connection-limit.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
+import type { ConnectionLimit } from './connection-limit.ts'
 
 type ServerConfig = Pick<
   Config,

@@ -1,7 +1,7 @@
 import pLimit, { type LimitFunction } from 'p-limit'
 import { Piscina } from 'piscina'
-import type { Config } from '../config/config.ts'
 import type { ThreadTask } from '../base/thread-task.ts'
+import type { Config } from '../config/config.ts'
 
 /**
  * Runs a task on a thread of its own, so that it does not hold the thread that serves all requests. Input and result are copied.

@@ -1,18 +1,18 @@
+import { messageOf } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Stores } from '../content/store.ts'
-import { sweepOrphans } from './sweep.ts'
 import { foldCounters } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import { ensurePartitions } from '../db/partitions.ts'
-import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
 import { describeReconciled, type Reconcile } from '../delivery/reconcile.ts'
 import type { Release } from '../delivery/release.ts'
-import { messageOf } from '../base/errors.ts'
-import { describeChecked, type CheckIncidents } from '../observe/notices/check-incidents.ts'
-import type { Log } from '../base/log.ts'
 import { computeAggregates } from '../observe/aggregates.ts'
+import { describeChecked, type CheckIncidents } from '../observe/notices/check-incidents.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import type { ScheduledJob } from '../temporal/schedules.ts'
+import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
+import { sweepOrphans } from './sweep.ts'
 
 export interface MaintenanceDeps {
   db: Database

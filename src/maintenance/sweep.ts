@@ -1,5 +1,5 @@
-import type { Database } from '../db/database.ts'
 import type { Stores } from '../content/store.ts'
+import type { Database } from '../db/database.ts'
 
 // Size of one query and of one request to the bucket.
 const sweepBatch = 100

@@ -1,7 +1,7 @@
-import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { hourlyMaxMs, oldestUnderWay } from './statistics.ts'
 
 export interface DestinationStatisticsFilter extends PageRequest {

@@ -3,8 +3,8 @@ import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client
 import { messageOf, UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import type { Database } from '../db/database.ts'
 import { version } from '../base/version.ts'
+import type { Database } from '../db/database.ts'
 import { createPoolMetric } from './metrics.ts'
 
 export interface Dependency {

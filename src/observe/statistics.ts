@@ -1,6 +1,6 @@
-import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
 import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
+import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
 import { addHistograms, percentileOf, type LatencyHistogram } from '../domain/latency.ts'
 
 export interface StatisticsFilter {

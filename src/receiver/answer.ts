@@ -1,5 +1,5 @@
-import type { Context } from 'koa'
 import { Readable } from 'node:stream'
+import type { Context } from 'koa'
 import type { Piece } from '../capture/pieces.ts'
 import { printableAscii } from './bytes.ts'
 import { refusalStatus, type Refusal } from './refusal.ts'

@@ -1,6 +1,6 @@
-import { Dicer } from '@fastify/busboy'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Dicer } from '@fastify/busboy'
 import { Refusal } from './refusal.ts'
 
 export interface Part {

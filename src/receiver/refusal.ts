@@ -1,5 +1,5 @@
-import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 import { AppError, messageOf } from '../base/errors.ts'
+import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 
 /**
  * Codes of the refusals in the content-server protocol, with their HTTP statuses. X-ErrorDescription begins with the code. The protocol

@@ -1,13 +1,12 @@
 import { Client, Connection, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
-import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { cancelDeliveries, releaseDeliveries } from '../../workflows/batches.ts'
+import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { document } from '../../workflows/document.ts'
-import type { notice } from '../../workflows/notice.ts'
-import type { wakeDeliveries } from '../../workflows/wake.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { checkAgainSignal, releaseSignal, retrySignal, wakeSignal, type RetryRequest } from '../../workflows/messages.ts'
+import type { notice } from '../../workflows/notice.ts'
 import {
   batchOptions,
   bulkRetryOptions,
@@ -17,6 +16,7 @@ import {
   searchAttributes,
   wakeOptions,
 } from '../../workflows/options.ts'
+import type { wakeDeliveries } from '../../workflows/wake.ts'
 import type { Config } from '../config/config.ts'
 import type {
   CancelDelivery,

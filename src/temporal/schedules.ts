@@ -1,8 +1,8 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client, type Connection, type ScheduleOptions } from '@temporalio/client'
 import type { MaintenanceInput } from '../../workflows/messages.ts'
-import type { Config } from '../config/config.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
 import type { Temporal } from './client.ts'
 import { isStuck } from './delivery-workflows.ts'
 

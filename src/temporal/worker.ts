@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
-import type { Config } from '../config/config.ts'
 import { messageOf, UserError } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
 
 type WorkerConfig = Pick<
   Config,

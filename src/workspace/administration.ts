@@ -1,8 +1,8 @@
+import { UserError } from '../base/errors.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { createWorkspaces, type Workspace } from './workspaces.ts'
 import type { Tier } from '../domain/settings.ts'
-import { UserError } from '../base/errors.ts'
+import { createWorkspaces, type Workspace } from './workspaces.ts'
 
 /** The name of a workspace, `user/workspace`. */
 export const workspaceNamePattern = /^[a-z0-9-]{1,63}\/[a-z0-9-]{1,63}$/

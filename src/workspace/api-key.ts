@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { createApiKeys } from './api-keys.ts'
+import { UserError } from '../base/errors.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { createMembers } from './members.ts'
-import { UserError } from '../base/errors.ts'
 import { newApiKey } from '../security/api-keys.ts'
 import { isLevel, keyLevels } from '../security/levels.ts'
 import { findWorkspace } from './administration.ts'
+import { createApiKeys } from './api-keys.ts'
+import { createMembers } from './members.ts'
 
 export interface KeyOptions {
   /** `user/workspace`. */

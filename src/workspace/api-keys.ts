@@ -1,8 +1,8 @@
-import type { StoredKey } from '../security/api-keys.ts'
-import type { KeyLevel } from '../security/levels.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import type { StoredKey } from '../security/api-keys.ts'
+import type { KeyLevel } from '../security/levels.ts'
 
 export interface ApiKey {
   id: string

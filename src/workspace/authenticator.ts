@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
-import type { ApiKeys } from './api-keys.ts'
 import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
+import type { ApiKeys } from './api-keys.ts'
 
 type WrongKeyLimits = Pick<Config, 'RELAY_WRONG_KEYS_PER_MINUTE' | 'RELAY_WRONG_KEY_MAX_ADDRESSES'>
 

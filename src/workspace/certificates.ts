@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import { newId } from '../base/ids.ts'
-import type { CertificateFacts } from '../security/certificate.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import type { CertificateFacts } from '../security/certificate.ts'
 import { similarRepositories } from './similar-repositories.ts'
 
 export type CertificateStatus = 'active' | 'inactive'

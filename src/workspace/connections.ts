@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
+import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { inTransaction, type Database, type Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
 import type { PageRequest } from '../db/page.ts'
-import { lockRouting } from './workspaces.ts'
 import { countUnlinked, startCancelling } from '../delivery/cancel.ts'
 import { releaseMessage, shouldRelease } from '../delivery/release.ts'
-import { newId } from '../base/ids.ts'
 import { relink, type UnknownIds } from './connection-links.ts'
 import { createPreview } from './preview.ts'
+import { lockRouting } from './workspaces.ts'
 
 export interface Connection {
   id: string

@@ -2,14 +2,14 @@ import { isDeepStrictEqual } from 'node:util'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
-import type { Circuit } from '../domain/circuit.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { lockRouting } from './workspaces.ts'
-import { closeCircuit, tryNow } from '../delivery/circuit.ts'
 import { startCancelling } from '../delivery/cancel.ts'
+import { closeCircuit, tryNow } from '../delivery/circuit.ts'
+import type { Circuit } from '../domain/circuit.ts'
 import { deleteConnections } from './connections.ts'
 import { deleteNotifications } from './notifications.ts'
 import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
+import { lockRouting } from './workspaces.ts'
 
 export interface Destination {
   id: string

@@ -1,7 +1,7 @@
 import { newId } from '../base/ids.ts'
-import { createApiKeys } from './api-keys.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
+import { createApiKeys } from './api-keys.ts'
 
 /** A person whom API keys and audit log entries name. */
 export interface Member {

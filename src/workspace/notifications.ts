@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
+import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { lockRouting } from './workspaces.ts'
 import type { IncidentEvent } from '../domain/notices.ts'
-import { newId } from '../base/ids.ts'
+import { lockRouting } from './workspaces.ts'
 
 /** A rule: incidents of these kinds are announced at this destination. */
 export interface Notification {

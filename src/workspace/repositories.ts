@@ -1,13 +1,13 @@
+import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
-import { deleteCertificatesOf } from './certificates.ts'
 import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { lockRouting } from './workspaces.ts'
-import { newId } from '../base/ids.ts'
+import { deleteCertificatesOf } from './certificates.ts'
 import { deleteConnections } from './connections.ts'
 import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
 import { repositoryWarnings, warningFactsColumn, type RepositoryWarning, type WarningFacts } from './repository-warnings.ts'
+import { lockRouting } from './workspaces.ts'
 
 export type RepositoryStatus = 'active' | 'inactive'
 /** The order of the signed parameters in a URL: that of the measured clients, or any. */

@@ -1,9 +1,9 @@
+import type { AppError } from '../base/errors.ts'
+import { validationFailed } from '../base/refusals.ts'
 import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/bound-config.ts'
 import type { Connector } from '../connectors/connector.ts'
-import type { AppError } from '../base/errors.ts'
-import type { DestinationChange } from './destinations.ts'
 import { SealError, type KeyRing } from '../security/seal.ts'
-import { validationFailed } from '../base/refusals.ts'
+import type { DestinationChange } from './destinations.ts'
 
 /**
  * Returns the credentials to store with a change of a destination: the new ones, or the stored ones if the change alters where they are

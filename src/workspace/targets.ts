@@ -1,14 +1,14 @@
 import type { z } from 'zod'
+import { messageOf } from '../base/errors.ts'
+import { plainMessages } from '../base/issue-messages.ts'
+import { detailsOf, validationFailed } from '../base/refusals.ts'
 import type { Config } from '../config/config.ts'
 import { outboundFor, unencryptedAddress } from '../connectors/bound-config.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Target } from '../connectors/connector.ts'
-import { secretsIn, withoutSecrets } from '../connectors/shared/secrets.ts'
 import { connectorTypes } from '../connectors/index.ts'
+import { secretsIn, withoutSecrets } from '../connectors/shared/secrets.ts'
 import type { Installation } from '../db/installation.ts'
-import { plainMessages } from '../base/issue-messages.ts'
-import { messageOf } from '../base/errors.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
-import { detailsOf, validationFailed } from '../base/refusals.ts'
 
 export type OpenObject = Record<string, unknown>
 

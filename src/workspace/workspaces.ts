@@ -1,8 +1,8 @@
-import type { SettingsDifference, Tier } from '../domain/settings.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
+import type { SettingsDifference, Tier } from '../domain/settings.ts'
 
 export interface Workspace {
   id: string

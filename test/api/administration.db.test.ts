@@ -1,9 +1,9 @@
 import { systemActor } from '../../src/db/audit.ts'
 import { createMembers } from '../../src/workspace/members.ts'
-import { startScene } from './api.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { until } from '../support/until.ts'
+import { startScene } from './api.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 afterAll(stop)

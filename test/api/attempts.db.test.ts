@@ -1,6 +1,6 @@
+import { newId, timeOfId } from '../../src/base/ids.ts'
 import type { DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
-import { newId, timeOfId } from '../../src/base/ids.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'

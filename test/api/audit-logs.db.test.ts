@@ -1,6 +1,6 @@
+import { newId } from '../../src/base/ids.ts'
 import { record } from '../../src/db/audit.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
-import { newId } from '../../src/base/ids.ts'
 import { startScene } from './api.ts'
 
 const { database, api, acme, other, stop } = await startScene()

@@ -1,6 +1,6 @@
-import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
-import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { newId } from '../../src/base/ids.ts'
+import type { OutboxMessage } from '../../src/db/outbox.ts'
+import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { testConfig } from '../support/factories.ts'
 import { dueMessages } from '../support/outbox.ts'
 import { objstore, startScene, wire } from './api.ts'

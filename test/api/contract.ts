@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { OpenApi } from '../../src/api/open-api/document.ts'
 import type { Operation } from '../../src/api/open-api/operations.ts'
 

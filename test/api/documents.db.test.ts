@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
-import type { ContentStore } from '../../src/content/store.ts'
 import { newId } from '../../src/base/ids.ts'
+import type { ContentStore } from '../../src/content/store.ts'
 import { startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 

@@ -1,7 +1,7 @@
-import { fingerprintBytes } from '../../src/connectors/sftp/session.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
-import { createPinConfig } from '../../src/workspace/pin-config.ts'
+import { fingerprintBytes } from '../../src/connectors/sftp/session.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
+import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'
 import { startScene } from './api.ts'
 

@@ -1,5 +1,5 @@
-import { createRetention } from '../../src/maintenance/retention.ts'
 import { newId } from '../../src/base/ids.ts'
+import { createRetention } from '../../src/maintenance/retention.ts'
 import { testConfig } from '../support/factories.ts'
 import { objstore, startApi, startScene, type Tenant } from './api.ts'
 import { readOpenApi } from './contract.ts'

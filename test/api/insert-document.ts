@@ -1,7 +1,7 @@
-import type { Database } from '../../src/db/database.ts'
 import type { DocumentDelivery } from '../../src/archive/document-list.ts'
-import type { DocumentStatus } from '../../src/domain/delivery-states.ts'
 import { newId } from '../../src/base/ids.ts'
+import type { Database } from '../../src/db/database.ts'
+import type { DocumentStatus } from '../../src/domain/delivery-states.ts'
 
 export interface DocumentRow {
   workspaceId: string

@@ -1,7 +1,7 @@
 import { idPrefixAt, newId } from '../../src/base/ids.ts'
 import { createSigner } from '../support/signer.ts'
-import { insertDocument } from './insert-document.ts'
 import { startScene, wire, type Tenant } from './api.ts'
+import { insertDocument } from './insert-document.ts'
 
 const { database, acme, other, stop } = await startScene()
 afterAll(stop)

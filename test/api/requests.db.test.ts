@@ -1,7 +1,7 @@
-import type { Capture } from '../../src/capture/capture.ts'
-import { upsertCaptures } from '../../src/capture/capture-store.ts'
-import { ensurePartitions } from '../../src/db/partitions.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
+import { upsertCaptures } from '../../src/capture/capture-store.ts'
+import type { Capture } from '../../src/capture/capture.ts'
+import { ensurePartitions } from '../../src/db/partitions.ts'
 import { startScene } from './api.ts'
 
 const { database, api, acme, stop } = await startScene()

@@ -1,7 +1,7 @@
-import type { ContentStore } from '../../src/content/store.ts'
-import { upsertCaptures } from '../../src/capture/capture-store.ts'
-import type { Database } from '../../src/db/database.ts'
 import { newId } from '../../src/base/ids.ts'
+import { upsertCaptures } from '../../src/capture/capture-store.ts'
+import type { ContentStore } from '../../src/content/store.ts'
+import type { Database } from '../../src/db/database.ts'
 import { objstore, type Tenant } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 

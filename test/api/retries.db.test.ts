@@ -1,6 +1,6 @@
+import { newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import type { OutboxMessage, RetryDelivery } from '../../src/db/outbox.ts'
-import { newId } from '../../src/base/ids.ts'
 import { databaseConfig } from '../support/database.ts'
 import { dueMessages } from '../support/outbox.ts'
 import { objstore, startApi, startScene, wire } from './api.ts'

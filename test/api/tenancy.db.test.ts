@@ -1,6 +1,6 @@
-import { createPostgresStore } from '../../src/content/postgres.ts'
-import { newId } from '../../src/base/ids.ts'
 import type { Operation } from '../../src/api/open-api/operations.ts'
+import { newId } from '../../src/base/ids.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { startApi, type Answer, type Api, type Tenant } from './api.ts'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { apiEndpoints, type EndpointDeps } from '../../src/api/app.ts'
+import { plainMessages } from '../../src/base/issue-messages.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { connectionSettingsFields } from '../../src/domain/connection-settings.ts'
-import { plainMessages } from '../../src/base/issue-messages.ts'
-import { apiEndpoints, type EndpointDeps } from '../../src/api/app.ts'
 
 type Code = z.core.$ZodIssue['code']
 

@@ -1,7 +1,7 @@
 import { Client } from 'pg'
+import { idPrefixAt } from '../../src/base/ids.ts'
 import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import { createCapturedRequests, type RequestFilter } from '../../src/capture/captured-requests.ts'
-import { idPrefixAt } from '../../src/base/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { newId } from '../../src/base/ids.ts'
 import { createKey } from '../../src/workspace/api-key.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
-import { newId } from '../../src/base/ids.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { part, type SourceAnswer } from '../support/source-system.ts'

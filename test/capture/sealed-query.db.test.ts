@@ -1,5 +1,5 @@
-import { newId } from '../../src/base/ids.ts'
 import { up } from '../../migrations/20261122124100_seal_captured_sec_keys.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 

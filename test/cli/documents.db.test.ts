@@ -1,5 +1,5 @@
-import { describeDocument, describeFound, findDocuments, foundMax, showDocument } from '../../src/cli/documents.ts'
 import { createReceive } from '../../src/archive/receive.ts'
+import { describeDocument, describeFound, findDocuments, foundMax, showDocument } from '../../src/cli/documents.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

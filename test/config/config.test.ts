@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configurationPage } from '../../docs/configuration.ts'
-import { loadEnvFile, readConfig, readElsewhere } from '../../src/config/config.ts'
 import { UserError } from '../../src/base/errors.ts'
+import { loadEnvFile, readConfig, readElsewhere } from '../../src/config/config.ts'
 
 describe('the configuration', () => {
   test('has a default for every variable', () => {

@@ -6,11 +6,11 @@ import type { Payload } from '../../src/connectors/connector.ts'
 import { minPartBytes } from '../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Load } from '../support/busy-server.ts'
+import { fullOr } from '../support/full-run.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import type { Job, Report } from './deliver-in-process.ts'
 import { contextOf, failing, failure, largePayload, MiB, payloadOf, slowly, watched } from './payloads.ts'
-import { fullOr } from '../support/full-run.ts'
 import type { Rig, RunningTarget } from './rig.ts'
 
 const awkwardNames = [

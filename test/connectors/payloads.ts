@@ -1,8 +1,8 @@
 import { createCipheriv, createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { DeliveryError, type AttemptContext, type Payload } from '../../src/connectors/connector.ts'
 import { newId } from '../../src/base/ids.ts'
+import { DeliveryError, type AttemptContext, type Payload } from '../../src/connectors/connector.ts'
 import type { OutboundGuard } from '../../src/security/outbound.ts'
 
 export const MiB = 1024 * 1024

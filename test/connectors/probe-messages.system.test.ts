@@ -1,9 +1,9 @@
 import { readConfig } from '../../src/config/config.ts'
 import { secretsIn } from '../../src/connectors/shared/secrets.ts'
-import { testTarget } from '../../src/workspace/targets.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { loadRigs } from './rig.ts'
+import { testTarget } from '../../src/workspace/targets.ts'
 import { installationId } from './payloads.ts'
+import { loadRigs } from './rig.ts'
 
 const installation = { id: async () => installationId }
 

@@ -1,9 +1,9 @@
 import { Interruption, type Payload } from '../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
-import { startDrive } from './drive/rig.ts'
-import { contextOf, largePayload, MiB, pausedAt, watched } from './payloads.ts'
 import { fullOr } from '../support/full-run.ts'
 import { until } from '../support/until.ts'
+import { startDrive } from './drive/rig.ts'
+import { contextOf, largePayload, MiB, pausedAt, watched } from './payloads.ts'
 import { loadRigs, type ResumableTarget } from './rig.ts'
 
 // objstore, which can tell more about its uploads, has tests of its own in objstore/resume.system.test.ts.

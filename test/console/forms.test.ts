@@ -1,8 +1,8 @@
 import { readMetadata } from '../../console/audit-changes.ts'
 import { changedValues, fieldAt, newValues, textsOf, type Texts } from '../../console/form.ts'
 import { checkSettings, settingsFields, type Settings } from '../../console/settings-form.ts'
-import { changeSettings, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../../src/domain/settings.ts'
 import { toCamelCase, toSnakeCase } from '../../src/domain/casing.ts'
+import { changeSettings, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../../src/domain/settings.ts'
 
 const defaults = { ...(toSnakeCase(workspaceSettingsFields, workspaceSettings({})) as object), tier: 'standard' } as Settings
 

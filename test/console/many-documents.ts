@@ -1,6 +1,6 @@
+import { idPrefixAt } from '../../src/base/ids.ts'
 import type { Database } from '../../src/db/database.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { idPrefixAt } from '../../src/base/ids.ts'
 import { foldAll } from '../support/counters.ts'
 import type { createRoutes } from '../support/factories.ts'
 

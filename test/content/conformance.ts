@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
-import type { ContentStore, UnownedContent } from '../../src/content/store.ts'
-import { createSegmentedStores, hashAppended } from '../../src/content/segments.ts'
-import { sweepOrphans } from '../../src/maintenance/sweep.ts'
-import { openDatabase, type Database } from '../../src/db/database.ts'
 import { newId } from '../../src/base/ids.ts'
+import { createSegmentedStores, hashAppended } from '../../src/content/segments.ts'
+import type { ContentStore, UnownedContent } from '../../src/content/store.ts'
+import { openDatabase, type Database } from '../../src/db/database.ts'
+import { sweepOrphans } from '../../src/maintenance/sweep.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 
 const KiB = 1024

@@ -2,11 +2,11 @@ import { mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { newId } from '../../src/base/ids.ts'
 import { createFilesStore } from '../../src/content/files.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { sweepOrphans } from '../../src/maintenance/sweep.ts'
 import type { Database } from '../../src/db/database.ts'
-import { newId } from '../../src/base/ids.ts'
+import { sweepOrphans } from '../../src/maintenance/sweep.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { describeContentStore } from './conformance.ts'
 

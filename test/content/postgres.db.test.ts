@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createPostgresStore } from '../../src/content/postgres.ts'
 import { newId } from '../../src/base/ids.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { until } from '../support/until.ts'

@@ -1,6 +1,6 @@
-import { migrate, requireSchema } from '../../src/db/migrations.ts'
-import { checkSchema } from '../../src/cli/doctor/doctor-checks.ts'
 import { version } from '../../src/base/version.ts'
+import { checkSchema } from '../../src/cli/doctor/doctor-checks.ts'
+import { migrate, requireSchema } from '../../src/db/migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase

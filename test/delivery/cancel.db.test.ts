@@ -1,5 +1,5 @@
-import { cancelBatch } from '../../src/delivery/cancel.ts'
 import { createReceive } from '../../src/archive/receive.ts'
+import { cancelBatch } from '../../src/delivery/cancel.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

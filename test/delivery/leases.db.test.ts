@@ -1,9 +1,9 @@
 import { createReceive } from '../../src/archive/receive.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { renewLease, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { catchUpMs } from '../../src/delivery/slots.ts'
-import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

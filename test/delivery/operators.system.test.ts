@@ -7,12 +7,12 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { bulkRetryWorkflowId } from '../../workflows/ids.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startRelay, type RelayedDocument, type StartedRelay } from '../support/relay.ts'
 import { startS3Server, type S3Server } from '../support/s3-server.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
-import { startRelay, type RelayedDocument, type StartedRelay } from '../support/relay.ts'
 
 // Compares what operators see in the UI of a real Temporal server with what the API reports, step by step.
 

@@ -1,8 +1,8 @@
 import { createReceive } from '../../src/archive/receive.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
-import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

@@ -1,6 +1,6 @@
-import { createConnections } from '../../src/workspace/connections.ts'
-import { createRelease } from '../../src/delivery/release.ts'
 import { createReceive } from '../../src/archive/receive.ts'
+import { createRelease } from '../../src/delivery/release.ts'
+import { createConnections } from '../../src/workspace/connections.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

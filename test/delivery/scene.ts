@@ -1,7 +1,7 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { startHttpTarget } from '../support/http-target.ts'
-import { createTimeSkippingTemporal } from '../support/temporal.ts'
 import { startRelay, until, type RelayedDocument } from '../support/relay.ts'
+import { createTimeSkippingTemporal } from '../support/temporal.ts'
 
 export const minute = 60_000
 export const hour = 60 * minute

@@ -1,13 +1,13 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { spawn } from 'node:child_process'
+import { UserError } from '../../src/base/errors.ts'
 import { lockDataDir } from '../../src/dev/data-dir-lock.ts'
 import { readOrCreateSecretKey, readReady, removeReady, writeReady } from '../../src/dev/data-dir.ts'
 import { identifyProcess, stopOrphanedProcess } from '../../src/dev/orphaned-processes.ts'
 import { stablePort } from '../../src/dev/ports.ts'
-import { UserError } from '../../src/base/errors.ts'
 import { makeDirectory } from './support.ts'
 
 let dataDir: string

@@ -1,10 +1,10 @@
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { UserError } from '../../src/base/errors.ts'
+import { createLog } from '../../src/base/log.ts'
 import { findPostgres } from '../../src/dev/find-postgres.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { identifyProcess } from '../../src/dev/orphaned-processes.ts'
-import { UserError } from '../../src/base/errors.ts'
-import { createLog } from '../../src/base/log.ts'
 import { configOf, makeDirectory } from './support.ts'
 
 const log = createLog('silent')

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { planDeliveries } from '../../src/domain/fan-out.ts'
-import { connectionSettings } from '../../src/domain/connection-settings.ts'
-import { placeholders, placeholderValues } from '../../src/domain/template.ts'
 import { connectorTypes } from '../../src/connectors/index.ts'
+import { connectionSettings } from '../../src/domain/connection-settings.ts'
+import { planDeliveries } from '../../src/domain/fan-out.ts'
+import { placeholders, placeholderValues } from '../../src/domain/template.ts'
 
 const page = await readFile(new URL('../../docs/path-templates.md', import.meta.url), 'utf8')
 

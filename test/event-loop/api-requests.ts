@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import { createConnectors } from '../../src/connectors/index.ts'
 import { apiEndpoints, type EndpointDeps } from '../../src/api/app.ts'
 import type { Endpoint } from '../../src/api/endpoint.ts'
 import { newId } from '../../src/base/ids.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
 import { hostileJson, hostileUnits, repeated } from './hostile.ts'
 import type { HostileRequest } from './measured-relay.ts'
 

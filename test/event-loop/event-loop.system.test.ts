@@ -1,3 +1,4 @@
+import { newId } from '../../src/base/ids.ts'
 // No request may hold the event loop of the API process for longer than 50 ms, because every other request waits meanwhile.
 //
 // What is measured is the processor time of the main thread in one turn of its event loop (probe.ts), and not the time on the clock, so a
@@ -5,11 +6,10 @@
 // surface are measured together first. If the longest turn is too long, each request is measured by itself three times, and the shortest of
 // the three counts: the compiler or a garbage collection can prolong one turn, but a request that holds the event loop does so each time.
 import { commandRules } from '../../src/receiver/parameters.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
-import { createCertificates } from '../../src/workspace/certificates.ts'
-import { newId } from '../../src/base/ids.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
+import { createKey } from '../../src/workspace/api-key.ts'
+import { createCertificates } from '../../src/workspace/certificates.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { relayVariables } from '../support/relay-process.ts'

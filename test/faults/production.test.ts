@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { nextVersion } from '../../faults/build.ts'
-import { backupBlocks } from '../../faults/production.ts'
 import type { Block } from '../../faults/production-site.ts'
+import { backupBlocks } from '../../faults/production.ts'
 import { createTranscript, plainOutput, transcriptMarkdown } from '../../faults/transcript.ts'
 import { backupSteps } from '../docs/backup-commands.ts'
 

@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
-import { errorStatus } from '../../src/base/errors.ts'
 import type { OpenApi } from '../../src/api/open-api/document.ts'
+import { errorStatus } from '../../src/base/errors.ts'
 import { isReceiverTarget } from '../../src/receiver/exchange.ts'
 import { refusalStatus } from '../../src/receiver/refusal.ts'
 import { createContract } from '../api/contract.ts'

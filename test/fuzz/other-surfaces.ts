@@ -1,7 +1,7 @@
+import { ranges } from './api-surface.ts'
 import { distort, distortJson } from './hostile-values.ts'
 import type { Random } from './random.ts'
 import { encoded, type FuzzRequest } from './request.ts'
-import { ranges } from './api-surface.ts'
 import type { World } from './world.ts'
 
 /** The functions that the double of a source system has, and one that it does not have. */

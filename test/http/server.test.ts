@@ -3,13 +3,13 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Middleware } from 'koa'
 import { pino } from 'pino'
+import { createLog } from '../../src/base/log.ts'
 import { createConnectionLimit } from '../../src/http/connection-limit.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
-import { createLog } from '../../src/base/log.ts'
 import { startHttpServer, type HttpServer } from '../../src/http/server.ts'
 import { testConfig } from '../support/factories.ts'
-import { until } from '../support/until.ts'
 import { logsTo } from '../support/logs.ts'
+import { until } from '../support/until.ts'
 
 const KiB = 1024
 

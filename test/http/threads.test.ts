@@ -1,5 +1,5 @@
-import { searchWindow, searchWindowTask } from '../../src/receiver/search/search-window.ts'
 import { createThreads } from '../../src/http/threads.ts'
+import { searchWindow, searchWindowTask } from '../../src/receiver/search/search-window.ts'
 import { testConfig } from '../support/factories.ts'
 
 const threads = createThreads(testConfig({ RELAY_THREADS: '2' }))

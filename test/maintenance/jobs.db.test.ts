@@ -1,5 +1,5 @@
-import { findJob, maintenanceJobNames, runJobsLocally } from '../../src/maintenance/jobs.ts'
 import { createLog } from '../../src/base/log.ts'
+import { findJob, maintenanceJobNames, runJobsLocally } from '../../src/maintenance/jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { createMaintenanceDeps, receiveDocument } from '../support/maintenance.ts'

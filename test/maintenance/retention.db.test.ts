@@ -1,6 +1,6 @@
 import { decodeTime } from 'ulid'
-import { ensurePartitions, listPartitions } from '../../src/db/partitions.ts'
 import { createReceive } from '../../src/archive/receive.ts'
+import { ensurePartitions, listPartitions } from '../../src/db/partitions.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { captureAt, createRoutes, receivedDocument, testConfig } from '../support/factories.ts'

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { pino } from 'pino'
+import { version } from '../../src/base/version.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { requireSchema } from '../../src/db/migrations.ts'
 import { createProbes, type Dependency } from '../../src/observe/probes.ts'
-import { version } from '../../src/base/version.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase

@@ -1,10 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { tmpdir } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Metric } from 'prom-client'
 import { openDatabase } from '../../src/db/database.ts'
 import { createDataDirMetric } from '../../src/observe/data-dir-metric.ts'
-import { createPollersMetric } from '../../src/observe/pollers-metric.ts'
 import { createPoolMetric } from '../../src/observe/metrics.ts'
+import { createPollersMetric } from '../../src/observe/pollers-metric.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 

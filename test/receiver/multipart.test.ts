@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
 import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
 import { multipartBody, part } from '../support/source-system.ts'
 

@@ -1,7 +1,7 @@
-import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
+import * as fc from 'fast-check'
 import { parseQuery, readCommand, splitTarget } from '../../src/receiver/command.ts'
 import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
 import { Refusal } from '../../src/receiver/refusal.ts'

@@ -1,6 +1,6 @@
-import { createCertificates } from '../../src/workspace/certificates.ts'
 import { newId } from '../../src/base/ids.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
+import { createCertificates } from '../../src/workspace/certificates.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { multipartBody, part, type CallOptions, type SourceAnswer } from '../support/source-system.ts'

@@ -1,7 +1,7 @@
-import { request } from 'node:http'
 import { once } from 'node:events'
-import { until } from '../support/until.ts'
+import { request } from 'node:http'
 import { part } from '../support/source-system.ts'
+import { until } from '../support/until.ts'
 import { startScene, type SceneWorkspace } from './receiver.ts'
 
 const scene = await startScene({ RELAY_MAX_CONCURRENT_SEARCHES: '2', RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE: '1' })

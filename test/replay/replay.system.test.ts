@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { DeterminismViolationError } from '@temporalio/workflow'
 import { Worker } from '@temporalio/worker'
+import { DeterminismViolationError } from '@temporalio/workflow'
 import { silenceSdkLog } from '../support/temporal.ts'
 import { standaloneStories, stories } from './stories.ts'
 

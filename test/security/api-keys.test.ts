@@ -1,5 +1,5 @@
-import { createAttemptLimit } from '../../src/security/attempt-limit.ts'
 import { createAuthenticator, newApiKey, type StoredKey } from '../../src/security/api-keys.ts'
+import { createAttemptLimit } from '../../src/security/attempt-limit.ts'
 
 const path = { userSlug: 'acme', workspaceSlug: 'prod' }
 

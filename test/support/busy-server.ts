@@ -1,5 +1,5 @@
-import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import { startHttpTarget } from './http-target.ts'
 
 /** A target that refuses requests because it is too busy. */

@@ -1,5 +1,5 @@
-import { openDatabase, type Database } from '../../src/db/database.ts'
 import { newId } from '../../src/base/ids.ts'
+import { openDatabase, type Database } from '../../src/db/database.ts'
 
 export const databaseConfig = (url: string) => ({
   DATABASE_URL: url,

@@ -2,16 +2,16 @@ import { createDeliveryActivities, addPostponedAttempts } from '../../activities
 import type { Config } from '../../src/config/config.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { createInstallation } from '../../src/db/installation.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { Database } from '../../src/db/database.ts'
+import { createInstallation } from '../../src/db/installation.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../../src/delivery/redeliver.ts'
 import { createSlots } from '../../src/delivery/slots.ts'
-import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
+import { createPinConfig } from '../../src/workspace/pin-config.ts'
 
 const { find: findConnector } = createConnectors()
 

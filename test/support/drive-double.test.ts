@@ -1,5 +1,5 @@
-import { SignJWT } from 'jose'
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
+import { SignJWT } from 'jose'
 import { Agent, request } from 'undici'
 import { createAuthority, type Authority } from './certificates.ts'
 import { startDriveDouble, type DriveDouble } from './drive-double.ts'

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { ulid } from 'ulid'
 import type { ReceivedDocument } from '../../src/archive/insert-documents.ts'
 import { createReceivingRepositories, type ReceivingRepository } from '../../src/archive/receiving-repository.ts'
+import { newId } from '../../src/base/ids.ts'
 import { readConfig, type Config } from '../../src/config/config.ts'
 import type { UnownedContent } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { DocumentKey } from '../../workflows/ids.ts'
-import { newId } from '../../src/base/ids.ts'
 
 /** Returns the default configuration with a sealing key; targets on loopback addresses are allowed. */
 export const testConfig = (variables: Record<string, string> = {}): Config =>

@@ -1,5 +1,5 @@
-import * as fc from 'fast-check'
 import { setTimeout as delay } from 'node:timers/promises'
+import * as fc from 'fast-check'
 
 /** Returns random bytes that consist mostly of these tokens, so that tokens with a meaning for a parser often meet. */
 export const bytesOf = (tokens: string[], maxLength: number): fc.Arbitrary<Buffer> =>

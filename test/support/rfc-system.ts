@@ -1,7 +1,7 @@
+import { once } from 'node:events'
 // Contract double of a source system's /sap/bc/soap/rfc on a real socket, written from the documented requests and answers, because no such
 // system can be run for tests. It drops tables that a call does not name, and answers faults with status 500 and BAPI messages with 200.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { XMLParser } from 'fast-xml-parser'
 

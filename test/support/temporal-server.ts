@@ -2,8 +2,8 @@
 // `script/test --temporal postgres` starts for the run.
 import { setTimeout as delay } from 'node:timers/promises'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
-import { readConfig } from '../../src/config/config.ts'
 import { newId } from '../../src/base/ids.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { addSetting, createNamespace, temporalCluster, type TemporalCluster } from './temporal-cluster.ts'

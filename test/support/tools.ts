@@ -5,10 +5,10 @@ import { copyFile, mkdir, readdir, readFile, realpath, rm, writeFile } from 'nod
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pLimit from 'p-limit'
+import { messageOf, UserError } from '../../src/base/errors.ts'
 import type { Config } from '../../src/config/config.ts'
 import { buildWithGo, cacheDirOf, downloadFromSdk, installInto } from '../../src/dev/install-program.ts'
 import { findProgram, isExecutable, runProgram } from '../../src/dev/programs.ts'
-import { messageOf, UserError } from '../../src/base/errors.ts'
 
 export interface ToolOptions {
   config: Config

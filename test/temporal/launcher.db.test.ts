@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createReceive } from '../../src/archive/receive.ts'
-import { createOutbox, outboxKey, type OutboxMessage, type StartDocument } from '../../src/db/outbox.ts'
 import { createLog } from '../../src/base/log.ts'
+import { createOutbox, outboxKey, type OutboxMessage, type StartDocument } from '../../src/db/outbox.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'

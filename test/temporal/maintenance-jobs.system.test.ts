@@ -2,8 +2,8 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { receiveDocument } from '../support/maintenance.ts'
+import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { config, maintenanceActivities } from './maintenance.ts'
 
 // On the server that skips time. On the others, schedules start the jobs: schedules.system.test.ts.

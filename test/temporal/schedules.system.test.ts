@@ -3,10 +3,10 @@ import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { listPollers } from '../../src/temporal/pollers.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { receiveDocument } from '../support/maintenance.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
-import { receiveDocument } from '../support/maintenance.ts'
 import { config, maintenanceActivities } from './maintenance.ts'
 
 const hour = 3_600_000

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { createWorker } from '../../src/temporal/worker.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
+import { createWorker } from '../../src/temporal/worker.ts'
 import { type DeliveryActivities, type DeliveryInput, deliveryStatusQuery, retrySignal } from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
 import { testConfig } from '../support/factories.ts'

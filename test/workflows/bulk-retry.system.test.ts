@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { WorkflowFailedError } from '@temporalio/client'
+import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import type { BulkRetryActivities, BulkRetryProgress } from '../../workflows/messages.ts'
 import { bulkRetryOptions } from '../../workflows/options.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'

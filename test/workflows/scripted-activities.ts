@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { activityInfo } from '@temporalio/activity'
 import { addPostponedAttempts } from '../../activities/delivery.ts'
-import { decideRetry } from '../../src/domain/retry.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
+import { decideRetry } from '../../src/domain/retry.ts'
 import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 
 export const hour = 3_600_000

@@ -1,6 +1,6 @@
+import { UserError } from '../../src/base/errors.ts'
 import { createWorkspace, listWorkspaces, setTier } from '../../src/workspace/administration.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
-import { UserError } from '../../src/base/errors.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase

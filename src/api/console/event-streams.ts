@@ -1,11 +1,11 @@
 import { PassThrough } from 'node:stream'
 import type { Context } from 'koa'
 import { Gauge, type Metric } from 'prom-client'
-import type { Config } from '../../config/config.ts'
-import { changeKinds, type ReadVersions, type Versions } from './changes.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
+import type { Config } from '../../config/config.ts'
 import type { Actor } from '../../security/api-keys.ts'
+import { changeKinds, type ReadVersions, type Versions } from './changes.ts'
 
 type StreamConfig = Pick<
   Config,

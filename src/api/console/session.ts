@@ -1,9 +1,9 @@
 import type { Context } from 'koa'
-import type { Config } from '../../config/config.ts'
 import { AppError } from '../../base/errors.ts'
-import type { SignInLinks } from '../sign-in-links.ts'
+import type { Config } from '../../config/config.ts'
 import type { Actor, Authenticator } from '../../security/api-keys.ts'
 import { SealError, sessionCookie, type KeyRing } from '../../security/seal.ts'
+import type { SignInLinks } from '../sign-in-links.ts'
 
 export interface SessionDeps {
   authenticator: Authenticator

@@ -8,8 +8,8 @@ import { bodyExamples, parameterExample, responseExample } from './examples.ts'
 import { apiInfo } from './info.ts'
 import { toJsonSchema, type JsonSchema } from './json-schema.ts'
 import { tagOf } from './operation-names.ts'
-import { describeWebhooks } from './webhooks.ts'
 import { operationOf, type Operation, type SchemaConverter } from './operations.ts'
+import { describeWebhooks } from './webhooks.ts'
 
 type ApiInfo = typeof apiInfo
 

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { AttemptInput, DeliveryActivities } from '../../../workflows/messages.ts'
-import type { RecordAttempt } from '../../delivery/record-attempt.ts'
 import { timeOfId } from '../../base/ids.ts'
+import type { RecordAttempt } from '../../delivery/record-attempt.ts'
 import { errorTypeOf, type Span, type Tracing } from './tracing.ts'
 
 interface RunningAttempt {

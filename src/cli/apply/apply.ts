@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
+import { settingsChange } from '../../api/settings.ts'
+import { AppError, UserError, type ErrorDetail } from '../../base/errors.ts'
 import { systemActor } from '../../db/audit.ts'
 import { inTransaction, isLostRace, type Database, type Transaction } from '../../db/database.ts'
-import { createWorkspaces, lockRouting } from '../../workspace/workspaces.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { settingsPatchFields, workspaceSettings } from '../../domain/settings.ts'
-import { AppError, UserError, type ErrorDetail } from '../../base/errors.ts'
-import { settingsChange } from '../../api/settings.ts'
+import { readWorkspaceName } from '../../workspace/administration.ts'
+import { createWorkspaces, lockRouting } from '../../workspace/workspaces.ts'
 import {
   createConnectionKind,
   createDestinationKind,
@@ -21,7 +22,6 @@ import {
 import type { ApplyOptions, Change } from './change.ts'
 import { issuesOf, readWorkspacesFile, refuseFile } from './read-workspaces-file.ts'
 import { readState } from './workspace-state.ts'
-import { readWorkspaceName } from '../../workspace/administration.ts'
 import type { WantedWorkspace } from './workspaces-file.ts'
 
 /**

@@ -1,11 +1,12 @@
-import { stringify } from 'yaml'
 import { isDeepStrictEqual } from 'node:util'
-import type { Database } from '../../db/database.ts'
+import { stringify } from 'yaml'
+import { UserError } from '../../base/errors.ts'
 import { maskedConfig, maskedKeys } from '../../connectors/masked-config.ts'
-import { createWorkspaces, type Workspace } from '../../workspace/workspaces.ts'
+import type { Database } from '../../db/database.ts'
 import { toSnakeCase } from '../../domain/casing.ts'
 import { workspaceSettings, workspaceSettingsFields } from '../../domain/settings.ts'
-import { UserError } from '../../base/errors.ts'
+import { findWorkspace } from '../../workspace/administration.ts'
+import { createWorkspaces, type Workspace } from '../../workspace/workspaces.ts'
 import {
   connectionInFile,
   keyInFile,
@@ -15,7 +16,6 @@ import {
   repositoryInFile,
   type StateDeps,
 } from './workspace-state.ts'
-import { findWorkspace } from '../../workspace/administration.ts'
 
 interface Exported {
   /** The file that `relay apply` finds unchanged, with a reference to an environment variable for each credential. */

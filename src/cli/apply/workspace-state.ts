@@ -1,14 +1,14 @@
-import type { Connector } from '../../connectors/connector.ts'
 import { credentialsOwner } from '../../connectors/bound-config.ts'
-import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
+import type { Connector } from '../../connectors/connector.ts'
 import type { Transaction } from '../../db/database.ts'
-import { createMembers, type Member } from '../../workspace/members.ts'
-import { createWorkspaces } from '../../workspace/workspaces.ts'
+import { rfcCredentialsOf, SealError, type KeyRing } from '../../security/seal.ts'
+import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
 import { createDestinations, type SealedDestination } from '../../workspace/destinations.ts'
+import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
 import { createRepositories, type Repository } from '../../workspace/repositories.ts'
-import { rfcCredentialsOf, SealError, type KeyRing } from '../../security/seal.ts'
+import { createWorkspaces } from '../../workspace/workspaces.ts'
 
 export interface StateDeps {
   keyRing: KeyRing

@@ -1,6 +1,6 @@
+import { propertiesOf, toJsonSchema, type JsonSchema } from '../../api/open-api/json-schema.ts'
 import type { Connector } from '../../connectors/connector.ts'
 import { createConnectors } from '../../connectors/index.ts'
-import { propertiesOf, toJsonSchema, type JsonSchema } from '../../api/open-api/json-schema.ts'
 import { workspacesFile } from './workspaces-file.ts'
 
 const reference = { $ref: '#/components/schemas/Reference' }

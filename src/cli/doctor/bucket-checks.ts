@@ -1,7 +1,7 @@
 import { ListObjectsV2Command, S3ServiceException } from '@aws-sdk/client-s3'
+import { messageOf, UserError } from '../../base/errors.ts'
 import type { Config } from '../../config/config.ts'
 import { openS3, type S3StoreConfig } from '../../content/s3.ts'
-import { messageOf, UserError } from '../../base/errors.ts'
 import { isLocalHost } from './configuration-checks.ts'
 
 type BucketConfig = Pick<Config, 'CONTENT_S3_BUCKET'> & Omit<S3StoreConfig, 'CONTENT_S3_BUCKET'>

@@ -1,17 +1,5 @@
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
-import {
-  findAdminKeysWithoutExpiry,
-  findClockDifference,
-  findMissingPartitions,
-  findRepositories,
-  findRoleAttributes,
-  findSealedUnderOlderKeys,
-  findSignerCertificates,
-  findUnencryptedDatabase,
-  findUnorderedSignatures,
-  findUnusedKeys,
-} from './database-checks.ts'
 import { findBucketProblems } from './bucket-checks.ts'
 import {
   findAddressRules,
@@ -24,6 +12,18 @@ import {
   findWeakSealingKeys,
   findWideRanges,
 } from './configuration-checks.ts'
+import {
+  findAdminKeysWithoutExpiry,
+  findClockDifference,
+  findMissingPartitions,
+  findRepositories,
+  findRoleAttributes,
+  findSealedUnderOlderKeys,
+  findSignerCertificates,
+  findUnencryptedDatabase,
+  findUnorderedSignatures,
+  findUnusedKeys,
+} from './database-checks.ts'
 
 interface HardeningDeps {
   config: Config

@@ -1,10 +1,10 @@
 import type { Config } from '../../config/config.ts'
-import { createSealedCredentials } from '../sealing-keys.ts'
 import type { Database } from '../../db/database.ts'
 import { listTablesWithoutPartition } from '../../db/partitions.ts'
-import { findRepositoryWarnings, type RepositoryWarning } from '../../workspace/repository-warnings.ts'
 import { certificateWarnings } from '../../security/certificate.ts'
 import { createKeyRing } from '../../security/seal.ts'
+import { findRepositoryWarnings, type RepositoryWarning } from '../../workspace/repository-warnings.ts'
+import { createSealedCredentials } from '../sealing-keys.ts'
 import { isLocalHost } from './configuration-checks.ts'
 
 const namesMax = 10

@@ -1,5 +1,11 @@
+import { messageOf, UserError } from '../../base/errors.ts'
+import { version } from '../../base/version.ts'
 import type { Config } from '../../config/config.ts'
 import { isOutage, openDatabase } from '../../db/database.ts'
+import { createKeyRing } from '../../security/seal.ts'
+import { openTemporal } from '../../temporal/client.ts'
+import { explainTemporalError, isTemporalError } from '../../temporal/errors.ts'
+import { hardeningChecklist, type HardeningCheck } from './checklist.ts'
 import {
   checkCredentials,
   checkContentDir,
@@ -20,12 +26,6 @@ import {
   type Report,
   type WorkspacesFile,
 } from './doctor-checks.ts'
-import { messageOf, UserError } from '../../base/errors.ts'
-import { hardeningChecklist, type HardeningCheck } from './checklist.ts'
-import { createKeyRing } from '../../security/seal.ts'
-import { openTemporal } from '../../temporal/client.ts'
-import { explainTemporalError, isTemporalError } from '../../temporal/errors.ts'
-import { version } from '../../base/version.ts'
 
 export interface Finding {
   name: string

@@ -1,8 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
-import { join, posix } from 'node:path'
 import type { AddressInfo } from 'node:net'
+import { join, posix } from 'node:path'
 import ssh2, { type AuthContext, type SFTPWrapper } from 'ssh2'
 
 const { Server, utils } = ssh2

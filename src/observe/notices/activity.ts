@@ -1,6 +1,6 @@
+import { idPrefixAt } from '../../base/ids.ts'
 import type { Config } from '../../config/config.ts'
 import type { Transaction } from '../../db/database.ts'
-import { idPrefixAt } from '../../base/ids.ts'
 
 // How often the source system sends to a repository, learned from the captured requests. The usual gap is the longest time between two
 // requests that a check has seen. It halves in four weeks, so that the source is known to pause at night and at weekends, and a change of

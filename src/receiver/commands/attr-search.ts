@@ -1,12 +1,12 @@
-import { searchIndex } from '../search/search-index.ts'
-import { searchIndexWindowTask } from '../search/search-index-window.ts'
-import { parseConditions, type Condition } from '../search/print-list.ts'
 import { plainText, type Answer } from '../answer.ts'
 import { decodeBytes } from '../bytes.ts'
 import type { CommandContext, CommandHandler } from '../command-context.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 import { searchWithinLimits } from '../search-limits.ts'
+import { parseConditions, type Condition } from '../search/print-list.ts'
+import { searchIndexWindowTask } from '../search/search-index-window.ts'
+import { searchIndex } from '../search/search-index.ts'
 import { patternMaxBytes, searchRangeOf } from './search.ts'
 
 /** Searches the index of a print list for values. The answer is the number of matches, then the offset and length of each in `data`. */

@@ -1,12 +1,12 @@
-import { searchContent } from '../search/search.ts'
-import { searchWindowTask } from '../search/search-window.ts'
 import { plainText, type Answer } from '../answer.ts'
 import { decodeBytes } from '../bytes.ts'
-import type { Command } from '../command.ts'
 import type { CommandHandler } from '../command-context.ts'
+import type { Command } from '../command.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 import { searchWithinLimits } from '../search-limits.ts'
+import { searchWindowTask } from '../search/search-window.ts'
+import { searchContent } from '../search/search.ts'
 
 // Nobody searches for a longer text.
 export const patternMaxBytes = 1_024

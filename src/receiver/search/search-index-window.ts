@@ -1,6 +1,6 @@
 import { threadTask } from '../../base/thread-task.ts'
-import { createIndexSearch, lineMaxCharacters, type Condition } from './print-list.ts'
 import { splitLines } from './lines.ts'
+import { createIndexSearch, lineMaxCharacters, type Condition } from './print-list.ts'
 
 /** The bytes of one window of the index of a print list, and what the previous windows have left to it. */
 export interface IndexWindow {

@@ -1,5 +1,5 @@
-import type { IndexWindow, SearchedIndexWindow } from './search-index-window.ts'
 import type { Content, ContentStore } from '../../content/store.ts'
+import type { IndexWindow, SearchedIndexWindow } from './search-index-window.ts'
 import { readWindows, type WindowOptions } from './windows.ts'
 
 export type IndexSearch = Omit<IndexWindow, 'bytes' | 'line' | 'defined'>

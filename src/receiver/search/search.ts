@@ -1,5 +1,5 @@
-import type { SearchedWindow, SearchWindow } from './search-window.ts'
 import type { Content, ContentStore } from '../../content/store.ts'
+import type { SearchedWindow, SearchWindow } from './search-window.ts'
 import { readWindows, type WindowOptions, type WindowRange } from './windows.ts'
 
 /** A search for matches that begin in a range of a content. Matches may overlap. */

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { request } from 'node:http'
 import Koa from 'koa'
-import { readConfig } from '../../../src/config/config.ts'
 import { createConsole } from '../../../src/api/console/console.ts'
 import { loadConsoleFiles, toJavaScript } from '../../../src/api/console/files.ts'
-import { createKeyRing } from '../../../src/security/seal.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { createAuthenticator } from '../../../src/security/api-keys.ts'
+import { createKeyRing } from '../../../src/security/seal.ts'
 import { logsTo } from '../../support/logs.ts'
 
 const firstLoadMaxBytes = 100_000

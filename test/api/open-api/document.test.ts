@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { openApiFile } from '../../../docs/openapi.ts'
-import type { Connector } from '../../../src/connectors/connector.ts'
-import { createConnectors } from '../../../src/connectors/index.ts'
 import { endpoint } from '../../../src/api/endpoint.ts'
 import { describeApi, openApiDocument } from '../../../src/api/open-api/document.ts'
 import { toJsonSchema, type JsonSchema } from '../../../src/api/open-api/json-schema.ts'
 import { operationId } from '../../../src/api/open-api/operation-names.ts'
 import type { Operation } from '../../../src/api/open-api/operations.ts'
 import { idParams, one, resource, timestamp } from '../../../src/api/schemas.ts'
+import type { Connector } from '../../../src/connectors/connector.ts'
+import { createConnectors } from '../../../src/connectors/index.ts'
 
 const { find: findConnector } = createConnectors()
 

@@ -1,5 +1,5 @@
-import { readConfig } from '../../../src/config/config.ts'
 import { hardeningChecklist } from '../../../src/cli/doctor/checklist.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { testConfig } from '../../support/factories.ts'
 

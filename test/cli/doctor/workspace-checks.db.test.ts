@@ -1,5 +1,5 @@
-import { findUnreadableCredentials } from '../../../src/cli/sealing-keys.ts'
 import { countFailedDocuments, listFailingDestinations } from '../../../src/cli/doctor/workspace-checks.ts'
+import { findUnreadableCredentials } from '../../../src/cli/sealing-keys.ts'
 import { credentialsOwner } from '../../../src/connectors/bound-config.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'

@@ -1,10 +1,10 @@
-import http, { type ServerResponse } from 'node:http'
 import { once } from 'node:events'
+import http, { type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createBlob } from '../../../src/connectors/blob/index.ts'
-import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
-import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
 import type { Payload } from '../../../src/connectors/connector.ts'
+import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
 

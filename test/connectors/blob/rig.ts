@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createBlob } from '../../../src/connectors/blob/index.ts'
-import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
+import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { startAzurite } from '../../support/azurite.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { freePort } from '../../support/free-port.ts'

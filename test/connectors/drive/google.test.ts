@@ -1,8 +1,8 @@
 import type { Payload } from '../../../src/connectors/connector.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
 import type { DoubleResponse } from '../../support/double.ts'
-import { startDrive, type DriveTarget } from './rig.ts'
 import { contextOf, failure, largePayload, later, MiB, payloadOf } from '../payloads.ts'
+import { startDrive, type DriveTarget } from './rig.ts'
 
 let rig: DriveTarget
 let outbound: OutboundGuard

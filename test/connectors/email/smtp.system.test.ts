@@ -1,13 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Server } from 'node:net'
-import { randomBytes } from 'node:crypto'
-import { email } from '../../../src/connectors/email/index.ts'
 import type { Payload } from '../../../src/connectors/connector.ts'
+import { email } from '../../../src/connectors/email/index.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
 import { createAuthority, type Authority } from '../../support/certificates.ts'
+import { fullOr } from '../../support/full-run.ts'
 import { startMailServer, type MailServer } from '../../support/smtp-server.ts'
 import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
-import { fullOr } from '../../support/full-run.ts'
 
 let server: MailServer
 let outbound: OutboundGuard

@@ -1,5 +1,5 @@
-import http, { type ServerResponse } from 'node:http'
 import { once } from 'node:events'
+import http, { type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createObjstore } from '../../../src/connectors/objstore/index.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'

@@ -3,10 +3,10 @@ import { Interruption, type Payload } from '../../../src/connectors/connector.ts
 import { createObjstore } from '../../../src/connectors/objstore/index.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
-import { startS3Server, type S3Server } from '../../support/s3-server.ts'
-import { contextOf, largePayload, MiB, pausedAt } from '../payloads.ts'
 import { fullOr } from '../../support/full-run.ts'
+import { startS3Server, type S3Server } from '../../support/s3-server.ts'
 import { until } from '../../support/until.ts'
+import { contextOf, largePayload, MiB, pausedAt } from '../payloads.ts'
 
 const uploadBytes = fullOr(40, 20) * MiB
 const objstore = createObjstore(createPartMemory())

@@ -1,6 +1,6 @@
+import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
 import { createTeamsite } from '../../../src/connectors/teamsite/index.ts'
 import { microsoftClouds } from '../../../src/connectors/teamsite/schema.ts'
-import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
 import { statusOf } from '../../support/busy-server.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startGraphDouble } from '../../support/graph-double.ts'

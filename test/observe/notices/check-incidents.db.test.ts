@@ -1,11 +1,11 @@
-import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
-import { createAcknowledge } from '../../../src/delivery/acknowledge.ts'
-import { createNoticeLog, type Notice } from '../../../src/observe/notices/notice-log.ts'
-import type { IncidentEvent } from '../../../src/domain/notices.ts'
 import { newId } from '../../../src/base/ids.ts'
+import { createAcknowledge } from '../../../src/delivery/acknowledge.ts'
+import type { IncidentEvent } from '../../../src/domain/notices.ts'
+import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
+import { createNoticeLog, type Notice } from '../../../src/observe/notices/notice-log.ts'
+import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { captureAt, createRoutes, testConfig } from '../../support/factories.ts'
-import { insertDocument } from '../../api/insert-document.ts'
 
 const minute = 60_000
 const config = testConfig({

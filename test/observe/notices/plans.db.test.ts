@@ -1,5 +1,5 @@
-import { incidentEventNames } from '../../../src/domain/notices.ts'
 import { idPrefixAt } from '../../../src/base/ids.ts'
+import { incidentEventNames } from '../../../src/domain/notices.ts'
 import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { testConfig } from '../../support/factories.ts'

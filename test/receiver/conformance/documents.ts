@@ -1,7 +1,7 @@
 import { part } from '../../support/source-system.ts'
-import { alphabet, alphabetType } from './administration.ts'
 import { compIdsOf, partsOf, post } from '../answers.ts'
 import { longAgo } from '../receiver.ts'
+import { alphabet, alphabetType } from './administration.ts'
 import { outcomeOf, put, type Step } from './story.ts'
 
 // An index with two entries: the offset and length of a line in the component data, and the customer it is about.

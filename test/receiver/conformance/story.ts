@@ -1,5 +1,5 @@
-import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { readCertificate } from '../../../src/security/certificate.ts'
+import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../../support/signed-query.ts'
 import { createSigner, type KeyKind, type Signer } from '../../support/signer.ts'
 import type { CallOptions, SourceAnswer } from '../../support/source-system.ts'

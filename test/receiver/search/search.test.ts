@@ -1,8 +1,8 @@
-import * as fc from 'fast-check'
 import { Readable } from 'node:stream'
-import { searchContent, type Search } from '../../../src/receiver/search/search.ts'
-import { searchWindow as searchOneWindow, type SearchWindow } from '../../../src/receiver/search/search-window.ts'
+import * as fc from 'fast-check'
 import type { ContentStore } from '../../../src/content/store.ts'
+import { searchWindow as searchOneWindow, type SearchWindow } from '../../../src/receiver/search/search-window.ts'
+import { searchContent, type Search } from '../../../src/receiver/search/search.ts'
 
 /** Creates a store that holds bytes in memory and records in `reads` which of them are read. */
 const storeOf = (bytes: Buffer) => {
