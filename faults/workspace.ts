@@ -1,7 +1,6 @@
 import type { Config } from '../src/config/config.ts'
 import { openDatabase } from '../src/db/database.ts'
-import { createWorkspace } from '../src/workspace/administration.ts'
-import { createKey } from '../src/workspace/api-key.ts'
+import { createKey, createWorkspace } from '../src/workspace/administration.ts'
 import { managementApi } from '../test/support/management-api.ts'
 import type { Signer } from '../test/support/signer.ts'
 import type { Workspace } from './load.ts'

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { createKey } from '../src/workspace/api-key.ts'
+import { createKey } from '../src/workspace/administration.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { createRoutes } from './support/factories.ts'
 import { fullOr } from './support/full-run.ts'

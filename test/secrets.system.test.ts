@@ -1,5 +1,5 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { createKey } from '../src/workspace/api-key.ts'
+import { createKey } from '../src/workspace/administration.ts'
 import { apiKeyParts } from './support/api-key.ts'
 import { tablesWith } from './support/canary.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'

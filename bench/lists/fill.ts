@@ -3,8 +3,7 @@ import { foldCounters } from '../../src/db/counters.ts'
 import type { Database } from '../../src/db/database.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { auditEventNames } from '../../src/domain/audit-events.ts'
-import { createWorkspace } from '../../src/workspace/administration.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
 
 const days = 30
 const hourMs = 3_600_000

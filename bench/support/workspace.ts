@@ -1,6 +1,5 @@
 import { openDatabase } from '../../src/db/database.ts'
-import { createWorkspace } from '../../src/workspace/administration.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
 import { managementApi } from '../../test/support/management-api.ts'
 import type { Installation } from './installation.ts'
 

@@ -1,14 +1,14 @@
 import { notFound } from '../base/refusals.ts'
-import { actorOf } from '../workspace/actor.ts'
-import type { RevokeDownloadLinks } from '../workspace/revoke-download-links.ts'
+import { actorOf } from '../workspace/authenticator.ts'
+import type { Destinations } from '../workspace/destinations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { idParams } from './schemas.ts'
 
 export interface DownloadLinkDeps {
-  revokeDownloadLinks: RevokeDownloadLinks
+  destinations: Pick<Destinations, 'revokeDownloadLinks'>
 }
 
-export const downloadLinkEndpoints = ({ revokeDownloadLinks }: DownloadLinkDeps): Endpoint[] => [
+export const downloadLinkEndpoints = ({ destinations }: DownloadLinkDeps): Endpoint[] => [
   endpoint({
     method: 'POST',
     path: '/destinations/:id/download-links/revoke',
@@ -22,7 +22,7 @@ export const downloadLinkEndpoints = ({ revokeDownloadLinks }: DownloadLinkDeps)
     response: 'none',
     status: 204,
     handle: async ({ params }, { workspaceId, actor }) => {
-      if (!(await revokeDownloadLinks(workspaceId, params.id, actorOf(actor)))) throw notFound()
+      if (!(await destinations.revokeDownloadLinks(workspaceId, params.id, actorOf(actor)))) throw notFound()
     },
   }),
 ]

@@ -1,6 +1,6 @@
 import { notFound } from '../base/refusals.ts'
 import type { Erase } from '../delivery/erase.ts'
-import { actorOf } from '../workspace/actor.ts'
+import { actorOf } from '../workspace/authenticator.ts'
 import type { DocumentDeps } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'

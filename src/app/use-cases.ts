@@ -31,7 +31,6 @@ import { createDestinations } from '../workspace/destinations.ts'
 import { createMembers } from '../workspace/members.ts'
 import { createNotifications } from '../workspace/notifications.ts'
 import { createRepositories } from '../workspace/repositories.ts'
-import { createRevokeDownloadLinks } from '../workspace/revoke-download-links.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
 
 /** Creates every table and use case of a process once. Consumers take the few that they need. */
@@ -58,7 +57,6 @@ export const createUseCases = (db: Database, config: InsertConfig & AppendConfig
   destinations: createDestinations(db),
   connections: createConnections(db),
   notifications: createNotifications(db),
-  revokeDownloadLinks: createRevokeDownloadLinks(db),
 
   // records
   noticeLog: createNoticeLog(db),

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
-import { createAuthenticator, type Authenticator } from '../security/api-keys.ts'
+import type { AuditActor } from '../db/audit.ts'
+import { createAuthenticator, type Actor, type Authenticator } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { ApiKeys } from './api-keys.ts'
 
@@ -12,3 +13,6 @@ export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, 
     recordUse: apiKeys.recordUse,
     wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
   })
+
+/** The holder of an API key, as the audit log names whoever changes something. */
+export const actorOf = ({ keyId, userId }: Actor): AuditActor => ({ type: 'api_key', keyId, userId })

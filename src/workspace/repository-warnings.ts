@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts'
-import { similarRepositories } from './similar-repositories.ts'
+import { similarRepositories } from './certificates.ts'
 
 export const repositoryWarningCodes = ['open_to_all', 'not_connected', 'similar_name'] as const
 

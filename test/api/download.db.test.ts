@@ -12,7 +12,7 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createDownloadLinks, createDownloadUrl, type LinkedDownload } from '../../src/security/download-link.ts'
-import { createRevokeDownloadLinks } from '../../src/workspace/revoke-download-links.ts'
+import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
@@ -186,9 +186,9 @@ describe('a link ends', () => {
 
   test('when the links of its destination are revoked, and later links are valid', async () => {
     const download = await receive()
-    expect(await createRevokeDownloadLinks(database.db)(newId(), download.destinationId, actor)).toBe(false)
+    expect(await createDestinations(database.db).revokeDownloadLinks(newId(), download.destinationId, actor)).toBe(false)
     expect(await statusOf(download)).toBe(200)
-    expect(await createRevokeDownloadLinks(database.db)(download.workspaceId, download.destinationId, actor)).toBe(true)
+    expect(await createDestinations(database.db).revokeDownloadLinks(download.workspaceId, download.destinationId, actor)).toBe(true)
     expect(await statusOf(download)).toBe(410)
     expect(await statusOf({ ...download, version: 2 })).toBe(200)
     await database.db('destinations').where({ id: download.destinationId }).update({ download_links_version: 1 })

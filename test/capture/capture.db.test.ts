@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { tablesWith } from '../support/canary.ts'
 import { multipartBody, openSocket, part, type CallOptions } from '../support/source-system.ts'
 import { until } from '../support/until.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { newId } from '../../src/base/ids.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'

@@ -1,6 +1,6 @@
 import { createCapturedRequests } from '../../src/capture/captured-requests.ts'
 import { createReplay } from '../../src/capture/replay.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { startApi } from '../api/api.ts'
 import { startScene } from '../receiver/receiver.ts'
 import type { SourceAnswer } from '../support/source-system.ts'

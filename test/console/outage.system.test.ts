@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { openDatabase } from '../../src/db/database.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { startApi } from '../api/api.ts'
 import { insertDocument } from '../api/insert-document.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'

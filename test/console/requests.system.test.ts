@@ -1,5 +1,5 @@
 import { keyLevels, type KeyLevel } from '../../src/security/levels.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { startCaptureScene } from '../capture/scene.ts'
 import { part } from '../support/source-system.ts'
 import { startBrowser } from './browser.ts'

@@ -1,7 +1,7 @@
 import { availableParallelism, cpus } from 'node:os'
 import type { Page } from 'playwright-core'
 import { openDatabase } from '../../src/db/database.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { startApi } from '../api/api.ts'
 import { findWrongCounters } from '../support/counters.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { keyLevels, type KeyLevel } from '../../src/security/levels.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { fullOr } from '../support/full-run.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startRelay, type Running } from '../support/relay.ts'

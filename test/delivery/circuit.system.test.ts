@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { closeCircuit } from '../../src/delivery/circuit.ts'
-import { createKey } from '../../src/workspace/api-key.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { readCertificate } from '../../../src/security/certificate.ts'
-import { createKey } from '../../../src/workspace/api-key.ts'
+import { createKey } from '../../../src/workspace/administration.ts'
 import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { createRoutes } from '../../support/factories.ts'

@@ -1,7 +1,6 @@
 import { UserError } from '../../src/base/errors.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createWorkspace } from '../../src/workspace/administration.ts'
-import { createKey, listKeys, revokeKey } from '../../src/workspace/api-key.ts'
+import { createKey, createWorkspace, listKeys, revokeKey } from '../../src/workspace/administration.ts'
 import { createMembers } from '../../src/workspace/members.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { waitsForLock } from '../support/locks.ts'
