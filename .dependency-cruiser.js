@@ -1,23 +1,5 @@
 import { builtinModules } from 'node:module'
-
-// Rooms of src from top to bottom. A room imports from rooms below it only: never from a room above, nor from another room on its floor.
-const floors = [
-  ['main.ts'],
-  ['cli'],
-  ['dev'],
-  ['app'],
-  ['api', 'maintenance'],
-  ['receiver', 'bridge', 'observe'],
-  ['workspace', 'temporal'],
-  ['delivery'],
-  ['archive'],
-  ['capture'],
-  ['http', 'content'],
-  ['db'],
-  ['connectors'],
-  ['security', 'config', 'domain'],
-  ['base', 'health.ts'],
-]
+import { floors } from './script/floors.ts'
 
 // A folder, or a file that lies in no folder
 const placeOf = (room) => (room.endsWith('.ts') ? room.replace('.', '\\.') : `${room}/`)

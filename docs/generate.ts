@@ -13,9 +13,12 @@ import { copiesInChart, valuesSchema } from './helm-chart.ts'
 import { securityPage } from './levels.ts'
 import { withMigratedDatabase } from './migrated-database.ts'
 import { openApiFile } from './openapi.ts'
+import { architecturePage, readmePage } from './rooms.ts'
 import { schemaSql } from './schema.ts'
 
 const made: Record<string, string> = {
+  'README.md': readmePage(),
+  'docs/architecture.md': architecturePage(),
   'docs/configuration.md': configurationPage(),
   'docs/deliveries.md': deliveriesPage(),
   'docs/errors.md': errorsPage(),

@@ -1,0 +1,21 @@
+/**
+ * Rooms of `src` from top to bottom. A room imports from rooms below it only: never from a room above, nor from another room on its floor.
+ * A name that ends with `.ts` is a file that lies in no folder.
+ */
+export const floors: readonly (readonly string[])[] = [
+  ['main.ts'],
+  ['cli'],
+  ['dev'],
+  ['app'],
+  ['api', 'maintenance'],
+  ['receiver', 'bridge', 'observe'],
+  ['workspace', 'temporal'],
+  ['delivery'],
+  ['archive'],
+  ['capture'],
+  ['http', 'content'],
+  ['db'],
+  ['connectors'],
+  ['security', 'config', 'domain'],
+  ['base', 'health.ts'],
+]
