@@ -32,6 +32,17 @@ export default {
       from: {},
       to: { path: '^src/', pathNot: `^src/(${floors.flat().map(placeOf).join('|')})` },
     },
+    {
+      name: 'verbs-load-their-modules-when-they-run',
+      comment: 'Loading all of the relay takes a CPU second.',
+      severity: 'error',
+      from: { path: '^src/(main|cli/[^/]+-verbs|cli/(cli|context|output))\\.ts$' },
+      to: {
+        pathNot:
+          '^(src/cli/(cli|context|output|[^/]+-verbs|apply/change)|src/base/(errors|version)|src/domain/bounds|src/security/levels)\\.ts$|/commander/',
+        dependencyTypesNot: ['dynamic-import', 'type-only'],
+      },
+    },
     { name: 'no-circles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
     {
       name: 'workflows-stay-in-the-sandbox',

@@ -1,23 +1,23 @@
 import { Argument, Option, type Command } from 'commander'
 import { UserError } from '../base/errors.ts'
-import { withDatabase } from '../db/with-database.ts'
-import { tiers, type Tier } from '../domain/settings.ts'
+import { tiers, type Tier } from '../domain/bounds.ts'
 import { keyLevels } from '../security/levels.ts'
-import { createKeyRing } from '../security/seal.ts'
-import { createKey, createWorkspace, type KeyOptions, listKeys, listWorkspaces, revokeKey, setTier } from '../workspace/administration.ts'
-import { deleteWorkspace, describeContents } from './delete-workspace.ts'
-import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
-import { rotateKeys } from './sealing-keys.ts'
+import type { KeyOptions } from '../workspace/administration.ts'
+import type { CommandContext } from './context.ts'
+import { jsonOption, printProgress, printResult, type OutputOptions } from './output.ts'
+
+const administration = () => import('../workspace/administration.ts')
 
 /** Adds the commands that create, list, change and delete workspaces. */
-export const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {
+export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandContext) => {
   const workspace = program.command('workspace').description('manage workspaces')
   workspace
     .command('create <user/workspace>')
     .description('create a workspace')
     .addOption(jsonOption)
     .action(async (name: string, options: OutputOptions) => {
-      const created = await withDatabase(config(), 'cli', (db) => createWorkspace(db, name))
+      const { createWorkspace } = await administration()
+      const created = await inDatabase((db) => createWorkspace(db, name))
       printResult(options, created, [`Created workspace ${name}: ${created.id}`])
     })
   workspace
@@ -26,7 +26,8 @@ export const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {
     .addArgument(new Argument('<tier>').choices(tiers))
     .addOption(jsonOption)
     .action(async (name: string, tier: Tier, options: OutputOptions) => {
-      const changed = await withDatabase(config(), 'cli', (db) => setTier(db, name, tier))
+      const { setTier } = await administration()
+      const changed = await inDatabase((db) => setTier(db, name, tier))
       printResult(options, changed, [`Workspace ${name} is in the ${tier} tier.`])
     })
   workspace
@@ -36,7 +37,8 @@ export const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {
     .addOption(jsonOption)
     .action(async (name: string, options: OutputOptions & { yes?: boolean }) => {
       const confirmed = options.yes === true
-      const result = await withDatabase(config(), 'cli', (db) => deleteWorkspace(db, name, { confirmed }))
+      const { deleteWorkspace, describeContents } = await import('./delete-workspace.ts')
+      const result = await inDatabase((db) => deleteWorkspace(db, name, { confirmed }))
       const contents = describeContents(result.contents)
       printResult(options, result, [
         confirmed ? `Deleted workspace ${name}: ${contents}, and its audit log.` : `Workspace ${name} would be deleted: ${contents}.`,
@@ -50,7 +52,8 @@ export const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {
     .description('list all workspaces')
     .addOption(jsonOption)
     .action(async (options: OutputOptions) => {
-      const workspaces = await withDatabase(config(), 'cli', listWorkspaces)
+      const { listWorkspaces } = await administration()
+      const workspaces = await inDatabase(listWorkspaces)
       printResult(
         options,
         workspaces,
@@ -60,7 +63,7 @@ export const addWorkspaceVerbs = (program: Command, config: ReadConfig) => {
 }
 
 /** Adds the commands that create, list and revoke API keys. */
-export const addKeyVerbs = (program: Command, config: ReadConfig) => {
+export const addKeyVerbs = (program: Command, { inDatabase }: CommandContext) => {
   const key = program.command('key').description('manage API keys')
   key
     .command('create <user/workspace>')
@@ -71,7 +74,8 @@ export const addKeyVerbs = (program: Command, config: ReadConfig) => {
     .option('--expires-at <time>', 'expiry time in ISO 8601; without it the key does not expire')
     .addOption(jsonOption)
     .action(async (workspace: string, { json, ...options }: Omit<KeyOptions, 'workspace'> & OutputOptions) => {
-      const created = await withDatabase(config(), 'cli', (db) => createKey(db, { workspace, ...options }))
+      const { createKey } = await administration()
+      const created = await inDatabase((db) => createKey(db, { workspace, ...options }))
       printResult({ json }, created, [created.key])
     })
   key
@@ -79,7 +83,8 @@ export const addKeyVerbs = (program: Command, config: ReadConfig) => {
     .description('list the API keys of a workspace, or of all workspaces')
     .addOption(jsonOption)
     .action(async (workspace: string | undefined, options: OutputOptions) => {
-      const keys = await withDatabase(config(), 'cli', (db) => listKeys(db, workspace))
+      const { listKeys } = await administration()
+      const keys = await inDatabase((db) => listKeys(db, workspace))
       printResult(
         options,
         keys,
@@ -91,13 +96,14 @@ export const addKeyVerbs = (program: Command, config: ReadConfig) => {
     .description('revoke an API key')
     .addOption(jsonOption)
     .action(async (id: string, options: OutputOptions) => {
-      const revoked = await withDatabase(config(), 'cli', (db) => revokeKey(db, id))
+      const { revokeKey } = await administration()
+      const revoked = await inDatabase((db) => revokeKey(db, id))
       printResult(options, revoked, [`Revoked key ${id}.`])
     })
 }
 
 /** Adds the command that seals all credentials with a new key. */
-export const addSealingKeyVerbs = (program: Command, config: ReadConfig, variables: NodeJS.ProcessEnv) => {
+export const addSealingKeyVerbs = (program: Command, { inDatabase, variables }: CommandContext) => {
   program
     .command('keys')
     .description('manage the keys in RELAY_SECRET_KEYS, which seal credentials')
@@ -109,10 +115,12 @@ export const addSealingKeyVerbs = (program: Command, config: ReadConfig, variabl
       if (!variables['RELAY_SECRET_KEYS']) {
         throw new UserError('Set RELAY_SECRET_KEYS to the new key, followed by the keys that sealed the credentials until now.')
       }
-      const settings = config()
-      const keyRing = createKeyRing(settings.RELAY_SECRET_KEYS)
-      const { resealed, unreadable } = await withDatabase(settings, 'cli', (db) => rotateKeys(db, keyRing))
-      printResult(options, { resealed, unreadable }, [`Credentials re-sealed with key ${keyRing.sealingId}: ${resealed}`])
+      const [{ rotateKeys }, { createKeyRing }] = await Promise.all([import('./sealing-keys.ts'), import('../security/seal.ts')])
+      const { resealed, unreadable, sealingId } = await inDatabase(async (db, { RELAY_SECRET_KEYS }) => {
+        const keyRing = createKeyRing(RELAY_SECRET_KEYS)
+        return { ...(await rotateKeys(db, keyRing)), sealingId: keyRing.sealingId }
+      })
+      printResult(options, { resealed, unreadable }, [`Credentials re-sealed with key ${sealingId}: ${resealed}`])
       if (unreadable.length === 0) return
       process.exitCode = 1
       const ids = unreadable.join(', ')

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { UserError } from '../base/errors.ts'
-import { withDatabase } from '../db/with-database.ts'
 import { isDrift, kindName, type ApplyOptions, type Change } from './apply/change.ts'
-import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
+import type { CommandContext } from './context.ts'
+import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
 
 interface ApplyCommand extends ApplyOptions, OutputOptions {
   file: string
@@ -10,7 +10,7 @@ interface ApplyCommand extends ApplyOptions, OutputOptions {
 }
 
 /** Adds the commands that apply and write a file that describes workspaces, and print its schema. */
-export const addApplyVerbs = (program: Command, config: ReadConfig, variables: NodeJS.ProcessEnv) => {
+export const addApplyVerbs = (program: Command, { inDatabase, variables }: CommandContext) => {
   program
     .command('apply')
     .description('create and change workspaces as a YAML file describes them: all of it, or nothing')
@@ -22,11 +22,8 @@ export const addApplyVerbs = (program: Command, config: ReadConfig, variables: N
     .addOption(jsonOption)
     .action(async ({ file, json, exitCode, ...options }: ApplyCommand) => {
       if (exitCode && !options.dryRun) throw new UserError('--exit-code needs --dry-run.')
-      const [{ applyFile }, { withApplyDeps }] = await Promise.all([import('./apply/apply.ts'), import('./apply/apply-deps.ts')])
-      const settings = config()
-      const changes = await withDatabase(settings, 'cli', (db) =>
-        withApplyDeps(settings, variables, (deps) => applyFile(db, file, deps, options)),
-      )
+      const [{ applyFile }, { withApplyDeps }] = await Promise.all([import('./apply/apply.ts'), import('./apply/apply-kinds.ts')])
+      const changes = await inDatabase((db, config) => withApplyDeps(config, variables, (deps) => applyFile(db, file, deps, options)))
       printResult(json ? { json } : {}, changes, [...changes.map(describeChange), describeSum(changes, options)])
       if (exitCode && changes.some(isDrift)) process.exitCode = 2
     })
@@ -36,10 +33,9 @@ export const addApplyVerbs = (program: Command, config: ReadConfig, variables: N
     .option('--all', 'export all workspaces')
     .action(async (workspace: string | undefined, { all }: { all?: boolean }) => {
       if ((workspace === undefined) !== (all === true)) throw new UserError('Name one workspace, or use --all.')
-      const [{ exportWorkspaces }, { withApplyDeps }] = await Promise.all([import('./apply/export.ts'), import('./apply/apply-deps.ts')])
-      const settings = config()
-      const { text, readable } = await withDatabase(settings, 'cli', (db) =>
-        withApplyDeps(settings, variables, (deps) => exportWorkspaces(db, workspace, deps)),
+      const [{ exportWorkspaces }, { withApplyDeps }] = await Promise.all([import('./apply/export.ts'), import('./apply/apply-kinds.ts')])
+      const { text, readable } = await inDatabase((db, config) =>
+        withApplyDeps(config, variables, (deps) => exportWorkspaces(db, workspace, deps)),
       )
       print(text.trimEnd())
       for (const value of readable) printProgress(`Warning: ${value} is in the file as it is, and may contain a key.`)

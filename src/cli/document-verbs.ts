@@ -1,7 +1,6 @@
 import { Option, type Command } from 'commander'
-import { openLog } from '../base/log.ts'
-import { withDatabase } from '../db/with-database.ts'
-import { jsonOption, printProgress, printResult, type OutputOptions, type ReadConfig } from './output.ts'
+import type { CommandContext } from './context.ts'
+import { jsonOption, printProgress, printResult, type OutputOptions } from './output.ts'
 
 const workspaceOption = new Option('--workspace <user/workspace>', 'only documents of this workspace')
 
@@ -10,7 +9,7 @@ interface DocumentOptions extends OutputOptions {
 }
 
 /** Adds the commands that find, show and retry documents. */
-export const addDocumentVerbs = (program: Command, config: ReadConfig) => {
+export const addDocumentVerbs = (program: Command, context: CommandContext) => {
   program
     .command('find <text>')
     .description('list the documents whose docId or business key begins with this text, newest first')
@@ -18,7 +17,7 @@ export const addDocumentVerbs = (program: Command, config: ReadConfig) => {
     .addOption(jsonOption)
     .action(async (text: string, { workspace, ...options }: DocumentOptions) => {
       const { describeFound, findDocuments, foundMax } = await import('./documents.ts')
-      const found = await withDatabase(config(), 'cli', (db) => findDocuments(db, text, workspace))
+      const found = await context.inDatabase((db) => findDocuments(db, text, workspace))
       printResult(options, found, describeFound(found))
       if (found.length >= foundMax) printProgress(`Only the newest ${foundMax} documents of a workspace are listed.`)
     })
@@ -29,7 +28,7 @@ export const addDocumentVerbs = (program: Command, config: ReadConfig) => {
     .addOption(jsonOption)
     .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
       const { describeDocument, showDocument } = await import('./documents.ts')
-      const document = await withDatabase(config(), 'cli', (db) => showDocument(db, reference, workspace))
+      const document = await context.inDatabase((db) => showDocument(db, reference, workspace))
       printResult(options, document, describeDocument(document))
     })
   program
@@ -39,9 +38,8 @@ export const addDocumentVerbs = (program: Command, config: ReadConfig) => {
     .addOption(jsonOption)
     .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
       const { describeDocument, retryDocument } = await import('./documents.ts')
-      const settings = config()
-      const log = await openLog(settings.RELAY_LOG_LEVEL, settings.RELAY_LOG_FORMAT ?? 'json')
-      const document = await retryDocument(settings, log, reference, workspace)
+      const settings = await context.config()
+      const document = await retryDocument(settings, await context.openLog(settings), reference, workspace)
       printResult(options, document, describeDocument(document))
     })
 }

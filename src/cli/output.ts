@@ -1,8 +1,4 @@
 import { Option } from 'commander'
-import type { Config } from '../config/config.ts'
-
-/** Reads the configuration when a command needs it. */
-export type ReadConfig = () => Config
 
 export interface OutputOptions {
   json?: boolean

@@ -1,4 +1,9 @@
-// Bounds of numbers that people set. The console checks them, too, so this module imports nothing.
+// Bounds of values that people set. The console and the command line check them, too, so this module imports nothing.
+
+/** Tiers of a workspace. The compliance tier keeps the audit log indefinitely. */
+export const tiers = ['standard', 'compliance'] as const
+
+export type Tier = (typeof tiers)[number]
 
 interface Bounds {
   min: number

@@ -1,17 +1,12 @@
 import { z } from 'zod'
 import { plainMessages } from '../base/issue-messages.ts'
-import { auditDaysMin, settingsBounds } from './bounds.ts'
+import { auditDaysMin, settingsBounds, type Tier } from './bounds.ts'
 import { toCamelCase, toSnakeCase, type CamelCasedOutput } from './casing.ts'
 import type { RetryPolicy } from './retry.ts'
 import { rfcFields, rfcPatchFields } from './rfc-settings.ts'
 
 const bounded = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max)
 const allowedCidrsMax = 256
-
-/** Tiers of a workspace. The compliance tier keeps the audit log indefinitely. */
-export const tiers = ['standard', 'compliance'] as const
-
-export type Tier = (typeof tiers)[number]
 
 /** Schema of the settings of a workspace. */
 export const workspaceSettingsFields = z.strictObject({

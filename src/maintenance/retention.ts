@@ -2,7 +2,8 @@ import { idPrefixAt } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { isLockTimeout, type Database } from '../db/database.ts'
 import { listPartitions } from '../db/partitions.ts'
-import { auditDaysOf, workspaceSettings, type Tier, type WorkspaceSettings } from '../domain/settings.ts'
+import type { Tier } from '../domain/bounds.ts'
+import { auditDaysOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 
 export type RetentionConfig = Pick<
   Config,

@@ -2,7 +2,8 @@ import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
-import type { SettingsDifference, Tier } from '../domain/settings.ts'
+import type { Tier } from '../domain/bounds.ts'
+import type { SettingsDifference } from '../domain/settings.ts'
 
 export interface Workspace {
   id: string

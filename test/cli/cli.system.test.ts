@@ -115,7 +115,7 @@ describe('the relay command line', () => {
     ['json-schema', 'docs/relay.schema.json'],
   ])('%s prints %s without a database', async (verb, path) => {
     const { status, stdout } = await relay([verb, '--json'], {})
-    const committed = await readFile(new URL(`../${path}`, import.meta.url), 'utf8')
+    const committed = await readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
     expect({ status, stdout }).toEqual({ status: 0, stdout: committed })
   })
 

@@ -1,5 +1,6 @@
+import type { Tier } from '../../src/domain/bounds.ts'
 import { connectionSettings, connectionSettingsFields } from '../../src/domain/connection-settings.ts'
-import { auditDaysOf, changeSettings, retryPolicyOf, workspaceSettings, type Tier } from '../../src/domain/settings.ts'
+import { auditDaysOf, changeSettings, retryPolicyOf, workspaceSettings } from '../../src/domain/settings.ts'
 
 const issuesOf = (patch: Parameters<typeof changeSettings>[1], tier: Tier) =>
   changeSettings({ retry_max_interval_seconds: 5 }, patch, tier).issues.map(({ path }) => path)

@@ -3,11 +3,15 @@ import type { LaunchDeps } from '../../api/launch.ts'
 import { createNoticeCheck } from '../../api/notifications.ts'
 import { AppError, type ErrorDetail } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
+import type { Config } from '../../config/config.ts'
 import { credentialsOwner, changedBoundKeys } from '../../connectors/bound-config.ts'
+import { createConnectors } from '../../connectors/index.ts'
 import { systemActor } from '../../db/audit.ts'
 import { isDuplicate, type Transaction } from '../../db/database.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { newApiKey } from '../../security/api-keys.ts'
+import { createOutboundGuard } from '../../security/outbound.ts'
+import { createKeyRing } from '../../security/seal.ts'
 import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
 import { changedNames, createDestinations, type DestinationChange, type SealedDestination } from '../../workspace/destinations.ts'
@@ -38,6 +42,18 @@ import type {
 } from './workspaces-file.ts'
 
 export type ApplyDeps = FileDeps & StateDeps & Pick<LaunchDeps, 'config'>
+
+/** Opens what `relay apply` and `relay export` need beside the database for one piece of work, and closes it afterwards. */
+export const withApplyDeps = async <T>(config: Config, variables: NodeJS.ProcessEnv, work: (deps: ApplyDeps) => Promise<T>): Promise<T> => {
+  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+  const findConnector = createConnectors({ directoryRoots: config.RELAY_DIRECTORY_ROOTS }).find
+  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  try {
+    return await work({ config, variables, keyRing, findConnector, outbound })
+  } finally {
+    await outbound.close()
+  }
+}
 
 /** One run of the command, and what it has found so far. */
 export type Run = ApplyDeps &

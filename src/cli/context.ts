@@ -1,0 +1,48 @@
+import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
+import type { Database } from '../db/database.ts'
+
+/** What a verb needs of its process. Each part is loaded when a verb asks for it. */
+export interface CommandContext {
+  variables: NodeJS.ProcessEnv
+  /** Reads the configuration, with the addresses of the server that runs on RELAY_DATA_DIR. */
+  config(): Promise<Config>
+  /** Opens the database for one piece of work. */
+  inDatabase<T>(work: (db: Database, config: Config) => Promise<T>): Promise<T>
+  openLog(config: Config): Promise<Log>
+}
+
+export const createContext = (variables: NodeJS.ProcessEnv): CommandContext => {
+  const config = async () => {
+    const { readConfig } = await import('../config/config.ts')
+    return readConfig(await withRunningServer(variables))
+  }
+  return {
+    variables,
+    config,
+    inDatabase: async (work) => {
+      const [settings, { withDatabase }] = [await config(), await import('../db/with-database.ts')]
+      return withDatabase(settings, 'cli', (db) => work(db, settings))
+    },
+    openLog: async ({ RELAY_LOG_LEVEL, RELAY_LOG_FORMAT = 'json' }) => {
+      const { openLog } = await import('../base/log.ts')
+      return openLog(RELAY_LOG_LEVEL, RELAY_LOG_FORMAT)
+    },
+  }
+}
+
+/** Adds addresses, directory of contents and sealing key of the server running on RELAY_DATA_DIR, unless DATABASE_URL is set. */
+const withRunningServer = async (variables: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> => {
+  if (variables['DATABASE_URL']) return variables
+  const [{ readConfig }, { readReady, readSecretKey }] = await Promise.all([import('../config/config.ts'), import('../dev/data-dir.ts')])
+  const dataDir = readConfig(variables).RELAY_DATA_DIR
+  const ready = readReady(dataDir)
+  if (!ready) return variables
+  return {
+    RELAY_SECRET_KEYS: readSecretKey(dataDir),
+    CONTENT_DIR: ready.content_dir,
+    ...variables,
+    DATABASE_URL: ready.database_url,
+    TEMPORAL_ADDRESS: ready.temporal_address,
+  }
+}

@@ -1,0 +1,92 @@
+import type { Command } from 'commander'
+import type { CommandContext } from './context.ts'
+import type { Finding } from './doctor/doctor.ts'
+import { dryRunNote, jsonOption, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
+
+/** Adds the verbs that set up the relay, check it and describe it. */
+export const addSetupVerbs = (program: Command, context: CommandContext) => {
+  program
+    .command('migrate')
+    .description('update the database schema and register the search attributes in Temporal')
+    .option('--without-search-attributes', 'succeed even if the search attributes cannot be registered')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions & { withoutSearchAttributes?: boolean }) => {
+      const { migrateAll } = await import('../app/migrate.ts')
+      const { applied, searchAttributesError } = await migrateAll(await context.config())
+      printResult(options, { applied, search_attributes: searchAttributesError === undefined }, [
+        applied.length > 0 ? `Applied: ${applied.join(', ')}` : 'The database schema is up to date.',
+        searchAttributesError === undefined
+          ? 'The search attributes are registered.'
+          : `The search attributes are not registered: ${searchAttributesError}`,
+      ])
+      if (searchAttributesError === undefined || options.withoutSearchAttributes) return
+      process.exitCode = 1
+      printProgress(
+        'Run relay migrate again when Temporal is available. The relay also runs without the search attributes, but the list filters of the ' +
+          'Temporal UI then find nothing: use --without-search-attributes if that is intended, or if somebody else registers them.',
+      )
+    })
+  program
+    .command('doctor')
+    .description('check everything that the relay needs, and the hardening checklist, and report what is missing')
+    .option('--strict', 'exit with 1 for warnings, too')
+    .option('-f, --file <path>', 'also compare the workspaces with the file of relay apply')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions & { strict?: boolean; file?: string }) => {
+      const { variables } = context
+      const { diagnose, exitStatusOf } = await import('./doctor/doctor.ts')
+      const findings = await diagnose(await context.config(), {
+        source: variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server',
+        isEmbedded: !variables['DATABASE_URL'],
+        workspacesFile: options.file === undefined ? undefined : { path: options.file, variables },
+      })
+      printResult(options, findings, findings.flatMap(describeFinding))
+      process.exitCode = exitStatusOf(findings, options.strict === true)
+    })
+  program
+    .command('reconcile')
+    .description('start deliveries and bulk retries again that Temporal has lost, without waiting for the maintenance job')
+    .option('--dry-run', 'only report what would be started')
+    .addOption(jsonOption)
+    .action(async ({ dryRun = false, ...options }: OutputOptions & { dryRun?: boolean }) => {
+      const [{ reconcileNow }, { describeReconciled }] = await Promise.all([import('./reconcile.ts'), import('../delivery/reconcile.ts')])
+      const settings = await context.config()
+      const result = await reconcileNow(settings, await context.openLog(settings), { dryRun })
+      const { bulkRetriesStarted, bulkRetriesCancelled, ...deliveries } = result
+      printResult(
+        options,
+        { dry_run: dryRun, ...deliveries, bulk_retries_started: bulkRetriesStarted, bulk_retries_cancelled: bulkRetriesCancelled },
+        [`${dryRunNote(dryRun)}${describeReconciled(result)}.`],
+      )
+    })
+  program
+    .command('contents')
+    .description('check the contents of documents')
+    .command('verify')
+    .description('check that the content of every document is stored, after a restore for example; exits with 1 if not')
+    .option('--read', 'also read every byte, and compare its SHA-256')
+    .addOption(jsonOption)
+    .action(async ({ read = false, ...options }: OutputOptions & { read?: boolean }) => {
+      const { describeVerified, verifyAllContents } = await import('./verify-contents.ts')
+      const result = await verifyAllContents(await context.config(), { isRead: read })
+      printResult(options, result, describeVerified(result))
+      if (result.damaged > 0) process.exitCode = 1
+    })
+  program
+    .command('openapi')
+    .description('print the OpenAPI 3.1 description of the management API as JSON')
+    .addOption(jsonOption)
+    .action(async () => {
+      const { describeApi } = await import('../api/open-api/document.ts')
+      printJson(describeApi())
+    })
+}
+
+const describeFinding = ({ name, status, message, warnings, remedy }: Finding): string[] => {
+  const lines =
+    status === 'warning'
+      ? warnings.map((warning) => `warn  ${name}: ${warning}`)
+      : [`${{ ok: 'ok  ', failed: 'FAIL', not_checked: '-   ' }[status]}  ${name}: ${message}`]
+  // What could not be checked follows from a line above it, which says what to do.
+  return remedy === null || status === 'not_checked' ? lines : [...lines, `      Do: ${remedy}`]
+}
