@@ -69,9 +69,7 @@ const secretKey = `faults:${Buffer.alloc(32, 7).toString('base64')}`
 const shortenedIntervals = {
   DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000',
   DELIVERY_IDLE_TIMEOUT_MS: '10000',
-  OUTBOX_SWEEP_INTERVAL_MS: '5000',
   RECONCILE_INTERVAL_MS: '5000',
-  RECONCILE_AGE_MS: '5000',
 }
 
 interface InstallationOptions {

@@ -125,7 +125,6 @@ export const createSite = async (folder: string, transcript: Transcript, cleanUp
     RELAY_DRAIN_MS: String(drainMs),
     RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8',
     RECONCILE_INTERVAL_MS: reconcileMs,
-    RECONCILE_AGE_MS: reconcileMs,
   })
   const variablesOf: Site['variablesOf'] = ({ verb, name }) => ({
     ...variables(),

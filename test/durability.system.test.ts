@@ -7,6 +7,7 @@ import { deliveryWorkflowId, documentWorkflowId } from '../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { documentKeyOf } from './support/factories.ts'
 import { relayVariables, startRelayProcess, routeToWebhook, type RelayProcess } from './support/relay-process.ts'
+import { repeatJob } from './support/repeat-job.ts'
 import type { TemporalConnection } from './support/temporal-cluster.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
@@ -47,6 +48,7 @@ const handleRequest = async (request: IncomingMessage, response: ServerResponse)
 beforeAll(async () => {
   database = await createTestDatabase()
   env = await startTemporalServer()
+  await repeatJob(env.client, 'sweep-outbox', 1_000)
   target = createServer((request, response) => void handleRequest(request, response)).listen(0, '127.0.0.1')
   await once(target, 'listening')
 })
@@ -70,8 +72,6 @@ afterEach(async () => {
 const start = async (verb: 'api' | 'worker', temporal: TemporalConnection = env) => {
   const running = await startRelayProcess(verb, {
     ...relayVariables(database, temporal),
-    OUTBOX_SWEEP_AGE_MS: '0',
-    OUTBOX_SWEEP_INTERVAL_MS: '1000',
     DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
   })
   processes.push(running)

@@ -9,6 +9,7 @@ import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
 import { startOtlpCollector, type OtlpCollector } from './support/otlp-collector.ts'
 import { startPrometheus, type Prometheus } from './support/prometheus.ts'
 import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
+import { repeatJob } from './support/repeat-job.ts'
 import { startMailServer, type MailServer } from './support/smtp-server.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
@@ -36,6 +37,7 @@ const processes: RelayProcess[] = []
 beforeAll(async () => {
   database = await createTestDatabase()
   env = await startTemporalServer()
+  for (const job of ['sweep-outbox', 'check-incidents', 'compute-metrics']) await repeatJob(env.client, job, checkIntervalMs)
   archive = await startHttpTarget()
   alerts = await startHttpTarget()
   collector = await startOtlpCollector()
@@ -73,13 +75,10 @@ test('a target is down under load: log, metrics, alerts and trace show it, one n
 
   const variables = {
     ...relayVariables(database, env),
-    OUTBOX_SWEEP_INTERVAL_MS: '1000',
-    NOTIFICATION_CHECK_INTERVAL_MS: String(checkIntervalMs),
     DELIVERY_CIRCUIT_FAILURES: '3',
     DELIVERY_CIRCUIT_PAUSE_MS: '2000',
     DELIVERY_CIRCUIT_MAX_PAUSE_MS: '2000',
     DELIVERY_BUSY_MAX_WAIT_MS: '5000',
-    METRICS_INTERVAL_MS: String(checkIntervalMs),
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
   }
   const api = await startRelayProcess('api', variables)

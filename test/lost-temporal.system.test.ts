@@ -53,10 +53,6 @@ beforeAll(async () => {
     ...relayVariables(database, temporal),
     TEMPORAL_NAMESPACE: namespace,
     RECONCILE_INTERVAL_MS: '2000',
-    RECONCILE_AGE_MS: '1000',
-    OUTBOX_SWEEP_INTERVAL_MS: '2000',
-    OUTBOX_SWEEP_AGE_MS: '1000',
-    HELD_CHECK_INTERVAL_MS: '2000',
     DELIVERY_HEARTBEAT_TIMEOUT_MS: '6000',
   }
   ;[api, worker] = await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])

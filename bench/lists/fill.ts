@@ -140,7 +140,7 @@ export const fill = async (db: Database, rowCount: number): Promise<Filled> => {
       'delivered', 1, moment
     from (${rows}) as rows
     where n <= greatest(30, :rowCount::int / 100)`)
-  await foldCounters(db, { COUNTERS_FOLD_BATCH_SIZE: 100_000 }, new AbortController().signal)
+  await foldCounters(db, new AbortController().signal, 100_000)
   await db.raw('vacuum analyze')
 
   const idAt = async (table: string, part: number): Promise<string> => {

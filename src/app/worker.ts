@@ -152,6 +152,6 @@ const startMaintenance = async ({ db, temporal, config, log }: Runtime, deps: Ma
     return keepSchedules(schedules, jobs, { temporal, catchUp, config, log })
   } catch (thrown) {
     log.warn({ reason: messageOf(thrown) }, 'Temporal does not accept schedules; this worker runs maintenance jobs on its own timer')
-    return runJobsLocally(deps, config, log)
+    return runJobsLocally(deps, jobs, log)
   }
 }

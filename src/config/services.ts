@@ -33,24 +33,6 @@ export const serviceVariables = {
     'Time for which relay migrate tries to register the search attributes while Temporal is unavailable',
   ),
   TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Maximum number of messages that one process sends to Temporal at a time'),
-  TEMPORAL_MAX_WAITING_STARTS: integer(
-    1_000,
-    0,
-    'Maximum number of further messages that wait in one process. The rest waits in the outbox. ' +
-      'No workspace takes more of these places than it leaves free for others',
-  ),
-  TEMPORAL_START_MAX_LAG_MS: integer(
-    1_000,
-    10,
-    'Time in which workers should begin to deliver a document after the start of its workflow. If they take longer, a process lets fewer ' +
-      'starts be open at a time, and the other documents wait in the outbox',
-  ),
-  TEMPORAL_MIN_OPEN_STARTS: integer(
-    16,
-    1,
-    'Number of workflows of documents that a process starts in any case before workers have begun with earlier ones',
-  ),
-  TEMPORAL_MAX_OPEN_STARTS: integer(1_000, 1, 'Maximum number of such workflows, however fast the workers are'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Maximum number of concurrent delivery attempts in one worker process'),
   TEMPORAL_WORKER_BUILD_ID: z
     .string()

@@ -1,5 +1,4 @@
 import type { Knex } from 'knex'
-import type { Config } from '../config/config.ts'
 import type { Database } from './database.ts'
 
 /** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */
@@ -178,7 +177,8 @@ export const countDocuments = async (
   return counted!.total
 }
 
-type FoldConfig = Pick<Config, 'COUNTERS_FOLD_BATCH_SIZE'>
+// Changes that are added up per transaction.
+const foldBatchChanges = 10_000
 
 // The counters of a workspace that is being deleted are locked by its deletion.
 const foldStatement = `
@@ -217,7 +217,7 @@ const foldStatement = `
  * different orders, so the second does nothing.
  * @returns the number of changes
  */
-export const foldCounters = async (db: Database, { COUNTERS_FOLD_BATCH_SIZE: limit }: FoldConfig, signal: AbortSignal): Promise<number> => {
+export const foldCounters = async (db: Database, signal: AbortSignal, limit = foldBatchChanges): Promise<number> => {
   for (let total = 0; ;) {
     signal.throwIfAborted()
     const moved = await db.transaction(async (trx) => {

@@ -23,6 +23,12 @@ export const maxCountedOverdue = 10_000
 /** Number of deliveries of a full page. */
 export const pageSize = 500
 
+/**
+ * Returns the time without a sign of life after which a delivery is overdue. Half of the interval: a younger one may still be on its way to
+ * Temporal, and the run after the next finds it at the latest.
+ */
+export const overdueAfterMs = ({ RECONCILE_INTERVAL_MS }: Pick<Config, 'RECONCILE_INTERVAL_MS'>): number => RECONCILE_INTERVAL_MS / 2
+
 interface Position {
   due: string
   documentId: string
@@ -108,10 +114,7 @@ export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Prom
 }
 
 /** Counts deliveries that the reconciler should have checked twice by now, up to `maxCountedOverdue`. */
-export const countOverdue = async (
-  db: Database,
-  { RECONCILE_AGE_MS, RECONCILE_INTERVAL_MS }: Pick<Config, 'RECONCILE_AGE_MS' | 'RECONCILE_INTERVAL_MS'>,
-): Promise<number> => {
+export const countOverdue = async (db: Database, config: Pick<Config, 'RECONCILE_INTERVAL_MS'>): Promise<number> => {
   const { rows } = await db.raw<{ rows: { count: number }[] }>(
     `
     select count(*) as count
@@ -123,7 +126,7 @@ export const countOverdue = async (
       limit :limit
     ) as overdue
     `,
-    { overdueMs: RECONCILE_AGE_MS + 2 * RECONCILE_INTERVAL_MS, limit: maxCountedOverdue },
+    { overdueMs: overdueAfterMs(config) + 2 * config.RECONCILE_INTERVAL_MS, limit: maxCountedOverdue },
   )
   return rows[0]!.count
 }

@@ -7,7 +7,7 @@ import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { addMessages, type OutboxMessage, type RetryDelivery, type StartBulkRetry, type StartDelivery } from '../db/outbox.ts'
 import type { BulkRetries } from './bulk-retry.ts'
-import { findOverdue, noteChecked, pageSize, type Overdue } from './overdue.ts'
+import { findOverdue, noteChecked, overdueAfterMs, pageSize, type Overdue } from './overdue.ts'
 import { startInputOf } from './start-delivery.ts'
 import { transition } from './transition.ts'
 
@@ -56,10 +56,12 @@ export interface Reconciled {
 
 type Action = 'none' | 'start' | 'replace' | 'retry' | 'fail' | 'cancel'
 
-export type ReconcileConfig = DeliveryTermsConfig &
-  Pick<Config, 'RECONCILE_INTERVAL_MS' | 'RECONCILE_AGE_MS' | 'RECONCILE_MAX_CHECKS' | 'TEMPORAL_MAX_CONCURRENT_STARTS'>
+export type ReconcileConfig = DeliveryTermsConfig & Pick<Config, 'RECONCILE_INTERVAL_MS' | 'TEMPORAL_MAX_CONCURRENT_STARTS'>
 
 const bulkRetriesMax = 1_000
+// Number of overdue deliveries in order after which a run ends; the next run continues. A run does not end while it finds deliveries that
+// Temporal has lost.
+const maxChecksInOrder = 2_000
 
 /** Decides what a delivery needs that the database has as `pending` or `retrying`. */
 export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept'>, found: WorkflowState): Action => {
@@ -87,6 +89,7 @@ export const createReconcile = (
   bulkRetries: Pick<BulkRetries, 'cancel'>,
   sendAll: (messages: OutboxMessage[]) => Promise<void>,
   config: ReconcileConfig,
+  { ageMs = overdueAfterMs(config), maxInOrder = maxChecksInOrder } = {},
 ) => {
   const inGroups = async <T, R>(items: T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
     const results: R[] = []
@@ -129,7 +132,7 @@ export const createReconcile = (
     let inOrder = 0
     for (;;) {
       signal?.throwIfAborted()
-      const page = await findOverdue(db, config.RECONCILE_AGE_MS, after)
+      const page = await findOverdue(db, ageMs, after)
       const decided = await inGroups(page, async (delivery) => {
         const { document, revision, destinationId } = delivery
         return { delivery, action: decide(delivery, await workflows.findDeliveryWorkflow(document, revision, destinationId)) }
@@ -148,7 +151,7 @@ export const createReconcile = (
       result.cancelled += count('cancel')
       inOrder += page.length - actions.filter((each) => each !== 'none').length
       if (page.length < pageSize) return
-      if (inOrder >= config.RECONCILE_MAX_CHECKS) {
+      if (inOrder >= maxInOrder) {
         result.complete = false
         return
       }
@@ -172,7 +175,7 @@ export const createReconcile = (
       order by bulk_retries.id
       limit :limit
       `,
-      { ageMs: config.RECONCILE_AGE_MS, limit: bulkRetriesMax },
+      { ageMs, limit: bulkRetriesMax },
     )
     const found = await inGroups(rows, async (input) => ({ input, state: (await workflows.findBulkRetryWorkflow(input)).state }))
     for (const { input, state } of found) {

@@ -21,19 +21,10 @@ export interface MaintenanceDeps {
   launcher: Pick<Launcher, 'sweep' | 'sendAll'>
   reconcile: Reconcile
   checkIncidents: CheckIncidents
-  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS' | 'COUNTERS_FOLD_BATCH_SIZE'> & RetentionConfig
+  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
 }
 
-type IntervalConfig = Pick<
-  Config,
-  | 'OUTBOX_SWEEP_INTERVAL_MS'
-  | 'HELD_CHECK_INTERVAL_MS'
-  | 'RECONCILE_INTERVAL_MS'
-  | 'NOTIFICATION_CHECK_INTERVAL_MS'
-  | 'UPKEEP_INTERVAL_MS'
-  | 'COUNTERS_FOLD_INTERVAL_MS'
-  | 'METRICS_INTERVAL_MS'
->
+type IntervalConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
 
 interface Run {
   /** By the workflow's clock, which tests can advance. */
@@ -47,23 +38,25 @@ interface MaintenanceJob {
   name: string
   /** Shown to operators beside the schedule. */
   description: string
-  interval: keyof IntervalConfig
+  intervalMs: number | keyof IntervalConfig
   /** @returns a summary for operators */
   run(deps: MaintenanceDeps, run: Run): Promise<string>
 }
+
+const hourMs = 3_600_000
 
 const jobs: readonly MaintenanceJob[] = [
   {
     name: 'sweep-outbox',
     description: 'Sends messages to Temporal that a crash or an outage left in the outbox',
-    interval: 'OUTBOX_SWEEP_INTERVAL_MS',
+    intervalMs: 15_000,
     run: async ({ launcher }, { signal }) => `${await launcher.sweep(signal)} messages sent`,
   },
   {
     name: 'release-overdue',
     description:
       'Releases or cancels deliveries that are held although their connection is active or deleted, or whose destination is deleted',
-    interval: 'HELD_CHECK_INTERVAL_MS',
+    intervalMs: 60_000,
     run: async ({ release, launcher }) => {
       const messages = await release.releaseOverdue()
       await launcher.sendAll(messages)
@@ -73,25 +66,25 @@ const jobs: readonly MaintenanceJob[] = [
   {
     name: 'reconcile',
     description: 'Starts deliveries and bulk retries again that Temporal has lost',
-    interval: 'RECONCILE_INTERVAL_MS',
+    intervalMs: 'RECONCILE_INTERVAL_MS',
     run: async ({ reconcile }, { signal }) => describeReconciled(await reconcile({ signal })),
   },
   {
     name: 'fold-counters',
     description: 'Adds up the changes of the number of documents, deliveries and attempts, so that totals and statistics read few rows',
-    interval: 'COUNTERS_FOLD_INTERVAL_MS',
-    run: async ({ db, config }, { signal }) => `${await foldCounters(db, config, signal)} changes added up`,
+    intervalMs: 15_000,
+    run: async ({ db }, { signal }) => `${await foldCounters(db, signal)} changes added up`,
   },
   {
     name: 'compute-metrics',
     description: 'Computes metrics about all documents, destinations and repositories, which /metrics of the API then shows',
-    interval: 'METRICS_INTERVAL_MS',
+    intervalMs: 30_000,
     run: async ({ db }) => `${await computeAggregates(db)} values computed`,
   },
   {
     name: 'check-incidents',
     description: 'Opens and closes incidents, and announces them by the notifications of the workspaces',
-    interval: 'NOTIFICATION_CHECK_INTERVAL_MS',
+    intervalMs: 30_000,
     run: async ({ checkIncidents, launcher }, { now }) => {
       const checked = await checkIncidents(now)
       await launcher.sendAll(checked.messages)
@@ -101,7 +94,7 @@ const jobs: readonly MaintenanceJob[] = [
   {
     name: 'create-partitions',
     description: 'Creates partitions ahead of time; without them, nothing could be recorded',
-    interval: 'UPKEEP_INTERVAL_MS',
+    intervalMs: hourMs,
     run: async ({ db }, { now }) => {
       await ensurePartitions(db, now)
       return 'all partitions exist'
@@ -110,7 +103,7 @@ const jobs: readonly MaintenanceJob[] = [
   {
     name: 'remove-orphans',
     description: 'Removes contents that no document owns',
-    interval: 'UPKEEP_INTERVAL_MS',
+    intervalMs: hourMs,
     run: async ({ db, stores, config }, { now, signal }) =>
       `${await sweepOrphans(db, stores, new Date(now.getTime() - config.CONTENT_ORPHAN_AGE_MS), signal)} contents removed`,
   },
@@ -118,7 +111,7 @@ const jobs: readonly MaintenanceJob[] = [
     name: 'apply-retention',
     description:
       'Removes captured requests and bodies, audit entries, attempts, contents, idempotency keys and incidents that are past their retention',
-    interval: 'UPKEEP_INTERVAL_MS',
+    intervalMs: hourMs,
     run: async ({ db, config }, { now, signal }) => summarize(await createRetention(db, config).removeExpired(now, signal)),
   },
 ]
@@ -135,7 +128,11 @@ const summarize = ({ rows, partitions, contents, capturedContents, idempotencyKe
 
 /** Returns every job with its interval, for the schedules. */
 export const maintenanceJobs = (config: IntervalConfig): ScheduledJob[] =>
-  jobs.map(({ name, description, interval }) => ({ name, description, intervalMs: config[interval] }))
+  jobs.map(({ name, description, intervalMs }) => ({
+    name,
+    description,
+    intervalMs: typeof intervalMs === 'number' ? intervalMs : config[intervalMs],
+  }))
 
 /** Returns the names of every job. */
 export const maintenanceJobNames = (): string[] => jobs.map(({ name }) => name)
@@ -146,22 +143,22 @@ export const findJob = (name: string): MaintenanceJob | undefined => jobs.find((
  * Runs the jobs on timers of this process, if Temporal does not accept schedules.
  * @returns a function that stops them
  */
-export const runJobsLocally = (deps: MaintenanceDeps, config: IntervalConfig, log: Log): (() => Promise<void>) => {
+export const runJobsLocally = (deps: MaintenanceDeps, scheduled: readonly ScheduledJob[], log: Log): (() => Promise<void>) => {
   const stopped = new AbortController()
   const running = new Map<string, Promise<void>>()
-  const runOne = (job: MaintenanceJob) => {
-    if (running.has(job.name)) return
-    const run = job
+  const runOne = ({ name }: ScheduledJob) => {
+    if (running.has(name)) return
+    const run = findJob(name)!
       .run(deps, { now: new Date(), signal: stopped.signal })
       .then(
-        (summary) => log.debug({ job: job.name, summary }, 'maintenance job completed'),
-        (thrown: unknown) => log.warn({ job: job.name, reason: messageOf(thrown) }, 'maintenance job failed, the next run tries again'),
+        (summary) => log.debug({ job: name, summary }, 'maintenance job completed'),
+        (thrown: unknown) => log.warn({ job: name, reason: messageOf(thrown) }, 'maintenance job failed, the next run tries again'),
       )
-      .finally(() => running.delete(job.name))
-    running.set(job.name, run)
+      .finally(() => running.delete(name))
+    running.set(name, run)
   }
-  for (const job of jobs) runOne(job)
-  const timers = jobs.map((job) => setInterval(() => runOne(job), config[job.interval]))
+  for (const job of scheduled) runOne(job)
+  const timers = scheduled.map((job) => setInterval(() => runOne(job), job.intervalMs))
   return async () => {
     for (const timer of timers) clearInterval(timer)
     stopped.abort()

@@ -5,10 +5,7 @@ import { listPartitions } from '../db/partitions.ts'
 import type { Tier } from '../domain/bounds.ts'
 import { auditDaysOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 
-export type RetentionConfig = Pick<
-  Config,
-  'RETENTION_BATCH_SIZE' | 'RETENTION_LOCK_TIMEOUT_MS' | 'RETENTION_ATTEMPTS_DAYS' | 'RETENTION_INCIDENTS_DAYS'
->
+export type RetentionConfig = Pick<Config, 'RETENTION_ATTEMPTS_DAYS' | 'RETENTION_INCIDENTS_DAYS'>
 
 interface Rule {
   table: 'captured_bodies' | 'captured_requests' | 'audit_logs' | 'delivery_attempts'
@@ -50,7 +47,16 @@ interface WorkspaceRetention {
 const dayMs = 86_400_000
 const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * dayMs)
 
-export const createRetention = (db: Database, config: RetentionConfig) => {
+// Rows per statement: locks and transactions stay short.
+const defaultBatchRows = 5_000
+// Other statements queue behind the wait for the lock to drop a partition.
+const defaultDropLockTimeoutMs = 1_000
+
+export const createRetention = (
+  db: Database,
+  config: RetentionConfig,
+  { batchRows = defaultBatchRows, dropLockTimeoutMs = defaultDropLockTimeoutMs } = {},
+) => {
   const listWorkspaces = async (): Promise<WorkspaceRetention[]> => {
     const rows = await db('workspaces')
       .select<{ id: string; isCompliance: boolean; settings: object }[]>('id', 'compliance_tier as isCompliance', 'settings')
@@ -68,7 +74,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
       signal.throwIfAborted()
       const count = await removeBatch()
       total += count
-      if (count < config.RETENTION_BATCH_SIZE) return total
+      if (count < batchRows) return total
     }
   }
 
@@ -76,7 +82,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
   const drop = async (partition: string): Promise<boolean> => {
     try {
       await db.transaction(async (trx) => {
-        await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${config.RETENTION_LOCK_TIMEOUT_MS}ms`])
+        await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${dropLockTimeoutMs}ms`])
         await trx.raw('drop table ??', [partition])
       })
       return true
@@ -114,7 +120,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
         )
           and :id: < :before
         `,
-        { table, id, workspaceId, before: idPrefixAt(before), limit: config.RETENTION_BATCH_SIZE },
+        { table, id, workspaceId, before: idPrefixAt(before), limit: batchRows },
       )
       return rowCount
     })
@@ -155,7 +161,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
         from content
         where contents.id = content.id
         `,
-        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+        { workspaceId, before, limit: batchRows },
       )
       return rowCount
     })
@@ -183,7 +189,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
         from content
         where contents.id = content.id
         `,
-        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+        { workspaceId, before, limit: batchRows },
       )
       return rowCount
     })
@@ -204,7 +210,7 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
           limit :limit
         ))
         `,
-        { workspaceId, before, limit: config.RETENTION_BATCH_SIZE },
+        { workspaceId, before, limit: batchRows },
       )
       return rowCount
     })
@@ -215,14 +221,14 @@ export const createRetention = (db: Database, config: RetentionConfig) => {
         .select('api_key_id', 'key')
         .where('expires_at', '<=', db.fn.now())
         .orderBy('expires_at')
-        .limit(config.RETENTION_BATCH_SIZE)
+        .limit(batchRows)
       return db('idempotency_keys').whereIn(['api_key_id', 'key'], expired).where('expires_at', '<=', db.fn.now()).delete()
     })
 
   const removeIncidents = (now: Date, signal: AbortSignal) =>
     inBatches(signal, async () => {
       const before = daysBefore(now, config.RETENTION_INCIDENTS_DAYS)
-      const old = db('incidents').select('id').where('closed_at', '<', before).orderBy('closed_at').limit(config.RETENTION_BATCH_SIZE)
+      const old = db('incidents').select('id').where('closed_at', '<', before).orderBy('closed_at').limit(batchRows)
       return db('incidents').whereIn('id', old).delete()
     })
 

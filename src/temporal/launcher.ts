@@ -6,24 +6,28 @@ import type { Config } from '../config/config.ts'
 import { outboxKey, type Outbox, type OutboxMessage, type StartDocument } from '../db/outbox.ts'
 import type { Temporal } from './client.ts'
 import { isUnavailable } from './errors.ts'
-import { createStartPace } from './start-pace.ts'
+import { createStartPace, paceLimits } from './start-pace.ts'
 import { createStartQueue } from './start-queue.ts'
 
-type LauncherConfig = Pick<
-  Config,
-  | 'TEMPORAL_MAX_CONCURRENT_STARTS'
-  | 'TEMPORAL_MAX_WAITING_STARTS'
-  | 'TEMPORAL_START_MAX_LAG_MS'
-  | 'TEMPORAL_MIN_OPEN_STARTS'
-  | 'TEMPORAL_MAX_OPEN_STARTS'
-  | 'OUTBOX_SWEEP_AGE_MS'
-  | 'OUTBOX_SWEEP_INTERVAL_MS'
->
+type LauncherConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS'>
+
+const launcherLimits = {
+  /** Minimum age of a message that a sweep sends. A younger one may still be on its way. */
+  sweepAgeMs: 5_000,
+  /**
+   * Messages that wait in one process beyond those that it sends at a time. The rest waits in the outbox. No workspace takes more of these
+   * places than it leaves free for others.
+   */
+  maxWaiting: 1_000,
+  pace: paceLimits,
+}
 
 // The queue must have time to begin with a start that it has room for.
 const shortestWaitMs = 1_000
 // How often a process looks for messages that it has left in the outbox. Temporal has work for longer than this.
 const drainIntervalMs = 250
+// A sweep sends starts for this long before it looks for other messages again.
+const startsPerRoundMs = 15_000
 // A transaction is open while starts of the outbox wait for the pace.
 const pageMaxWaitMs = 5_000
 // Failed messages of one run, after which it ends.
@@ -39,11 +43,18 @@ type Sent = 'sent' | 'waiting' | 'failed' | 'unavailable'
  * The starts of documents, which come as fast as source systems send, are paced: what the workers do not take yet waits in the outbox, from
  * which the process that left it there sends it, oldest first. All other messages are sent at once.
  */
-export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, outbox: Outbox, config: LauncherConfig, log: Log) => {
-  const limit = pLimit({ concurrency: config.TEMPORAL_MAX_CONCURRENT_STARTS, rejectOnClear: true })
+export const createLauncher = (
+  temporal: Pick<Temporal, 'send' | 'hasBegun'>,
+  outbox: Outbox,
+  { TEMPORAL_MAX_CONCURRENT_STARTS: maxConcurrent }: LauncherConfig,
+  log: Log,
+  limits: Partial<typeof launcherLimits> = {},
+) => {
+  const { sweepAgeMs, maxWaiting, pace: ofPace } = { ...launcherLimits, ...limits }
+  const limit = pLimit({ concurrency: maxConcurrent, rejectOnClear: true })
   const open = new Set<Promise<void>>()
-  const pace = createStartPace(temporal.hasBegun, config, () => performance.now())
-  const starts = createStartQueue(pace, config)
+  const pace = createStartPace(temporal.hasBegun, () => performance.now(), ofPace)
+  const starts = createStartQueue(pace, { maxConcurrent, maxWaiting })
   const closed = new AbortController()
 
   const send = async (message: OutboxMessage): Promise<Exclude<Sent, 'waiting'>> => {
@@ -94,7 +105,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, ou
   const launchStart = (message: StartDocument) => {
     const { workspace } = message.input
     // From then on any process may send the message, this one included. If the queue dropped it earlier, nobody would send it meanwhile.
-    const expiresAt = performance.now() + Math.max(config.OUTBOX_SWEEP_AGE_MS, shortestWaitMs)
+    const expiresAt = performance.now() + Math.max(sweepAgeMs, shortestWaitMs)
     const start = { run: () => launchOne(message), drop: () => leave(workspace), expiresAt }
     if (behind.has(workspace) || !starts.offer(workspace, start)) leave(workspace)
   }
@@ -103,7 +114,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, ou
   const launch = (messages: OutboxMessage[]): void => {
     for (const message of messages) {
       if (message.kind === 'startDocument') launchStart(message)
-      else if (open.size < config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS) {
+      else if (open.size < maxConcurrent + maxWaiting) {
         const launched = limit(launchOne, message)
           // Only close() rejects. Another process will sweep the message.
           .catch(() => {})
@@ -134,8 +145,8 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, ou
   const sendPage = async (kind: 'starts' | 'others', failed: string[]): Promise<{ sent: number; more: boolean }> => {
     // A transaction locks the messages until they are sent, so there should be no more than can be sent at once.
     const room = kind === 'starts' ? pace.room() : Number.POSITIVE_INFINITY
-    const size = Math.max(1, Math.min(config.TEMPORAL_MAX_CONCURRENT_STARTS, room))
-    const page = { kind, ageMs: config.OUTBOX_SWEEP_AGE_MS, limit: size, except: failed }
+    const size = Math.max(1, Math.min(maxConcurrent, room))
+    const page = { kind, ageMs: sweepAgeMs, limit: size, except: failed }
     let outcomes: Sent[] = []
     const sentNow = await outbox.sendDue(page, async (messages) => {
       outcomes = await Promise.all(
@@ -153,8 +164,8 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, ou
   /** Sends what this process has left in the outbox, as soon as it is old enough for no other process to be sending it. */
   const drain = async () => {
     try {
-      for (let beganAt = 0; beganAt <= leftAt + config.OUTBOX_SWEEP_AGE_MS;) {
-        await sleep(Math.min(config.OUTBOX_SWEEP_AGE_MS, drainIntervalMs), undefined, { signal: closed.signal })
+      for (let beganAt = 0; beganAt <= leftAt + sweepAgeMs;) {
+        await sleep(Math.min(sweepAgeMs, drainIntervalMs), undefined, { signal: closed.signal })
         beganAt = performance.now()
         const failed: string[] = []
         while ((await sendPage('starts', failed)).more) closed.signal.throwIfAborted()
@@ -182,7 +193,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'send' | 'hasBegun'>, ou
     }
     // Starts may be many and slow. Other messages, such as cancellations, do not wait for all of them.
     do await sendPages('others', Number.POSITIVE_INFINITY)
-    while (await sendPages('starts', config.OUTBOX_SWEEP_INTERVAL_MS))
+    while (await sendPages('starts', startsPerRoundMs))
     return total
   }
 

@@ -1,7 +1,11 @@
-import type { Config } from '../config/config.ts'
 import type { StartPace } from './start-pace.ts'
 
-type QueueConfig = Pick<Config, 'TEMPORAL_MAX_CONCURRENT_STARTS' | 'TEMPORAL_MAX_WAITING_STARTS'>
+interface QueueLimits {
+  /** Starts under way at a time. */
+  maxConcurrent: number
+  /** Further starts that wait. */
+  maxWaiting: number
+}
 
 interface WaitingStart {
   /** Begins the start before it returns. Never rejects. */
@@ -16,7 +20,7 @@ interface WaitingStart {
  * Runs the starts of a process, as many at a time and as fast as the pace allows. The starts of a workspace
  * keep their order, and workspaces take turns.
  */
-export const createStartQueue = (pace: Pick<StartPace, 'delayMs'>, config: QueueConfig) => {
+export const createStartQueue = (pace: Pick<StartPace, 'delayMs'>, { maxConcurrent, maxWaiting }: QueueLimits) => {
   // In the order of their turns.
   const workspaces = new Map<string, WaitingStart[]>()
   const underWay = new Set<Promise<void>>()
@@ -33,7 +37,7 @@ export const createStartQueue = (pace: Pick<StartPace, 'delayMs'>, config: Queue
   }
 
   const runNext = () => {
-    while (underWay.size < config.TEMPORAL_MAX_CONCURRENT_STARTS) {
+    while (underWay.size < maxConcurrent) {
       const turn = workspaces.entries().next().value
       if (!turn) return
       const [workspace, starts] = turn
@@ -73,7 +77,7 @@ export const createStartQueue = (pace: Pick<StartPace, 'delayMs'>, config: Queue
     add,
     /** Adds a start unless its workspace has as many in the queue as the queue has room for. @returns true if it was added */
     offer: (workspace: string, start: WaitingStart): boolean => {
-      const room = config.TEMPORAL_MAX_CONCURRENT_STARTS + config.TEMPORAL_MAX_WAITING_STARTS - underWay.size - waiting
+      const room = maxConcurrent + maxWaiting - underWay.size - waiting
       if ((workspaces.get(workspace)?.length ?? 0) >= room) return false
       add(workspace, start)
       return true

@@ -27,11 +27,12 @@ const relay = async (...args: string[]): Promise<string> => {
     PATH: process.env['PATH'],
     DATABASE_URL: database.url,
     ...temporalVariables(env),
-    RECONCILE_AGE_MS: '0',
   }
   return (await promisify(execFile)(process.execPath, [main, ...args], { env: variables })).stdout
 }
 const reconcile = (...args: string[]) => relay('reconcile', ...args)
+
+const makeOverdue = () => database.db('deliveries').update({ next_attempt_at: new Date(Date.now() - 3_600_000), checked_at: null })
 
 test('relay reconcile starts a delivery that Temporal does not know, and a dry run only reports it', async () => {
   const { db } = database
@@ -41,6 +42,7 @@ test('relay reconcile starts a delivery that Temporal does not know, and a dry r
   await db('outbox').delete()
   const workflow = env.client.workflow.getHandle(deliveryWorkflowId(messages[0]!.input, routes.destinations['archive']!))
 
+  await makeOverdue()
   expect(await reconcile('--dry-run')).toBe('Nothing was changed. A run would report: 1 deliveries checked, 1 started.\n')
   await expect(workflow.describe()).rejects.toThrow(/not found/i)
   expect(JSON.parse(await reconcile('--json'))).toEqual({
@@ -56,6 +58,7 @@ test('relay reconcile starts a delivery that Temporal does not know, and a dry r
   })
   expect((await workflow.describe()).status.name).toBe('RUNNING')
   expect(await db('outbox').select('key')).toEqual([])
+  await makeOverdue()
   expect(await reconcile()).toBe('1 deliveries checked.\n')
 }, 240_000)
 

@@ -39,19 +39,14 @@ describe('the configuration', () => {
       'RELAY_TEMPRAL_BIN',
       'CAPTURE_X',
       'CONTENT_X',
-      'COUNTERS_X',
       'DATABASE_POOL_MAX_CONNECTION',
       'DELIVERY_MAX',
       'DOWNLOAD_X',
       'EMBEDDED_X',
-      'HELD_X',
-      'METRICS_X',
       'NOTIFICATION_X',
-      'OUTBOX_X',
       'RECONCILE_X',
       'RETENTION_X',
       'RFC_X',
-      'UPKEEP_X',
     ]
     expect(unknownIn(Object.fromEntries(misspelled.map((name) => [name, '1'])))).toEqual(misspelled)
     expect(unknownIn({ RELAY_PROT: '' })).toEqual([])

@@ -28,7 +28,7 @@ import { check } from '../support/properties.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-const config = testConfig({ RETENTION_ATTEMPTS_DAYS: '100', RETENTION_BATCH_SIZE: '3' })
+const config = testConfig({ RETENTION_ATTEMPTS_DAYS: '100' })
 const actor = { type: 'system', userId: null } as const
 
 let database: TestDatabase
@@ -352,7 +352,7 @@ test('retention removes the counters of attempts together with their rows and pa
   }
   await foldAll(db)
   const now = new Date(Date.now() + lastDay * dayMs)
-  const { partitions } = await createRetention(db, config).removeExpired(now, new AbortController().signal)
+  const { partitions } = await createRetention(db, config, { batchRows: 3 }).removeExpired(now, new AbortController().signal)
   expect(partitions).toContainEqual(expect.stringMatching(/^delivery_attempts_/))
   const oldest = now.getTime() - config.RETENTION_ATTEMPTS_DAYS * dayMs
   // The hour in which the retention ends is removed in part.

@@ -7,6 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { repeatJob } from '../support/repeat-job.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
@@ -25,6 +26,7 @@ const processes: RelayProcess[] = []
 beforeAll(async () => {
   database = await createTestDatabase()
   env = await startTemporalServer()
+  await repeatJob(env.client, 'sweep-outbox', 1_000)
   target = await startHttpTarget()
 }, 300_000)
 afterAll(async () => {
@@ -37,7 +39,6 @@ afterAll(async () => {
 const start = async (verb: 'api' | 'worker', variables: Record<string, string>) => {
   const running = await startRelayProcess(verb, {
     ...relayVariables(database, env),
-    OUTBOX_SWEEP_INTERVAL_MS: '1000',
     DELIVERY_MAX_CONCURRENT_PER_DESTINATION: String(maxConcurrent),
     DELIVERY_CIRCUIT_FAILURES: String(maxFailures),
     ...variables,

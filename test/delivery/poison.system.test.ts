@@ -24,7 +24,6 @@ const start = (verb: 'api' | 'worker') =>
   startRelayProcess(verb, {
     ...relayVariables(database, env),
     DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000',
-    OUTBOX_SWEEP_INTERVAL_MS: '1000',
   })
 
 /** Kills the worker and starts another one. */

@@ -12,7 +12,7 @@ import { createRoutes, receivedDocument, testConfig } from '../support/factories
 
 // Temporal answers as each test says. test/delivery/reconcile.system.test.ts asks a real one.
 
-const config = testConfig({ RECONCILE_AGE_MS: '60000', RECONCILE_INTERVAL_MS: '60000' })
+const config = testConfig()
 const missing: WorkflowState = { state: 'missing' }
 const working: WorkflowState = { state: 'working' }
 
@@ -30,7 +30,7 @@ beforeEach(async () => {
 
 type Answer = (destinationId: string, documentId: string) => WorkflowState | Promise<WorkflowState>
 
-const setUp = (answer: Answer, variables: Partial<typeof config> = {}) => {
+const setUp = (answer: Answer, limits: { maxInOrder?: number } = {}) => {
   const { db } = database
   const sent: OutboxMessage[] = []
   const asked: string[] = []
@@ -47,7 +47,7 @@ const setUp = (answer: Answer, variables: Partial<typeof config> = {}) => {
   }
   const sendAll = async (messages: OutboxMessage[]) => void sent.push(...messages)
   return {
-    reconcile: createReconcile(db, workflows, bulkRetries, sendAll, { ...config, ...variables }),
+    reconcile: createReconcile(db, workflows, bulkRetries, sendAll, config, limits),
     sent,
     asked,
     terminated,
@@ -109,7 +109,7 @@ describe('the reconciler', () => {
   })
 
   test('does not ask about a delivery that has just shown a sign of life, or that a message in the outbox will start', async () => {
-    const { ids } = await receive(2, { overdueMs: 30_000 })
+    const { ids } = await receive(2, { overdueMs: 10_000 })
     const { reconcile } = setUp(() => missing)
     expect(await reconcile()).toMatchObject({ checked: 0 })
     await makeOverdue(ids, 3_600_000)
@@ -228,7 +228,7 @@ describe('the reconciler', () => {
       { id: ids[0]! },
     )
     await db('deliveries').where({ document_id: ids[0] }).update({ status: 'delivered' })
-    const { reconcile } = setUp((_, id) => (id < 'COPY00501' ? missing : working), { RECONCILE_MAX_CHECKS: 400 })
+    const { reconcile } = setUp((_, id) => (id < 'COPY00501' ? missing : working), { maxInOrder: 400 })
     expect(await reconcile()).toMatchObject({ checked: 1_000, started: 500, complete: false })
     expect(await reconcile()).toMatchObject({ checked: 200, started: 0, complete: true })
   })

@@ -15,7 +15,7 @@ let target: HttpTarget
 
 beforeAll(async () => {
   env = await startTemporalServer()
-  relay = await startRelay(env, { RECONCILE_AGE_MS: '0' })
+  relay = await startRelay(env)
   target = await startHttpTarget()
 })
 afterAll(async () => {
@@ -31,6 +31,7 @@ const createReconciler = ({ launcher }: Running) =>
     createBulkRetries(relay.db, relay.config),
     launcher.sendAll,
     relay.config,
+    { ageMs: 0 },
   )
 
 const untilStatus = (document: { status(): Promise<string> }, status: string) =>

@@ -18,7 +18,7 @@ let api: RelayProcess
 const processes: RelayProcess[] = []
 
 const start = async (verb: 'api' | 'worker') => {
-  const running = await startRelayProcess(verb, { ...relayVariables(database, env), OUTBOX_SWEEP_INTERVAL_MS: '1000' })
+  const running = await startRelayProcess(verb, relayVariables(database, env))
   processes.push(running)
   return running
 }

@@ -39,9 +39,6 @@ const variables = () => ({
   // On a busy machine, Temporal takes seconds to describe a schedule.
   TEMPORAL_START_TIMEOUT_MS: '60000',
   RECONCILE_INTERVAL_MS: '2000',
-  RECONCILE_AGE_MS: '1000',
-  OUTBOX_SWEEP_INTERVAL_MS: '2000',
-  OUTBOX_SWEEP_AGE_MS: '1000',
   // The trials of an open circuit would only prolong the test.
   DELIVERY_CIRCUIT_FAILURES: '0',
 })

@@ -5,7 +5,7 @@ import { testConfig } from '../support/factories.ts'
 import { createMaintenanceDeps, receiveDocument } from '../support/maintenance.ts'
 import { until } from '../support/until.ts'
 
-const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', OUTBOX_SWEEP_INTERVAL_MS: '1000' })
+const config = testConfig()
 const log = createLog('silent')
 
 let database: TestDatabase
@@ -49,7 +49,7 @@ describe('if Temporal does not accept schedules', () => {
   test('a worker runs the jobs on its own timers, at once and repeatedly, until it stops', async () => {
     await receive()
     const { deps, sent } = createDeps()
-    const stop = runJobsLocally(deps, config, log)
+    const stop = runJobsLocally(deps, [{ name: 'sweep-outbox', description: '', intervalMs: 100 }], log)
     await until('the first message is sent', () => sent.length === 1)
     await receive()
     await until('the second message is sent', () => sent.length === 2)

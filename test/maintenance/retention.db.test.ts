@@ -6,7 +6,8 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { captureAt, createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
 let database: TestDatabase
-const config = testConfig({ RETENTION_BATCH_SIZE: '3', RETENTION_LOCK_TIMEOUT_MS: '200', RETENTION_ATTEMPTS_DAYS: '100' })
+const config = testConfig({ RETENTION_ATTEMPTS_DAYS: '100' })
+const dropLockTimeoutMs = 200
 const dayMs = 86_400_000
 const start = new Date('2026-01-01T00:00:00Z')
 const dayAt = (days: number) => new Date(start.getTime() + days * dayMs)
@@ -17,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-const retention = () => createRetention(database.db, config)
+const retention = () => createRetention(database.db, config, { batchRows: 3, dropLockTimeoutMs })
 
 const workspaceWith = async (settings: object) =>
   (await createRoutes(database.db, [{ name: 'archive' }], { workspaceSettings: settings })).workspaceId
@@ -118,7 +119,7 @@ describe('retention', () => {
     const { partitions } = await removing
     expect(partitions).not.toContain(name)
     expect(reader.isCompleted()).toBe(false)
-    // Ten times RETENTION_LOCK_TIMEOUT_MS, and a margin for the speed of this machine.
+    // Ten times dropLockTimeoutMs, and a margin for the speed of this machine.
     expect(Math.max(...writeMs)).toBeLessThan(2_000 + 10 * usualMs)
     await reader.commit()
     expect((await retention().removeExpired(dayAt(140), neverAborted)).partitions).toContain(name)

@@ -4,7 +4,7 @@ import type { Database } from '../../src/db/database.ts'
 const neverAborted = new AbortController().signal
 
 /** Adds all changes to the counters. @returns the number of changes */
-export const foldAll = (db: Database, batchSize = 10_000) => foldCounters(db, { COUNTERS_FOLD_BATCH_SIZE: batchSize }, neverAborted)
+export const foldAll = (db: Database, batchSize?: number) => foldCounters(db, neverAborted, batchSize)
 
 // How long a delivered attempt took is left out: an append to its document would change the answer. test/api/stats.db.test.ts checks it.
 const comparedDetail = `case when kind = 'attempts' and status = 'delivered' then '' else detail end`

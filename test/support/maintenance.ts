@@ -19,7 +19,7 @@ export const createMaintenanceDeps = (
   temporal: Pick<Temporal, 'send' | 'hasBegun'> & DeliveryWorkflows,
   config: Config,
 ): MaintenanceDeps => {
-  const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
+  const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'), { sweepAgeMs: 0 })
   return {
     db,
     stores: { postgres: createPostgresStore(db) },

@@ -36,7 +36,7 @@ interface Target extends DestinationPlan {
 export const startRelay = async (env: TestWorkflowEnvironment, variables: Record<string, string> = {}) => {
   const database = await createTestDatabase()
   const { db } = database
-  const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', ...variables })
+  const config = testConfig(variables)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const credentials = new Map<string, object>()
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
@@ -71,7 +71,7 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
   ): Promise<void> =>
     withWorker(env, { ...activities, ...wrap(activities) }, async (taskQueue) => {
       const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
-      launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
+      launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'), { sweepAgeMs: 0 })
       const contents = { postgres: createPostgresStore(db) }
       const api = await startApi(db, {
         variables,

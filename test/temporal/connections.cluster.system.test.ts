@@ -38,7 +38,7 @@ afterAll(async () => {
 /** Starts an API and a worker that connect to Temporal with these variables. @returns a function that sends documents and waits until they are delivered */
 const startRelay = async (temporal: Record<string, string>) => {
   const start = async (verb: 'api' | 'worker') => {
-    const variables = { ...relayVariables(database, { address: '' }), TEMPORAL_TLS: '', ...temporal, OUTBOX_SWEEP_INTERVAL_MS: '1000' }
+    const variables = { ...relayVariables(database, { address: '' }), TEMPORAL_TLS: '', ...temporal }
     const running = await startRelayProcess(verb, variables)
     processes.push(running)
     return running

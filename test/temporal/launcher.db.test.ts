@@ -3,6 +3,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createOutbox, outboxKey, type OutboxMessage, type StartDocument } from '../../src/db/outbox.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
+import { paceLimits } from '../../src/temporal/start-pace.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { dueMessages } from '../support/outbox.ts'
@@ -36,11 +37,19 @@ interface LauncherOptions {
   sendMs?: number
   hasBegun?: boolean
   fails?: (message: OutboxMessage) => boolean
-  variables?: Record<string, string>
+  maxConcurrent?: number
+  limits?: Parameters<typeof createLauncher>[4]
 }
 
 /** Starts a launcher whose messages go to a Temporal that notes them. `holds` holds starts back until `release`. */
-const startLauncher = ({ holds = false, sendMs = 0, hasBegun = true, fails = () => false, variables = {} }: LauncherOptions = {}) => {
+const startLauncher = ({
+  holds = false,
+  sendMs = 0,
+  hasBegun = true,
+  fails = () => false,
+  maxConcurrent = 50,
+  limits = {},
+}: LauncherOptions = {}) => {
   const sent: string[] = []
   let underWay = 0
   let mostUnderWay = 0
@@ -57,8 +66,13 @@ const startLauncher = ({ holds = false, sendMs = 0, hasBegun = true, fails = () 
     if (fails(message)) throw Object.assign(new Error('3 INVALID_ARGUMENT'), { code: 3 })
     sent.push(outboxKey(message))
   }
-  const config = testConfig({ OUTBOX_SWEEP_AGE_MS: '0', ...variables })
-  const launcher = createLauncher({ send, hasBegun: async () => hasBegun }, createOutbox(database.db), config, createLog('silent'))
+  const launcher = createLauncher(
+    { send, hasBegun: async () => hasBegun },
+    createOutbox(database.db),
+    { TEMPORAL_MAX_CONCURRENT_STARTS: maxConcurrent },
+    createLog('silent'),
+    { sweepAgeMs: 0, ...limits },
+  )
   return {
     ...launcher,
     sent,
@@ -74,7 +88,7 @@ const keysOf = (messages: OutboxMessage[]) => messages.map(outboxKey)
 
 test('a process never sends more messages at a time than allowed, and sends from the outbox what it has no room for', async () => {
   const messages = await receive(30)
-  const launcher = startLauncher({ variables: { TEMPORAL_MAX_CONCURRENT_STARTS: '3', TEMPORAL_MAX_WAITING_STARTS: '4' } })
+  const launcher = startLauncher({ maxConcurrent: 3, limits: { maxWaiting: 4 } })
   launcher.launch(messages)
   await untilOutboxEmpty()
   expect(new Set(launcher.sent)).toEqual(new Set(keysOf(messages)))
@@ -87,7 +101,8 @@ test('documents are started in the order of their arrival, also those that waite
   // Older than the limit for messages that other processes may be sending.
   await database.db('outbox').update({ due_at: database.db.raw(`due_at - interval '1 minute'`) })
   const launcher = startLauncher({
-    variables: { OUTBOX_SWEEP_AGE_MS: '30000', TEMPORAL_MAX_CONCURRENT_STARTS: '1', TEMPORAL_MAX_WAITING_STARTS: '9' },
+    maxConcurrent: 1,
+    limits: { sweepAgeMs: 30_000, maxWaiting: 9 },
   })
   launcher.launch(messages)
   await untilOutboxEmpty()
@@ -99,7 +114,8 @@ test('starts go on without a pause when they begin to come from the outbox', asy
   const messages = await receive(30)
   const launcher = startLauncher({
     sendMs: 100,
-    variables: { OUTBOX_SWEEP_AGE_MS: '2000', TEMPORAL_MAX_CONCURRENT_STARTS: '1' },
+    maxConcurrent: 1,
+    limits: { sweepAgeMs: 2_000 },
   })
   launcher.launch(messages)
   await untilOutboxEmpty()
@@ -111,7 +127,7 @@ test('starts go on without a pause when they begin to come from the outbox', asy
 test('a document of one workspace does not wait for the thousands of another', async () => {
   const flood = await receive(40)
   const [single] = await receive(1)
-  const launcher = startLauncher({ holds: true, variables: { TEMPORAL_MAX_CONCURRENT_STARTS: '2', TEMPORAL_MAX_WAITING_STARTS: '8' } })
+  const launcher = startLauncher({ holds: true, maxConcurrent: 2, limits: { maxWaiting: 8 } })
   launcher.launch(flood)
   launcher.launch([single!])
   launcher.release()
@@ -123,7 +139,7 @@ test('a document of one workspace does not wait for the thousands of another', a
 test('neither does one that waits in the outbox behind them', async () => {
   await receive(40)
   const [single] = await receive(1)
-  const launcher = startLauncher({ variables: { TEMPORAL_MAX_CONCURRENT_STARTS: '4' } })
+  const launcher = startLauncher({ maxConcurrent: 4 })
   expect(await launcher.sweep()).toBe(41)
   expect(launcher.sent.indexOf(outboxKey(single!))).toBeLessThan(4)
   await launcher.close()
@@ -131,7 +147,7 @@ test('neither does one that waits in the outbox behind them', async () => {
 
 test('processes share the outbox: none sends what another one is sending', async () => {
   const messages = await receive(20)
-  const [first, second] = [startLauncher({ holds: true, variables: { TEMPORAL_MAX_CONCURRENT_STARTS: '5' } }), startLauncher()]
+  const [first, second] = [startLauncher({ holds: true, maxConcurrent: 5 }), startLauncher()]
   const sweeping = first.sweep()
   await until('the first process sends', () => first.mostUnderWay() === 5)
   expect(await second.sweep()).toBe(15)
@@ -165,7 +181,7 @@ test('while the workers take nothing, a few documents are started and the rest w
   const messages = await receive(40)
   const launcher = startLauncher({
     hasBegun: false,
-    variables: { TEMPORAL_MIN_OPEN_STARTS: '5', TEMPORAL_MAX_WAITING_STARTS: '10', OUTBOX_SWEEP_AGE_MS: '60000' },
+    limits: { pace: { ...paceLimits, minimum: 5 }, maxWaiting: 10, sweepAgeMs: 60_000 },
   })
   const startedAt = performance.now()
   launcher.launch(messages)
@@ -184,7 +200,7 @@ test.each([1, 3])('a message that Temporal refuses does not hold up the messages
   const refused = outboxKey(messages[0]!)
   const launcher = startLauncher({
     fails: (message) => outboxKey(message) === refused,
-    variables: { TEMPORAL_MAX_CONCURRENT_STARTS: String(atATime) },
+    maxConcurrent: atATime,
   })
   expect(await launcher.sweep()).toBe(11)
   expect(keysOf(await dueMessages(database.db))).toEqual([refused])
@@ -195,7 +211,7 @@ test('a cancellation does not wait for the starts of documents', async () => {
   await receive(10)
   const cancellation = { kind: 'cancelDelivery', document: { documentId: 'D' }, destinationId: 'X' } as OutboxMessage
   await database.db('outbox').insert({ key: outboxKey(cancellation), message: JSON.stringify(cancellation) })
-  const launcher = startLauncher({ variables: { TEMPORAL_MAX_CONCURRENT_STARTS: '1' } })
+  const launcher = startLauncher({ maxConcurrent: 1 })
   expect(await launcher.sweep()).toBe(11)
   expect(launcher.sent[0]).toBe(outboxKey(cancellation))
   await launcher.close()
@@ -203,7 +219,7 @@ test('a cancellation does not wait for the starts of documents', async () => {
 
 test('closing leaves what waits in the outbox', async () => {
   const messages = await receive(6)
-  const launcher = startLauncher({ holds: true, variables: { TEMPORAL_MAX_CONCURRENT_STARTS: '2' } })
+  const launcher = startLauncher({ holds: true, maxConcurrent: 2 })
   launcher.launch(messages)
   const closing = launcher.close()
   launcher.release()

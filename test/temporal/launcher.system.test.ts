@@ -13,13 +13,12 @@ import { createTimeSkippingTemporal } from '../support/temporal.ts'
 let database: TestDatabase
 let env: TestWorkflowEnvironment
 const config = testConfig({
-  OUTBOX_SWEEP_AGE_MS: '0',
   TEMPORAL_MAX_CONCURRENT_STARTS: '3',
-  TEMPORAL_MAX_WAITING_STARTS: '1',
   // A busy machine can answer the first call late.
   TEMPORAL_START_TIMEOUT_MS: '60000',
 })
 const log = createLog('silent')
+const limits = { sweepAgeMs: 0, maxWaiting: 1 }
 
 beforeAll(async () => {
   database = await createTestDatabase()
@@ -50,7 +49,7 @@ const isStarted = async ({ input }: StartDocument) =>
 describe('the launcher', () => {
   test('starts the workflow of a committed document and empties the outbox', async () => {
     const messages = await receive(1)
-    const launcher = createLauncher(temporal(), outbox(), config, log)
+    const launcher = createLauncher(temporal(), outbox(), config, log, limits)
     launcher.launch(messages)
     await launcher.close()
     expect(await isStarted(messages[0]!)).toBe(true)
@@ -59,7 +58,7 @@ describe('the launcher', () => {
 
   test('starts in its sweep the workflows that a crash left unstarted', async () => {
     const messages = await receive(10)
-    expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(10)
+    expect(await createLauncher(temporal(), outbox(), config, log, limits).sweep()).toBe(10)
     expect(await Promise.all(messages.map(isStarted))).not.toContain(false)
     expect(await countOutbox()).toBe(0)
   })
@@ -67,7 +66,7 @@ describe('the launcher', () => {
   test('can start a workflow twice, as after a crash between the start and the deletion of its message', async () => {
     const [message] = await receive(1)
     await temporal().send(message!)
-    expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(1)
+    expect(await createLauncher(temporal(), outbox(), config, log, limits).sweep()).toBe(1)
     expect(await countOutbox()).toBe(0)
   })
 
@@ -81,7 +80,7 @@ describe('the launcher', () => {
       },
       hasBegun: async () => true,
     }
-    const launcher = createLauncher(unavailable, outbox(), config, log)
+    const launcher = createLauncher(unavailable, outbox(), config, log, limits)
     launcher.launch(messages)
     expect(await launcher.sweep()).toBe(0)
     await launcher.close()
@@ -89,7 +88,7 @@ describe('the launcher', () => {
     // The launch tries three at a time and one from the queue. The sweep, and the process for what it left, stop after a page of three.
     expect(calls).toBeGreaterThanOrEqual(3 + 3)
     expect(calls).toBeLessThanOrEqual(4 + 3 + 3)
-    expect(await createLauncher(temporal(), outbox(), config, log).sweep()).toBe(6)
+    expect(await createLauncher(temporal(), outbox(), config, log, limits).sweep()).toBe(6)
   })
 
   test('finds that a document waits for a worker, and that an unknown or ended workflow does not', async () => {
@@ -103,7 +102,7 @@ describe('the launcher', () => {
 
   test('leaves recent messages to the process that wrote them', async () => {
     await receive(1)
-    expect(await createLauncher(temporal(), outbox(), { ...config, OUTBOX_SWEEP_AGE_MS: 60_000 }, log).sweep()).toBe(0)
+    expect(await createLauncher(temporal(), outbox(), config, log, { sweepAgeMs: 60_000 }).sweep()).toBe(0)
     expect(await countOutbox()).toBe(1)
   })
 })

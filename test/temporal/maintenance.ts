@@ -6,8 +6,6 @@ import { testConfig } from '../support/factories.ts'
 import { createMaintenanceDeps } from '../support/maintenance.ts'
 
 export const config = testConfig({
-  OUTBOX_SWEEP_AGE_MS: '0',
-  OUTBOX_SWEEP_INTERVAL_MS: '1000',
   TEMPORAL_START_TIMEOUT_MS: '60000',
 })
 

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 import { config, maintenanceActivities } from './maintenance.ts'
 
 const hour = 3_600_000
-const jobs = maintenanceJobs(config)
+const jobs = maintenanceJobs(config).map((job) => (job.name === 'sweep-outbox' ? { ...job, intervalMs: 1_000 } : job))
 
 let database: TestDatabase
 let env: TestWorkflowEnvironment
@@ -49,7 +49,7 @@ describe('the schedules of the maintenance jobs', () => {
       state: { paused: false, note: expect.stringContaining('Temporal') },
     })
     await sweep.pause('the target is being moved')
-    await createSchedules(client, connection, config).ensure(maintenanceJobs({ ...config, OUTBOX_SWEEP_INTERVAL_MS: 7_000 }))
+    await createSchedules(client, connection, config).ensure(jobs.map((job) => ({ ...job, intervalMs: 7_000 })))
     expect(await sweep.describe()).toMatchObject({
       action: { args: [{ job: 'sweep-outbox', everyMs: 7_000, forMs: hour }] },
       state: { paused: true, note: 'the target is being moved' },

@@ -1,8 +1,6 @@
 import type { StartDocument } from '../../src/db/outbox.ts'
 import { createStartPace } from '../../src/temporal/start-pace.ts'
 
-// The defaults.
-const config = { TEMPORAL_START_MAX_LAG_MS: 1_000, TEMPORAL_MIN_OPEN_STARTS: 16, TEMPORAL_MAX_OPEN_STARTS: 1_000 }
 const message = (documentId: string) => ({ kind: 'startDocument', input: { documentId } }) as StartDocument
 
 /** Lets the answers of a simulated Temporal arrive. */
@@ -23,7 +21,7 @@ const simulate = (load: Load) => {
     asked += 1
     return taken > Number(input.documentId)
   }
-  const pace = createStartPace(hasBegun, config, () => now)
+  const pace = createStartPace(hasBegun, () => now)
 
   const startWaiting = async () => {
     while (arrived - started >= 1 && now >= nextAt) {
@@ -107,7 +105,6 @@ test('workflows that no worker takes hold up the others for seconds only', async
   const pace = createStartPace(
     // All that are started first.
     async ({ input }) => input.documentId !== '0',
-    config,
     () => clock.now,
   )
   expect(await startFor(10, pace, clock)).toBeLessThan(16 + 11)
@@ -118,7 +115,6 @@ test('a server that takes no more calls gets none for a second; another error ch
   const clock = { now: 0 }
   const pace = createStartPace(
     async () => true,
-    config,
     () => clock.now,
   )
   pace.begin(message('1')).failed(Object.assign(new Error('3 INVALID_ARGUMENT'), { code: 3 }))
@@ -141,7 +137,6 @@ test('a server that takes no more calls gets none for a second; another error ch
 test('starts that fail do not count as waiting for a worker', async () => {
   const pace = createStartPace(
     async () => false,
-    config,
     () => 0,
   )
   for (let index = 0; index < 1_000; index += 1) pace.begin(message(String(index))).failed(new Error('14 UNAVAILABLE'))

@@ -6,7 +6,7 @@ const never = Number.POSITIVE_INFINITY
 
 /** Creates a queue whose starts last until `finish` is called for the oldest of them. */
 const createQueue = ({ atATime = 1, waiting = 100, pace = unpaced } = {}) => {
-  const queue = createStartQueue(pace, { TEMPORAL_MAX_CONCURRENT_STARTS: atATime, TEMPORAL_MAX_WAITING_STARTS: waiting })
+  const queue = createStartQueue(pace, { maxConcurrent: atATime, maxWaiting: waiting })
   const started: string[] = []
   const dropped: string[] = []
   const finishing: (() => void)[] = []

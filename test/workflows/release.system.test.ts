@@ -98,7 +98,7 @@ describe('the release of 10,000 held documents', () => {
     const { connectionId, destinationId } = await createHeldDeliveries(db, 10)
     await createRelease(db, config).releaseBatch(connectionId, 50)
     const temporal = createTemporal(env.client, env.connection, config)
-    const launcher = createLauncher(temporal, createOutbox(db), { ...config, OUTBOX_SWEEP_AGE_MS: 0 }, createLog('silent'))
+    const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'), { sweepAgeMs: 0 })
     expect(await launcher.sweep()).toBe(10)
     const query = `WorkflowType = 'delivery' and RelayDestination = '${destinationId}'`
     // The list of workflows lags behind their starts.

@@ -1,17 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { newId } from '../../base/ids.ts'
-import type { Config } from '../../config/config.ts'
 import { record, systemActor } from '../../db/audit.ts'
 import type { Database, Transaction } from '../../db/database.ts'
 import { addMessages, type StartNotice } from '../../db/outbox.ts'
 import { toCamelCase, toSnakeCase } from '../../domain/casing.ts'
 import { incidentEventNames, noticeData, type IncidentEvent, type NoticeData, type Transition } from '../../domain/notices.ts'
-import type { Condition, ConditionConfig, IncidentDetails } from './condition.ts'
+import { conditionLimits, type Condition, type ConditionConfig, type ConditionLimits, type IncidentDetails } from './condition.ts'
 import { findConditions } from './conditions.ts'
 import { summaryOf } from './text.ts'
-
-export type CheckConfig = ConditionConfig &
-  Pick<Config, 'NOTIFICATION_MAX_NOTICES' | 'NOTIFICATION_ATTEMPT_TIMEOUT_MS' | 'RECONCILE_AGE_MS'>
 
 /** Result of a check. */
 export interface Checked {
@@ -35,13 +31,20 @@ const detailsSchema = noticeData.pick({ destination: true, repository: true, cer
 // Without undefined values, as the database returns it.
 const stored = (details: IncidentDetails) => toSnakeCase(detailsSchema, details)
 
+// Maximum duration of one attempt to send a notice.
+const attemptTimeoutMs = 60_000
+// A notice whose attempt is due for this long has lost its workflow. The margin is the time for which its message may wait in the outbox.
+const overdueAfterMs = attemptTimeoutMs + 30_000
+// Incidents that one check announces. The next check announces the rest.
+const maxNoticesPerCheck = 1_000
+
 const nothing: Checked = { opened: 0, closed: 0, notices: 0, messages: [] }
 
 /**
  * Opens, updates and closes incidents, and writes a notice for each transition and notification, together with the message that starts its
  * delivery. Of two checks at the same time, one does nothing.
  */
-export const createCheckIncidents = (db: Database, config: CheckConfig) => {
+export const createCheckIncidents = (db: Database, config: ConditionConfig, limits: ConditionLimits = conditionLimits) => {
   /** Returns true if a notification is active, or something of an earlier one is left. */
   const isNeeded = async (): Promise<boolean> => {
     const { rows } = await db.raw<{ rows: { needed: boolean }[] }>(`
@@ -117,7 +120,7 @@ export const createCheckIncidents = (db: Database, config: CheckConfig) => {
 
   // The failed attempts of a destination are counted by its circuit, and not here.
   const countText = ({ event, count }: Pick<Incident, 'event' | 'count'>) =>
-    event !== 'destination.failing' && count >= config.NOTIFICATION_MAX_COUNT ? `at least ${count}` : String(count)
+    event !== 'destination.failing' && count >= limits.maxCount ? `at least ${count}` : String(count)
 
   /** A notice to write: an incident, and the notification that announces its beginning or its end. */
   interface Due extends Incident {
@@ -160,7 +163,7 @@ export const createCheckIncidents = (db: Database, config: CheckConfig) => {
       order by incidents.id
       limit :limit
       `,
-      { now, limit: config.NOTIFICATION_MAX_NOTICES },
+      { now, limit: maxNoticesPerCheck },
     )
     return rows
   }
@@ -219,7 +222,7 @@ export const createCheckIncidents = (db: Database, config: CheckConfig) => {
 
   const startOf = (noticeId: string, workspace: string): StartNotice => ({
     kind: 'startNotice',
-    input: { noticeId, workspace, attemptTimeoutMs: config.NOTIFICATION_ATTEMPT_TIMEOUT_MS },
+    input: { noticeId, workspace, attemptTimeoutMs },
   })
 
   /** Finds the notices whose workflow should have made an attempt by now. Starting one that runs has no effect. */
@@ -234,7 +237,7 @@ export const createCheckIncidents = (db: Database, config: CheckConfig) => {
       order by next_attempt_at
       limit :limit
       `,
-      { now, ageMs: config.RECONCILE_AGE_MS + config.NOTIFICATION_ATTEMPT_TIMEOUT_MS, limit: config.NOTIFICATION_MAX_NOTICES },
+      { now, ageMs: overdueAfterMs, limit: maxNoticesPerCheck },
     )
     return rows.map(({ id, workspace }) => startOf(id, workspace))
   }
@@ -245,7 +248,7 @@ export const createCheckIncidents = (db: Database, config: CheckConfig) => {
     let opened = 0
     const closed = new Map(openIncidents)
     for (const event of incidentEventNames.filter((name) => watched.has(name))) {
-      const conditions = await findConditions[event](trx, config, now)
+      const conditions = await findConditions[event](trx, { ...config, ...limits }, now)
       const keys = conditions.map((condition) => keyOf({ ...condition, event }))
       const isNew = (_: Condition, index: number) => !openIncidents.has(keys[index]!)
       const changed = conditions.flatMap(({ count, details }, index) => {

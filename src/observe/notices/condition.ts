@@ -16,17 +16,21 @@ export interface Condition {
 
 export type ConditionConfig = Pick<
   Config,
-  | 'NOTIFICATION_MAX_COUNT'
-  | 'NOTIFICATION_DESTINATION_FAILURES'
-  | 'NOTIFICATION_CERTIFICATE_DAYS'
-  | 'NOTIFICATION_SILENCE_MIN_MS'
-  | 'NOTIFICATION_SILENCE_GAPS'
-  | 'NOTIFICATION_SILENCE_LEARNING_MS'
-  | 'TEMPORAL_UI_URL'
-  | 'temporal'
+  'NOTIFICATION_SILENCE_MIN_MS' | 'NOTIFICATION_SILENCE_GAPS' | 'NOTIFICATION_SILENCE_LEARNING_MS' | 'TEMPORAL_UI_URL' | 'temporal'
 >
 
-export type FindConditions = (trx: Transaction, config: ConditionConfig, now: Date) => Promise<Condition[]>
+export const conditionLimits = {
+  /** Failed deliveries or discarded documents up to which an incident counts them. */
+  maxCount: 1_000,
+  /** Consecutive failed attempts from which a destination is failing, also if its circuit is closed. */
+  destinationFailures: 5,
+  /** Before the end of its validity, a certificate is announced as expiring. */
+  certificateDays: 30,
+}
+
+export type ConditionLimits = typeof conditionLimits
+
+export type FindConditions = (trx: Transaction, config: ConditionConfig & ConditionLimits, now: Date) => Promise<Condition[]>
 
 /** The workspaces with an active notification for the event. */
 export const watching = (event: IncidentEvent) => `

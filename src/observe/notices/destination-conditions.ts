@@ -68,7 +68,7 @@ export const findFailingDestinations: FindConditions = async (trx, config) => {
       and deleted_at is null
       and (circuit <> 'closed' or failures >= :failures)
     `,
-    { failures: config.NOTIFICATION_DESTINATION_FAILURES, maxCount: config.NOTIFICATION_MAX_COUNT },
+    { failures: config.destinationFailures, maxCount: config.maxCount },
   )
   return rows.map((row) => ({
     workspaceId: row.workspaceId,
@@ -126,7 +126,7 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
     join documents on documents.id = newest.document_id
     join deliveries on deliveries.document_id = newest.document_id and deliveries.destination_id = failed.destination_id
     `,
-    { maxCount: config.NOTIFICATION_MAX_COUNT },
+    { maxCount: config.maxCount },
   )
   return rows.map((row) => ({
     workspaceId: row.workspaceId,

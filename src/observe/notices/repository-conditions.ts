@@ -78,7 +78,7 @@ export const findExpiringCertificates: FindConditions = async (trx, config, now)
           and newer.valid_to >= :before
       )
     `,
-    { before: new Date(now.getTime() + config.NOTIFICATION_CERTIFICATE_DAYS * 86_400_000) },
+    { before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
   )
   return rows.map(({ workspaceId, repository, certificate, validTo, count }) => ({
     workspaceId,
@@ -114,7 +114,7 @@ export const findNotConnected: FindConditions = async (trx, config) => {
       and repositories.status = 'active'
       and not ${isConnected}
     `,
-    { maxCount: config.NOTIFICATION_MAX_COUNT },
+    { maxCount: config.maxCount },
   )
   return rows.map((row) => conditionOf(row, notConnectedRemedy))
 }

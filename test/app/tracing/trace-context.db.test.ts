@@ -10,7 +10,7 @@ import { createRetry } from '../../../src/delivery/retry.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../../support/factories.ts'
 
-const config = testConfig({ RECONCILE_AGE_MS: '0' })
+const config = testConfig()
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 let database: TestDatabase

@@ -2,6 +2,7 @@ import { newId } from '../../../src/base/ids.ts'
 import { createAcknowledge } from '../../../src/delivery/acknowledge.ts'
 import type { IncidentEvent } from '../../../src/domain/notices.ts'
 import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
+import { conditionLimits } from '../../../src/observe/notices/condition.ts'
 import { createNoticeLog, type Notice } from '../../../src/observe/notices/notice-log.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
@@ -9,8 +10,6 @@ import { captureAt, createRoutes, testConfig } from '../../support/factories.ts'
 
 const minute = 60_000
 const config = testConfig({
-  NOTIFICATION_DESTINATION_FAILURES: '3',
-  NOTIFICATION_MAX_COUNT: '5',
   NOTIFICATION_SILENCE_MIN_MS: String(10 * minute),
   NOTIFICATION_SILENCE_LEARNING_MS: String(60 * minute),
   TEMPORAL_UI_URL: 'https://temporal.example.com/',
@@ -20,7 +19,7 @@ let database: TestDatabase
 let check: ReturnType<typeof createCheckIncidents>
 beforeAll(async () => {
   database = await createTestDatabase()
-  check = createCheckIncidents(database.db, config)
+  check = createCheckIncidents(database.db, config, { ...conditionLimits, destinationFailures: 3, maxCount: 5 })
 })
 afterAll(() => database.drop())
 // Only the workspace of one test has notifications and incidents at a time.
