@@ -38,8 +38,7 @@ const goal = 1.5
 const databaseConfig = (url: string) => ({
   DATABASE_URL: url,
   DATABASE_POOL_MAX_CONNECTIONS: 4,
-  DATABASE_IDLE_TIMEOUT_MS: 60_000,
-  DATABASE_ACQUIRE_TIMEOUT_MS: 60_000,
+  acquireTimeoutMs: 60_000,
   // Filling takes minutes.
   DATABASE_STATEMENT_TIMEOUT_MS: 0,
   DATABASE_TRANSACTION_POOLING: false,

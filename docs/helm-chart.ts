@@ -7,6 +7,9 @@ const temporalTlsVariables = ['CLIENT_CERT_PATH', 'CLIENT_KEY_PATH', 'SERVER_CA_
   (name) => `TEMPORAL_TLS_${name}`,
 )
 
+// Variables that the SDK of OpenTelemetry reads from the environment itself.
+const openTelemetryVariables = ['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES']
+
 const secrets = [
   'DATABASE_URL',
   'RELAY_SECRET_KEYS',
@@ -20,9 +23,9 @@ const secrets = [
 ]
 
 // Set by the chart, or without a meaning in a container.
-const excluded = /^(RELAY_PORT|RELAY_WORKER_PORT|RELAY_HOST|RELAY_DATA_DIR|RELAY_CACHE_DIR|RELAY_POSTGRES_BIN|RELAY_TEMPORAL_BIN|EMBEDDED_)/
+const excluded = /^(RELAY_PORT|RELAY_WORKER_PORT|RELAY_HOST|RELAY_DATA_DIR|RELAY_CACHE_DIR|RELAY_POSTGRES_BIN|RELAY_TEMPORAL_BIN)/
 
-const publicVariables = [...temporalVariables, ...temporalTlsVariables, ...Object.keys(environment.shape)]
+const publicVariables = [...temporalVariables, ...temporalTlsVariables, ...openTelemetryVariables, ...Object.keys(environment.shape)]
   .filter((name) => !secrets.includes(name) && !excluded.test(name))
   .toSorted()
 

@@ -97,7 +97,7 @@ export const startInstallation = async ({
   const mainUrl = program ? pathToFileURL(program) : new URL(fromSource ? '../src/main.ts' : '../dist/src/main.js', import.meta.url)
   const main = fileURLToPath(mainUrl)
   // In production, Temporal does not give way to the relay.
-  const config = readConfig({ ...process.env, RELAY_SECRET_KEYS: secretKey, EMBEDDED_NICENESS: '0' })
+  const config = readConfig({ ...process.env, RELAY_SECRET_KEYS: secretKey })
   const tools = { config, say }
   process.env['TEST_VERSITYGW_BIN'] ??= await findVersitygw(tools)
   process.env['TEST_AZURITE_BIN'] ??= await findAzurite(tools)

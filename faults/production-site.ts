@@ -93,7 +93,7 @@ export const createCleanUp = (say: (line: string) => void): CleanUp => {
 
 /** Starts the proxy and the destinations, and prepares everything else. */
 export const createSite = async (folder: string, transcript: Transcript, cleanUp: CleanUp, say: (line: string) => void): Promise<Site> => {
-  const config = readConfig({ ...process.env, EMBEDDED_NICENESS: '0' })
+  const config = readConfig()
   const tools = { config, say }
   const programs = await findPostgresPrograms(tools)
   const temporalPrograms = await findTemporalServer(tools)

@@ -31,7 +31,7 @@ export const startTemporal = async (config: Config, dataDir: string, onStart: (p
   const backup = join(dataDir, 'backup')
   let running: TemporalDevServer
   const start = async () => {
-    running = await startTemporalDevServer({ dataDir, config, say: () => {} })
+    running = await startTemporalDevServer({ dataDir, config, say: () => {}, niceness: 0 })
     onStart(portOf(running))
   }
   await start()

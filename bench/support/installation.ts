@@ -13,6 +13,7 @@ import { readConfig, type Config } from '../../src/config/config.ts'
 import { readReady } from '../../src/dev/data-dir.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { startPostgres } from '../../src/dev/postgres-server.ts'
+import { backgroundNiceness } from '../../src/dev/programs.ts'
 import { startStack } from '../../src/dev/stack.ts'
 import { freePort } from '../../test/support/free-port.ts'
 import { historyShards, startTemporalCluster } from '../../test/support/temporal-cluster.ts'
@@ -66,7 +67,7 @@ const startCluster = async (folder: string) => {
     programs,
     cli,
     serverUrl: postgres.adminUrl,
-    niceness: config.EMBEDDED_NICENESS,
+    niceness: backgroundNiceness,
   }).catch(async (thrown: unknown) => {
     await postgres.stop()
     throw thrown

@@ -9,12 +9,6 @@ export const installationVariables = {
     .optional()
     .describe('Address of the database (PostgreSQL 14 or newer), as postgres://user:password@host:port/database'),
   DATABASE_POOL_MAX_CONNECTIONS: integer(10, 2, 'Maximum number of database connections per process'),
-  DATABASE_IDLE_TIMEOUT_MS: integer(
-    600_000,
-    1_000,
-    'Time after which an unused connection is closed. Opening a connection costs as much as 40 queries',
-  ),
-  DATABASE_ACQUIRE_TIMEOUT_MS: integer(5_000, 100, 'Maximum time that a request waits for a database connection before it is answered 503'),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(30_000, 100, 'Maximum duration of one SQL statement'),
   DATABASE_TRANSACTION_POOLING: flag(
     false,

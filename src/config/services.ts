@@ -1,23 +1,8 @@
 import { z } from 'zod'
-import { integer, flag, pairs, httpUrl } from './values.ts'
+import { integer, flag, httpUrl } from './values.ts'
 
 /** Variables of the embedded servers, of Temporal and of traces. */
 export const serviceVariables = {
-  EMBEDDED_START_TIMEOUT_MS: integer(60_000, 1_000, 'Maximum time until an embedded server answers after its start'),
-  EMBEDDED_STOP_TIMEOUT_MS: integer(20_000, 1_000, 'Time that an embedded server has to stop before it is killed'),
-  EMBEDDED_DOWNLOAD_TIMEOUT_MS: integer(60_000, 1_000, 'Maximum time for downloading a program of the embedded stack'),
-  EMBEDDED_BUILD_TIMEOUT_MS: integer(1_800_000, 1_000, 'Maximum time for building or installing a program of the embedded stack'),
-  EMBEDDED_NICENESS: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(19)
-    .default(5)
-    .describe(
-      'How far Temporal and the worker of script/server and script/demo give way to the API and PostgreSQL when the processors are busy, ' +
-        'from 0 (not at all) to 19, as a nice value',
-    ),
-
   TEMPORAL_UI_URL: z
     .string()
     .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http or https URL')
@@ -27,11 +12,6 @@ export const serviceVariables = {
     ),
   TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
   TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Maximum time for starting a workflow. After it, the outbox sweep starts the workflow'),
-  TEMPORAL_REGISTER_TIMEOUT_MS: integer(
-    30_000,
-    0,
-    'Time for which relay migrate tries to register the search attributes while Temporal is unavailable',
-  ),
   TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Maximum number of messages that one process sends to Temporal at a time'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Maximum number of concurrent delivery attempts in one worker process'),
   TEMPORAL_WORKER_BUILD_ID: z
@@ -49,14 +29,11 @@ export const serviceVariables = {
     'URL of the collector, to which v1/traces is appended. Default with OTEL_TRACES_EXPORTER=otlp: http://localhost:4318',
   ),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl('URL to which traces are sent, instead of OTEL_EXPORTER_OTLP_ENDPOINT and v1/traces'),
-  OTEL_EXPORTER_OTLP_HEADERS: pairs('Headers for the collector, for example its API key, as comma-separated name=value pairs. A secret'),
   OTEL_EXPORTER_OTLP_TIMEOUT: integer(
     10_000,
     100,
     'Maximum time, in milliseconds, for sending a batch of spans, and for sending the last spans when the process stops',
   ),
-  OTEL_SERVICE_NAME: z.string().optional().describe('Name of the service in traces. Default: document-relay'),
-  OTEL_RESOURCE_ATTRIBUTES: pairs('Further attributes of all spans, as comma-separated name=value pairs'),
   OTEL_TRACES_SAMPLER: z
     .enum(['always_on', 'always_off', 'traceidratio', 'parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'])
     .default('parentbased_always_on')

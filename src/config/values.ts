@@ -24,33 +24,6 @@ export const list = (description: string, item: z.ZodType<string, string> = z.st
     .pipe(z.array(item))
     .describe(description)
 
-/** Reads `name=value` pairs, separated by commas, with percent-encoded values: the format of the OpenTelemetry variables. */
-export const pairs = (description: string) =>
-  z
-    .string()
-    .default('')
-    .refine((text) => text.split(',').every((pair) => pair.trim() === '' || /^[^=]+=/.test(pair.trim())), 'must be name=value pairs')
-    .transform((text) =>
-      Object.fromEntries(
-        text
-          .split(',')
-          .filter((pair) => pair.trim() !== '')
-          .map((pair): [string, string] => {
-            const equals = pair.indexOf('=')
-            return [pair.slice(0, equals).trim(), decoded(pair.slice(equals + 1).trim())]
-          }),
-      ),
-    )
-    .describe(description)
-
-const decoded = (text: string): string => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
 export const httpUrl = (description: string) =>
   z
     .url({ protocol: /^https?$/ })

@@ -12,13 +12,13 @@ types.setTypeParser(types.builtins.INT8, Number)
 
 type DatabaseConfig = Pick<
   Config,
-  | 'DATABASE_URL'
-  | 'DATABASE_POOL_MAX_CONNECTIONS'
-  | 'DATABASE_IDLE_TIMEOUT_MS'
-  | 'DATABASE_ACQUIRE_TIMEOUT_MS'
-  | 'DATABASE_STATEMENT_TIMEOUT_MS'
-  | 'DATABASE_TRANSACTION_POOLING'
->
+  'DATABASE_URL' | 'DATABASE_POOL_MAX_CONNECTIONS' | 'DATABASE_STATEMENT_TIMEOUT_MS' | 'DATABASE_TRANSACTION_POOLING'
+> & { acquireTimeoutMs?: number }
+
+// Opening a connection costs as much as 40 queries.
+const idleTimeoutMs = 600_000
+// A request that waits longer for a connection is answered 503.
+export const acquireTimeoutMs = 5_000
 
 /**
  * Lets a connection run statements without preparing them by their names: a pooler runs the next execution of a statement in another
@@ -48,19 +48,19 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       application_name: `relay ${name}`,
       // A pooler either refuses settings of a session, or ignores them.
       ...(!config.DATABASE_TRANSACTION_POOLING && { statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS }),
-      connectionTimeoutMillis: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+      connectionTimeoutMillis: config.acquireTimeoutMs ?? acquireTimeoutMs,
       keepAlive: true,
     } as Knex.PgConnectionConfig,
     pool: {
       min: 0,
       max: config.DATABASE_POOL_MAX_CONNECTIONS,
-      idleTimeoutMillis: config.DATABASE_IDLE_TIMEOUT_MS,
+      idleTimeoutMillis: idleTimeoutMs,
       afterCreate: (connection: Client, done: (error: Error | undefined, connection: Client) => void) => {
         if (config.DATABASE_TRANSACTION_POOLING) runUnprepared(connection)
         done(undefined, connection)
       },
     },
-    acquireConnectionTimeout: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+    acquireConnectionTimeout: config.acquireTimeoutMs ?? acquireTimeoutMs,
     // Errors are logged, and the values of a statement must not reach the log.
     compileSqlOnError: false,
     // By default knex writes to the console.

@@ -5,10 +5,8 @@ import { buildWithGo, cacheDirOf, downloadFromSdk } from './install-program.ts'
 import { findProgram, isExecutable } from './programs.ts'
 
 export interface FindTemporalOptions {
-  config: Pick<
-    Config,
-    'RELAY_TEMPORAL_BIN' | 'RELAY_CACHE_DIR' | 'childEnvironment' | 'EMBEDDED_DOWNLOAD_TIMEOUT_MS' | 'EMBEDDED_BUILD_TIMEOUT_MS'
-  >
+  config: Pick<Config, 'RELAY_TEMPORAL_BIN' | 'RELAY_CACHE_DIR' | 'childEnvironment'>
+  buildTimeoutMs?: number
   say: (line: string) => void
   signal?: AbortSignal | undefined
 }
@@ -26,7 +24,7 @@ const remedy =
  * the Temporal SDK, or builds it with Go.
  * @throws `UserError` that says what to install
  */
-export const findTemporal = async ({ config, say, signal }: FindTemporalOptions): Promise<string> => {
+export const findTemporal = async ({ config, say, signal, buildTimeoutMs: timeoutMs }: FindTemporalOptions): Promise<string> => {
   const configured = config.RELAY_TEMPORAL_BIN
   if (configured) {
     if (await isExecutable(configured)) return configured
@@ -45,5 +43,5 @@ export const findTemporal = async ({ config, say, signal }: FindTemporalOptions)
     say(`The download failed (${messageOf(thrown)}).`)
   }
   const duration = 'about 4 minutes on 2 cores'
-  return buildWithGo({ name: 'the Temporal CLI', module, requirements, duration, target: cached, remedy, config, say, signal })
+  return buildWithGo({ name: 'the Temporal CLI', module, requirements, duration, target: cached, remedy, config, say, signal, timeoutMs })
 }

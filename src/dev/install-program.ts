@@ -6,6 +6,11 @@ import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { findProgram, isExecutable, runProgram } from './programs.ts'
 
+// A slow line downloads the dev server (60 MB) in less.
+export const downloadTimeoutMs = 60_000
+// Two slow cores build the Temporal CLI in less.
+export const buildTimeoutMs = 30 * 60_000
+
 /**
  * Returns the directory that keeps downloaded and built programs, for all checkouts of one user. script/lib computes
  * the same path.
@@ -38,19 +43,19 @@ const sdkDownloadProcess = fileURLToPath(new URL(`./sdk-download-process${extnam
 
 /**
  * Downloads one of the Temporal SDK's servers to `target`, in a separate process. The download can then be killed after
- * EMBEDDED_DOWNLOAD_TIMEOUT_MS, and the SDK runtime, of which a process can have only one, remains free for the worker.
+ * `downloadTimeoutMs`, and the SDK runtime, of which a process can have only one, remains free for the worker.
  * @throws `Error` if the download fails or takes too long
  */
 export const downloadFromSdk = async (
   server: 'dev-server' | 'time-skipping',
   target: string,
-  config: Pick<Config, 'childEnvironment' | 'EMBEDDED_DOWNLOAD_TIMEOUT_MS'>,
+  config: Pick<Config, 'childEnvironment'>,
   signal?: AbortSignal,
 ): Promise<string> =>
   installInto(target, async (workDir) => {
     await runProgram(process.execPath, [sdkDownloadProcess, server, workDir], {
       env: config.childEnvironment,
-      timeoutMs: config.EMBEDDED_DOWNLOAD_TIMEOUT_MS,
+      timeoutMs: downloadTimeoutMs,
       signal,
     })
     for (const name of await readdir(workDir)) {
@@ -74,14 +79,15 @@ export interface GoBuild {
   target: string
   /** Sentence that says how to provide the program without this build. */
   remedy: string
-  config: Pick<Config, 'childEnvironment' | 'EMBEDDED_BUILD_TIMEOUT_MS'>
+  config: Pick<Config, 'childEnvironment'>
+  timeoutMs?: number | undefined
   say: (line: string) => void
   signal?: AbortSignal | undefined
 }
 
 /** Builds a Go program from source. @throws `UserError` if Go is not installed or the build fails */
 export const buildWithGo = async (options: GoBuild): Promise<string> => {
-  const { name, module, requirements, flags = [], target, remedy, config, say, signal } = options
+  const { name, module, requirements, flags = [], target, remedy, config, say, signal, timeoutMs = buildTimeoutMs } = options
   const go = await findProgram('go', config.childEnvironment.PATH)
   if (!go) throw new UserError(`${name} was not found, and Go is not installed to build it. ${remedy}`)
   say(`Building ${name} with Go. This takes ${options.duration}, once.`)
@@ -100,7 +106,7 @@ export const buildWithGo = async (options: GoBuild): Promise<string> => {
         await runProgram(go, step, {
           cwd: workDir,
           env: { ...config.childEnvironment, GOBIN: workDir, GOWORK: 'off' },
-          timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS,
+          timeoutMs,
           signal,
           onWait: (seconds) => say(`Still building ${name} (${seconds} s).`),
         })

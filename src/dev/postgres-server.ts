@@ -10,12 +10,12 @@ import { findPostgres, type PostgresPrograms } from './find-postgres.ts'
 import { readPidFile, stopOrphanedProcess } from './orphaned-processes.ts'
 import { stablePort } from './ports.ts'
 import { runProgram, startProgram, type Account } from './programs.ts'
-import { stopServer, waitUntilReady } from './server-process.ts'
+import { stopServer, stopTimeoutMs, startTimeoutMs, waitUntilReady } from './server-process.ts'
 
 export interface PostgresOptions {
   /** Directory for all its files: the cluster in `postgres/`, the password, the port and the log. */
   dataDir: string
-  config: Pick<Config, 'RELAY_POSTGRES_BIN' | 'childEnvironment' | 'EMBEDDED_START_TIMEOUT_MS' | 'EMBEDDED_STOP_TIMEOUT_MS'>
+  config: Pick<Config, 'RELAY_POSTGRES_BIN' | 'childEnvironment'>
   log: Pick<Log, 'info'>
   say: (line: string) => void
   signal?: AbortSignal | undefined
@@ -50,7 +50,7 @@ export const startPostgres = async (options: PostgresOptions): Promise<EmbeddedP
 
   const pid = await readPidFile(join(cluster, 'postmaster.pid'))
   if (pid !== undefined) {
-    if (await stopOrphanedProcess({ pid, marker, timeoutMs: config.EMBEDDED_STOP_TIMEOUT_MS }))
+    if (await stopOrphanedProcess({ pid, marker, timeoutMs: stopTimeoutMs }))
       say('Stopped a PostgreSQL server that a crashed process had left running.')
     // A crash of the machine left the file. PostgreSQL would not start if another process had this process id.
     else await rm(join(cluster, 'postmaster.pid'), { force: true })
@@ -81,13 +81,12 @@ export const startPostgres = async (options: PostgresOptions): Promise<EmbeddedP
   })
   await Promise.all([log.close(), directory.close()])
 
-  const stop = () => stopServer(child, config.EMBEDDED_STOP_TIMEOUT_MS)
+  const stop = () => stopServer(child)
   try {
     await waitUntilReady(child, {
       name: 'PostgreSQL',
       logFile,
       signal,
-      timeoutMs: config.EMBEDDED_START_TIMEOUT_MS,
       isReady: () => createDatabase(adminUrl, password),
     })
   } catch (thrown) {
@@ -162,7 +161,7 @@ const initialize = async (
       cwd: '/',
       account,
       signal,
-      timeoutMs: config.EMBEDDED_START_TIMEOUT_MS,
+      timeoutMs: startTimeoutMs,
       stdio: ['ignore', 'pipe', 'pipe', ...directory.inherited],
     })
   } finally {

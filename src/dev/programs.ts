@@ -27,6 +27,10 @@ export const findProgram = async (name: string, searchPath: string | undefined):
   return undefined
 }
 
+// Temporal and the worker give way to the API and PostgreSQL while the processors are busy: a peak of documents is then not answered late
+// because others are being delivered.
+export const backgroundNiceness = 5
+
 export interface StartProgramOptions extends Pick<SpawnOptions, 'stdio' | 'cwd'> {
   env: Record<string, string>
   account?: Account | undefined

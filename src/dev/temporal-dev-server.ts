@@ -2,17 +2,16 @@ import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Connection } from '@temporalio/client'
 import { searchAttributes } from '../../workflows/options.ts'
-import type { Config } from '../config/config.ts'
 import { findTemporal, type FindTemporalOptions } from './find-temporal.ts'
 import { readPidFile, stopOrphanedProcess } from './orphaned-processes.ts'
 import { isListening, stablePort } from './ports.ts'
-import { startProgram } from './programs.ts'
-import { stopServer, waitUntilReady } from './server-process.ts'
+import { backgroundNiceness, startProgram } from './programs.ts'
+import { stopServer, stopTimeoutMs, waitUntilReady } from './server-process.ts'
 
 export interface TemporalDevServerOptions extends FindTemporalOptions {
   /** Directory for all its files: the SQLite database, the ports and the log. */
   dataDir: string
-  config: FindTemporalOptions['config'] & Pick<Config, 'EMBEDDED_START_TIMEOUT_MS' | 'EMBEDDED_STOP_TIMEOUT_MS' | 'EMBEDDED_NICENESS'>
+  niceness?: number
 }
 
 export interface TemporalDevServer {
@@ -54,14 +53,14 @@ const argumentsOf = (port: number, uiPort: number, databaseFile: string): string
  * @throws `UserError` if the Temporal CLI is not found or the server does not start
  */
 export const startTemporalDevServer = async (options: TemporalDevServerOptions): Promise<TemporalDevServer> => {
-  const { dataDir, config, say, signal } = options
+  const { dataDir, config, say, signal, niceness = backgroundNiceness } = options
   const databaseFile = join(dataDir, 'temporal.sqlite')
   const pidFile = join(dataDir, 'temporal.pid')
   const logFile = join(dataDir, 'temporal.log')
   await mkdir(dataDir, { recursive: true })
 
   const pid = await readPidFile(pidFile)
-  if (pid !== undefined && (await stopOrphanedProcess({ pid, marker: databaseFile, timeoutMs: config.EMBEDDED_STOP_TIMEOUT_MS })))
+  if (pid !== undefined && (await stopOrphanedProcess({ pid, marker: databaseFile, timeoutMs: stopTimeoutMs })))
     say('Stopped a Temporal server that a crashed process had left running.')
 
   const program = await findTemporal(options)
@@ -71,13 +70,13 @@ export const startTemporalDevServer = async (options: TemporalDevServerOptions):
   const child = await startProgram(program, argumentsOf(port, uiPort, databaseFile), {
     env: { ...config.childEnvironment, ...garbageCollector },
     stdio: ['ignore', log.fd, log.fd],
-    niceness: config.EMBEDDED_NICENESS,
+    niceness,
   })
   await log.close()
   if (child.pid !== undefined) await writeFile(pidFile, String(child.pid))
 
   const stop = async () => {
-    await stopServer(child, config.EMBEDDED_STOP_TIMEOUT_MS)
+    await stopServer(child)
     await rm(pidFile, { force: true })
   }
   const address = `127.0.0.1:${port}`
@@ -86,7 +85,6 @@ export const startTemporalDevServer = async (options: TemporalDevServerOptions):
       name: 'Temporal',
       logFile,
       signal,
-      timeoutMs: config.EMBEDDED_START_TIMEOUT_MS,
       // Check the port first: a gRPC channel waits a second after a failed connection before it tries again.
       isReady: async () => (await isListening(port)) && answersOn(address),
     })

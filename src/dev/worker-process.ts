@@ -7,20 +7,14 @@ import { z } from 'zod'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { exitCodeOf, startProgram } from './programs.ts'
-import { stopServer } from './server-process.ts'
+import { acquireTimeoutMs } from '../db/database.ts'
+import { backgroundNiceness, exitCodeOf, startProgram } from './programs.ts'
+import { stopServer, stopTimeoutMs } from './server-process.ts'
 
 interface WorkerProcessOptions {
   /** Environment of the worker. */
   variables: Record<string, string>
-  config: Pick<
-    Config,
-    | 'EMBEDDED_NICENESS'
-    | 'EMBEDDED_STOP_TIMEOUT_MS'
-    | 'RELAY_SHUTDOWN_GRACE_MS'
-    | 'DATABASE_ACQUIRE_TIMEOUT_MS'
-    | 'TEMPORAL_START_TIMEOUT_MS'
-  >
+  config: Pick<Config, 'RELAY_SHUTDOWN_GRACE_MS' | 'TEMPORAL_START_TIMEOUT_MS'>
   log: Pick<Log, 'error'>
   /** Aborts the start. */
   signal: AbortSignal
@@ -61,7 +55,7 @@ export const startWorkerProcess = async (options: WorkerProcessOptions): Promise
   const stopping = new AbortController()
   let current = await startOnce(options)
   let probesUrl: string | undefined
-  const stopCurrent = () => stopServer(current.child, config.RELAY_SHUTDOWN_GRACE_MS + config.EMBEDDED_STOP_TIMEOUT_MS)
+  const stopCurrent = () => stopServer(current.child, config.RELAY_SHUTDOWN_GRACE_MS + stopTimeoutMs)
 
   const onAbort = () => void stopCurrent()
   signal.addEventListener('abort', onAbort, { once: true })
@@ -103,7 +97,7 @@ export const startWorkerProcess = async (options: WorkerProcessOptions): Promise
     probesUrl: firstUrl,
     requireReady: async () => {
       if (probesUrl === undefined) throw new UserError('The worker has ended and is started again.')
-      const timeout = AbortSignal.timeout(config.DATABASE_ACQUIRE_TIMEOUT_MS + config.TEMPORAL_START_TIMEOUT_MS)
+      const timeout = AbortSignal.timeout(acquireTimeoutMs + config.TEMPORAL_START_TIMEOUT_MS)
       const { ok } = await fetch(`${probesUrl}/readyz`, { signal: timeout })
       if (!ok) throw new UserError('The worker is not ready. Its own /readyz says why.')
     },
@@ -115,11 +109,11 @@ export const startWorkerProcess = async (options: WorkerProcessOptions): Promise
   }
 }
 
-const startOnce = async ({ variables, config }: WorkerProcessOptions): Promise<Started> => {
+const startOnce = async ({ variables }: WorkerProcessOptions): Promise<Started> => {
   const child = await startProgram(process.execPath, [...process.execArgv, main, 'worker', '--supervised'], {
     env: variables,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    niceness: config.EMBEDDED_NICENESS,
+    niceness: backgroundNiceness,
   })
   const exited = exitCodeOf(child)
   const ready = once(child, 'message').then(

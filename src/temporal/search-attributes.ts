@@ -9,17 +9,19 @@ const keyword = 2 // temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_K
 /** The search attributes of the relay, in the format of the operator service. */
 export const attributeTypes = Object.fromEntries(Object.values(searchAttributes).map((key) => [key.name, keyword]))
 
-type RegistrationConfig = Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS' | 'TEMPORAL_REGISTER_TIMEOUT_MS'>
+type RegistrationConfig = Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS'>
 
 const pauseMs = 1_000
+// If no call is answered. 30 seconds by default, in which a Temporal that is started at the same time has started.
+const triesMax = 6
 
 /**
  * Registers the search attributes by which operators filter. Tries again while Temporal is unavailable or does not accept them yet, for
- * TEMPORAL_REGISTER_TIMEOUT_MS. The relay runs without them.
+ * `triesMax` times TEMPORAL_START_TIMEOUT_MS. The relay runs without them.
  * @returns the reason of a refusal, or undefined if all are registered
  */
 export const registerSearchAttributes = async (config: RegistrationConfig): Promise<string | undefined> => {
-  const endsAt = Date.now() + config.TEMPORAL_REGISTER_TIMEOUT_MS
+  const endsAt = Date.now() + triesMax * config.TEMPORAL_START_TIMEOUT_MS
   for (;;) {
     const thrown = await registerOnce(config)
     if (thrown === undefined) return undefined

@@ -178,7 +178,7 @@ describe('a captured request in the queue', () => {
     const proxy = await startTcpProxy(port, { kind: 'cut', afterBytes: 0 })
     const proxied = new URL(database.url)
     proxied.host = `127.0.0.1:${proxy.port}`
-    const unreachable = openDatabase({ ...databaseConfig(proxied.href), DATABASE_ACQUIRE_TIMEOUT_MS: 500 }, 'unreachable')
+    const unreachable = openDatabase({ ...databaseConfig(proxied.href), acquireTimeoutMs: 500 }, 'unreachable')
     let isReachable = false
     const { add, queue, log } = startQueue({}, () => (isReachable ? database.db : unreachable))
     const id = add('x')

@@ -42,7 +42,6 @@ describe('the configuration', () => {
       'DATABASE_POOL_MAX_CONNECTION',
       'DELIVERY_MAX',
       'DOWNLOAD_X',
-      'EMBEDDED_X',
       'NOTIFICATION_X',
       'RECONCILE_X',
       'RETENTION_X',
@@ -104,15 +103,6 @@ describe('the configuration', () => {
   test('reads the Temporal connection from the standard variables', () => {
     const { temporal } = readConfig({ TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_NAMESPACE: 'documents' })
     expect(temporal).toMatchObject({ namespace: 'documents', connectionOptions: { address: 'temporal.example:7233' } })
-  })
-
-  test('reads the headers for the collector, and does not quote them if they are invalid', () => {
-    const headers = 'api-key=a%20b, x=1=2,'
-    expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: headers }).OTEL_EXPORTER_OTLP_HEADERS).toEqual({ 'api-key': 'a b', x: '1=2' })
-    expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'x=100%' }).OTEL_EXPORTER_OTLP_HEADERS).toEqual({ x: '100%' })
-    expect(() => readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'canary' })).toThrow(
-      new UserError('Invalid configuration: OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs'),
-    )
   })
 
   test('keeps its variables and those of its services from the programs that it starts', () => {

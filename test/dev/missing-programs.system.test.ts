@@ -74,8 +74,7 @@ test('a failed build reports the output of Go', async () => {
 
 test('a build that takes too long is killed together with its child processes', async () => {
   await putOnPath('go', `/bin/sleep 60 & echo $! > "${directory}/pid"; wait`)
-  const config = { ...bare(), EMBEDDED_BUILD_TIMEOUT_MS: 2_000 }
-  await expect(findTemporal({ config, say })).rejects.toThrow(/took longer than/)
+  await expect(findTemporal({ config: bare(), say, buildTimeoutMs: 2_000 })).rejects.toThrow(/took longer than/)
   const pid = Number(await readFile(join(directory, 'pid'), 'utf8'))
   expect(await identifyProcess(pid)).toBeUndefined()
 })

@@ -57,7 +57,7 @@ let source: SourceSystem
 beforeAll(async () => {
   database = await createTestDatabase()
   proxy = await startDatabaseProxy(database.url)
-  proxiedDb = openDatabase({ ...databaseConfig(proxy.url), DATABASE_ACQUIRE_TIMEOUT_MS: acquireTimeoutMs }, 'test proxy')
+  proxiedDb = openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy')
   receiver = await startReceiver(proxiedDb)
   const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
   source = createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`)

@@ -4,8 +4,7 @@ import { openDatabase, type Database } from '../../src/db/database.ts'
 export const databaseConfig = (url: string) => ({
   DATABASE_URL: url,
   DATABASE_POOL_MAX_CONNECTIONS: 10,
-  DATABASE_IDLE_TIMEOUT_MS: 60_000,
-  DATABASE_ACQUIRE_TIMEOUT_MS: 60_000,
+  acquireTimeoutMs: 60_000,
   DATABASE_STATEMENT_TIMEOUT_MS: 60_000,
   DATABASE_TRANSACTION_POOLING: false,
 })

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import pLimit from 'p-limit'
 import { messageOf, UserError } from '../../src/base/errors.ts'
 import type { Config } from '../../src/config/config.ts'
-import { buildWithGo, cacheDirOf, downloadFromSdk, installInto } from '../../src/dev/install-program.ts'
+import { buildTimeoutMs, downloadTimeoutMs, buildWithGo, cacheDirOf, downloadFromSdk, installInto } from '../../src/dev/install-program.ts'
 import { findProgram, isExecutable, runProgram } from '../../src/dev/programs.ts'
 
 export interface ToolOptions {
@@ -44,7 +44,7 @@ export const findTimeSkippingServer = async ({ config, say }: ToolOptions): Prom
 const buildFile = (name: string) => fileURLToPath(new URL(`./temporal-test-server/${name}`, import.meta.url))
 
 const fromMaven = async (target: string, { config, say }: ToolOptions): Promise<void> => {
-  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const env = config.childEnvironment
   const [java, maven] = await Promise.all([findProgram('java', env.PATH), findProgram('mvn', env.PATH)])
   const remedy = 'Install Java 17 or newer and Maven, or set RELAY_TEST_SERVER_BIN to a temporal-test-server.'
   if (!java || !maven)
@@ -66,7 +66,11 @@ const fromMaven = async (target: string, { config, say }: ToolOptions): Promise<
         'dependency:copy-dependencies',
         `-DoutputDirectory=${join(server, 'lib')}`,
       ]
-      await runProgram(maven, options, { env, timeoutMs, onWait: (seconds) => say(`Still downloading the test server (${seconds} s).`) })
+      await runProgram(maven, options, {
+        env,
+        timeoutMs: buildTimeoutMs,
+        onWait: (seconds) => say(`Still downloading the test server (${seconds} s).`),
+      })
       await copyFile(buildFile('temporal-test-server'), join(server, 'temporal-test-server'))
       return server
     })
@@ -208,7 +212,7 @@ const moduleOf = (file: string): string => /^.+?@[^/]+/.exec(file)![0]
 export const findKubernetesApi = async ({ config, say }: ToolOptions): Promise<string> => {
   const named = process.env['RELAY_KUBERNETES_API_DIR']
   if (named) return named
-  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const env = config.childEnvironment
   const digest = createHash('sha256').update(JSON.stringify(kubernetesApi)).digest('hex').slice(0, 12)
   const target = join(cacheDirOf(config), 'kubernetes-api', digest)
   if (existsSync(target)) return target
@@ -221,7 +225,7 @@ export const findKubernetesApi = async ({ config, say }: ToolOptions): Promise<s
       // Not the cache of the user: the modules take 300 MB, of which a few files are kept.
       const modules = join(workDir, 'modules')
       const command = ['mod', 'download', '-modcacherw', ...new Set(Object.values(kubernetesApi).map(moduleOf))]
-      await runProgram(go, command, { env: { ...env, GOMODCACHE: modules }, timeoutMs, cwd: workDir })
+      await runProgram(go, command, { env: { ...env, GOMODCACHE: modules }, timeoutMs: buildTimeoutMs, cwd: workDir })
       const folder = join(workDir, 'api')
       await mkdir(folder)
       for (const [name, file] of Object.entries(kubernetesApi)) await copyFile(join(modules, file), join(folder, name))
@@ -245,7 +249,7 @@ const azuriteVersion = '3.36.0'
 export const findAzurite = async ({ config, say }: ToolOptions): Promise<string> => {
   const named = await programFrom('RELAY_AZURITE_BIN')
   if (named) return named
-  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const env = config.childEnvironment
   const target = join(cacheDirOf(config), 'azurite', azuriteVersion)
   const program = join(target, 'node_modules', '.bin', 'azurite-blob')
   if (await isExecutable(program)) return program
@@ -257,7 +261,11 @@ export const findAzurite = async ({ config, say }: ToolOptions): Promise<string>
   try {
     await installInto(target, async (workDir) => {
       const options = ['install', '--prefix', workDir, '--no-audit', '--no-fund', '--ignore-scripts', `azurite@${azuriteVersion}`]
-      await runProgram(npm, options, { env, timeoutMs, onWait: (seconds) => say(`Still installing azurite (${seconds} s).`) })
+      await runProgram(npm, options, {
+        env,
+        timeoutMs: buildTimeoutMs,
+        onWait: (seconds) => say(`Still installing azurite (${seconds} s).`),
+      })
       return workDir
     })
   } catch (thrown) {
@@ -275,7 +283,7 @@ const unpackBrowser = `import('${browserPackage.name}').then(({ default: chromiu
 export const findBrowser = async ({ config, say }: ToolOptions): Promise<string> => {
   const named = await programFrom('RELAY_BROWSER_BIN')
   if (named) return named
-  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const env = config.childEnvironment
   for (const name of browserNames) {
     const found = await findProgram(name, env.PATH)
     if (found) return found
@@ -291,9 +299,13 @@ export const findBrowser = async ({ config, say }: ToolOptions): Promise<string>
     await installInto(target, async (workDir) => {
       const onWait = (seconds: number) => say(`Still installing Chromium (${seconds} s).`)
       const { name, version } = browserPackage
-      await runProgram(npm, ['install', '--prefix', workDir, '--no-audit', '--no-fund', `${name}@${version}`], { env, timeoutMs, onWait })
+      await runProgram(npm, ['install', '--prefix', workDir, '--no-audit', '--no-fund', `${name}@${version}`], {
+        env,
+        timeoutMs: buildTimeoutMs,
+        onWait,
+      })
       // The package unpacks the browser into the directory for temporary files.
-      const nodeOptions = { env: { ...env, TMPDIR: workDir }, timeoutMs, cwd: workDir, onWait }
+      const nodeOptions = { env: { ...env, TMPDIR: workDir }, timeoutMs: buildTimeoutMs, cwd: workDir, onWait }
       await runProgram(process.execPath, ['--eval', unpackBrowser], nodeOptions)
       return workDir
     })
@@ -312,11 +324,11 @@ const requirements = fileURLToPath(new URL('./api-tools/requirements.txt', impor
 export const findApiTools = async ({ config, say }: ToolOptions): Promise<string> => {
   const named = process.env['RELAY_API_TOOLS_DIR']
   if (named) return named
-  const { childEnvironment: env, EMBEDDED_BUILD_TIMEOUT_MS: timeoutMs } = config
+  const env = config.childEnvironment
   const remedy = 'Install Python 3.10 or newer with pip, or set RELAY_API_TOOLS_DIR to a folder with the packages of requirements.txt.'
   const python = await findProgram('python3', env.PATH)
   if (!python) throw new UserError(`The checks of the API description need Python. ${remedy}`)
-  const version = await runProgram(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], { env, timeoutMs })
+  const version = await runProgram(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], { env, timeoutMs: buildTimeoutMs })
   const digest = createHash('sha256')
     .update(await readFile(requirements))
     .digest('hex')
@@ -329,7 +341,11 @@ export const findApiTools = async ({ config, say }: ToolOptions): Promise<string
     installInto(target, async (workDir) => {
       const packages = join(workDir, 'packages')
       const onWait = (seconds: number) => say(`Still installing the checks of the API description (${seconds} s).`)
-      await runProgram(python, [...options, '--target', packages, '--requirement', requirements], { env, timeoutMs, onWait })
+      await runProgram(python, [...options, '--target', packages, '--requirement', requirements], {
+        env,
+        timeoutMs: buildTimeoutMs,
+        onWait,
+      })
       return packages
     })
   try {
@@ -373,7 +389,7 @@ const fromDebian = async (name: keyof typeof debianPrograms, { config, say }: To
   try {
     await oneAtATime(() =>
       withoutStartingServices(async () => {
-        const options = { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' }, timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS }
+        const options = { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' }, timeoutMs: buildTimeoutMs }
         const lock = ['-o', 'DPkg::Lock::Timeout=120']
         await runProgram(aptGet, [...lock, 'update'], options)
         await runProgram(aptGet, [...lock, 'install', '-y', '--no-install-recommends', debianPackage], options)
@@ -417,7 +433,7 @@ const withoutStartingServices = async (work: () => Promise<void>): Promise<void>
 export const findPrometheus = async ({ config, say }: ToolOptions): Promise<string> => {
   const named = process.env['RELAY_PROMETHEUS_DIR']
   if (named) return named
-  const { childEnvironment: env, EMBEDDED_DOWNLOAD_TIMEOUT_MS: timeoutMs } = config
+  const env = config.childEnvironment
   const [prometheus, promtool] = await Promise.all([findProgram('prometheus', env.PATH), findProgram('promtool', env.PATH)])
   if (prometheus && promtool && dirname(prometheus) === dirname(promtool)) return dirname(promtool)
   const target = join(cacheDirOf(config), 'prometheus', 'debian')
@@ -427,17 +443,18 @@ export const findPrometheus = async ({ config, say }: ToolOptions): Promise<stri
   const [aptGet, dpkgDeb] = await Promise.all([findProgram('apt-get', env.PATH), findProgram('dpkg-deb', env.PATH)])
   if (!aptGet || !dpkgDeb) throw new UserError(`Prometheus, which checks the alert rules, was not found. ${remedy}`)
   say("Downloading Debian's package of Prometheus (19 MB) to check the alert rules: a few seconds, once.")
-  const download = (cwd: string) => runProgram(aptGet, ['download', 'prometheus'], { env, timeoutMs, cwd })
+  const download = (cwd: string) => runProgram(aptGet, ['download', 'prometheus'], { env, timeoutMs: downloadTimeoutMs, cwd })
   try {
     await installInto(target, async (workDir) => {
       await download(workDir).catch(async (thrown: unknown) => {
         // The list of packages may be missing or older than the package. Only root may fetch it.
         if (process.getuid?.() !== 0) throw thrown
-        await runProgram(aptGet, ['-o', 'DPkg::Lock::Timeout=120', 'update'], { env, timeoutMs: config.EMBEDDED_BUILD_TIMEOUT_MS })
+        await runProgram(aptGet, ['-o', 'DPkg::Lock::Timeout=120', 'update'], { env, timeoutMs: buildTimeoutMs })
         await download(workDir)
       })
       const packages = (await readdir(workDir)).filter((name) => name.endsWith('.deb'))
-      for (const name of packages) await runProgram(dpkgDeb, ['--extract', join(workDir, name), join(workDir, 'files')], { env, timeoutMs })
+      for (const name of packages)
+        await runProgram(dpkgDeb, ['--extract', join(workDir, name), join(workDir, 'files')], { env, timeoutMs: downloadTimeoutMs })
       return join(workDir, 'files', 'usr', 'bin')
     })
   } catch (thrown) {

@@ -66,7 +66,7 @@ test('documents are started without search attributes until relay migrate regist
 
 test('if the server is unreachable, registration tries again for a while, and then returns the reason', async () => {
   const config = {
-    ...testConfig({ TEMPORAL_START_TIMEOUT_MS: '500', TEMPORAL_REGISTER_TIMEOUT_MS: '1500' }),
+    ...testConfig({ TEMPORAL_START_TIMEOUT_MS: '500' }),
     temporal: { connectionOptions: { address: '127.0.0.1:1' } },
   }
   expect(await registerSearchAttributes(config)).toEqual(expect.any(String))

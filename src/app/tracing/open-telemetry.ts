@@ -15,7 +15,13 @@ import {
 } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources'
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -47,14 +53,10 @@ export const createTracing = (config: TracingConfig, report: (reason: string) =>
   const tell = createExportReports(report)
   const provider = new TracerProvider({
     sampler: samplerOf(config),
-    resource: defaultResource().merge(
-      resourceFromAttributes({
-        'service.name': 'document-relay',
-        'service.version': version,
-        ...config.OTEL_RESOURCE_ATTRIBUTES,
-        ...(config.OTEL_SERVICE_NAME !== undefined && { 'service.name': config.OTEL_SERVICE_NAME }),
-      }),
-    ),
+    // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME, which the SDK reads, have the last word.
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'document-relay', 'service.version': version }))
+      .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
     spanLimits: { attributeValueLengthLimit: attributeMaxCharacters },
     // Holds up to 2,048 spans and drops further ones, so that a collector that is slow or unavailable delays nothing.
     spanProcessors: [new BatchSpanProcessor({ exporter: telling(createExporter(config), tell) })],
@@ -118,11 +120,11 @@ const spanOf = (span: RecordedSpan, ownContext: Context): Span => ({
   end: () => span.end(),
 })
 
+/** The exporter reads its headers, and the variables for TLS and compression, from the environment itself. */
 const createExporter = (config: TracingConfig): SpanExporter => {
   const base = config.OTEL_EXPORTER_OTLP_ENDPOINT ?? defaultEndpoint
   return new OTLPTraceExporter({
     url: config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? `${base.replace(/\/$/, '')}/v1/traces`,
-    headers: config.OTEL_EXPORTER_OTLP_HEADERS,
     timeoutMillis: config.OTEL_EXPORTER_OTLP_TIMEOUT,
   })
 }
