@@ -14,7 +14,7 @@ const common = {
   },
   setupFiles: ['<rootDir>/test/support/one-realm.ts'],
 }
-// .mjs: jest would turn a set-up in TypeScript into CommonJS, and the migrations are imported by URL.
+// .mjs: jest would turn a set-up in TypeScript into CommonJS, which lacks import.meta.
 const setUp = (tier) => ({
   globalSetup: `<rootDir>/test/support/set-up-${tier}.mjs`,
   globalTeardown: '<rootDir>/test/support/tear-down.mjs',

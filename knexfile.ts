@@ -1,4 +1,4 @@
-// For the knex command line: `node node_modules/knex/bin/cli.js migrate:status`. The product itself runs `relay migrate`.
+// For the command line of knex: `npx knex migrate:list`. The product itself runs `relay migrate`.
 import { migrationSource } from './src/db/migrations.ts'
 
 export default {

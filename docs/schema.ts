@@ -4,6 +4,8 @@ interface Table {
   name: string
   comment: string | null
   partitionKey: string | null
+  /** Storage parameters, as `fillfactor=50`. */
+  options: string[] | null
 }
 
 interface Column {
@@ -26,9 +28,12 @@ interface Constraint {
   columns: string[]
   definition: string
   comment: string | null
+  /** The comment of the index that implements the constraint. */
+  indexComment: string | null
 }
 
 interface Definition {
+  name: string
   /** Of an index: its table. */
   table: string
   definition: string
@@ -40,14 +45,16 @@ interface Routine {
   parameters: string
   result: string
   language: string
-  volatility: string
+  /** Differ from the defaults, in lower case. */
+  attributes: string[]
   body: string
   comment: string | null
 }
 
 // Every query reads the system catalogs: pg_dump is another program to install, and its text changes with its version.
 const tables = `
-  select class.relname as name, obj_description(class.oid, 'pg_class') as comment, pg_get_partkeydef(class.oid) as "partitionKey"
+  select class.relname as name, obj_description(class.oid, 'pg_class') as comment, pg_get_partkeydef(class.oid) as "partitionKey",
+    reloptions as options
   from pg_class class
   where class.relnamespace = current_schema()::regnamespace
     and class.relkind in ('r', 'p')
@@ -94,7 +101,8 @@ const constraints = `
       order by position
     ) as columns,
     pg_get_constraintdef(pg_constraint.oid, true) as definition,
-    coalesce(obj_description(pg_constraint.oid, 'pg_constraint'), obj_description(nullif(conindid, 0), 'pg_class')) as comment
+    obj_description(pg_constraint.oid, 'pg_constraint') as comment,
+    case when contype in ('p', 'u', 'x') then obj_description(conindid, 'pg_class') end as "indexComment"
   from pg_constraint
   join pg_class class on class.oid = conrelid
   where connamespace = current_schema()::regnamespace
@@ -104,6 +112,7 @@ const constraints = `
 
 const indexes = `
   select
+    index.relname as name,
     class.relname as table,
     pg_get_indexdef(indexrelid, 0, true) as definition,
     obj_description(indexrelid, 'pg_class') as comment
@@ -121,23 +130,37 @@ const routines = `
     pg_get_function_arguments(pg_proc.oid) as parameters,
     pg_get_function_result(pg_proc.oid) as result,
     lanname as language,
-    case provolatile when 'i' then ' immutable' when 's' then ' stable' else '' end as volatility,
+    array_remove(
+      array[
+        case provolatile when 'i' then 'immutable' when 's' then 'stable' end,
+        case when proisstrict then 'strict' end,
+        case when prosecdef then 'security definer' end,
+        case proparallel when 's' then 'parallel safe' when 'r' then 'parallel restricted' end,
+        case when procost <> case when lanname in ('c', 'internal') then 1 else 100 end then 'cost ' || procost end,
+        case when proretset and prorows <> 1000 then 'rows ' || prorows end
+      ] || array(select 'set ' || replace(setting, '=', ' to ') from unnest(proconfig) as setting),
+      null
+    ) as attributes,
     prosrc as body,
     obj_description(pg_proc.oid, 'pg_proc') as comment
   from pg_proc
   join pg_language on pg_language.oid = prolang
   where pronamespace = current_schema()::regnamespace
-  order by proname
+  order by pg_proc.oid
 `
 
 const triggers = `
-  select class.relname as table, pg_get_triggerdef(pg_trigger.oid, true) as definition, obj_description(pg_trigger.oid, 'pg_trigger') as comment
+  select
+    tgname as name,
+    class.relname as table,
+    pg_get_triggerdef(pg_trigger.oid, true) as definition,
+    obj_description(pg_trigger.oid, 'pg_trigger') as comment
   from pg_trigger
   join pg_class class on class.oid = tgrelid
   where class.relnamespace = current_schema()::regnamespace
     and not tgisinternal
     and not class.relispartition
-  order by tgname
+  order by pg_trigger.oid
 `
 
 const unknown = `
@@ -166,17 +189,17 @@ const plain = (sql: string): string =>
     .replaceAll(/= any \(array\[(.*?)\]\)/g, 'in ($1)')
     .replaceAll(/\b(references|on) (only )?(\w+)( using btree ?|(?=\())/g, '$1 $3 ')
 
-const lineLength = 120
+const lineLength = 134
 
-/** Wraps a comment of the database into lines of SQL comments. */
-const commentLines = (comment: string | null, indent = ''): string => {
-  const lines: string[] = []
-  for (const word of comment?.split(/\s+/) ?? []) {
-    const last = lines.at(-1)
-    if (last === undefined || last.length + 1 + word.length > lineLength) lines.push(`${indent}-- ${word}`)
-    else lines[lines.length - 1] = `${last} ${word}`
+/** Writes a comment as literals that PostgreSQL joins, a line each. */
+const commentOn = (object: string, comment: string | null): string => {
+  if (comment === null) return ''
+  const lines = ['']
+  for (const word of comment.replaceAll("'", "''").split(/(?<= )/)) {
+    if (lines.at(-1)!.length + word.length > lineLength) lines.push('')
+    lines[lines.length - 1] += word
   }
-  return lines.map((line) => `${line}\n`).join('')
+  return `comment on ${object} is\n${lines.map((line) => `  '${line}'`).join('\n')};\n`
 }
 
 const keywords = { p: 'primary key', u: 'unique', c: 'check', f: 'references', x: 'exclude' }
@@ -196,7 +219,7 @@ const columnText = (column: Column, own: Constraint[]): string => {
     column.value && plain(column.value),
     ...own.map(({ kind, definition }) => (kind === 'c' || kind === 'x' ? plain(definition) : foreignOrKey(kind, definition))),
   ]
-  return `${commentLines(column.comment, '  ')}  ${text.filter(Boolean).join(' ')}`
+  return `  ${text.filter(Boolean).join(' ')}`
 }
 
 const foreignOrKey = (kind: 'f' | 'p' | 'u', definition: string) =>
@@ -204,24 +227,19 @@ const foreignOrKey = (kind: 'f' | 'p' | 'u', definition: string) =>
 
 const constraintText = (constraint: Constraint): string => {
   const name = constraint.name === defaultName(constraint) ? '' : `constraint ${constraint.name} `
-  return `${commentLines(constraint.comment, '  ')}  ${name}${plain(constraint.definition)}`
+  return `  ${name}${plain(constraint.definition)}`
 }
 
-/** Removes the indentation that a function's body has in its migration. */
-const dedent = (body: string): string => {
-  const lines = body.replace(/^\n/, '').trimEnd().split('\n')
-  const indent = Math.min(...lines.filter((line) => line.trim()).map((line) => line.search(/\S/)))
-  return lines.map((line) => line.slice(indent)).join('\n')
-}
+const routineText = ({ name, parameters, result, language, attributes, body, comment }: Routine): string =>
+  `create function ${name}(${parameters}) returns ${[plain(result), `language ${language}`, ...attributes].join(' ')} as $$${body}$$;\n` +
+  commentOn(`function ${name}`, comment)
 
-const routineText = ({ name, parameters, result, language, volatility, body, comment }: Routine): string =>
-  `${commentLines(comment)}create function ${name}(${parameters}) returns ${result} language ${language}${volatility} as $$\n${dedent(body)}\n$$;\n`
+const triggerText = ({ name, table, definition, comment }: Definition): string =>
+  plain(definition).replaceAll(/ (?=(before|after|instead of|referencing|for each|when|execute function) )/g, '\n  ') +
+  `;\n${commentOn(`trigger ${name} on ${table}`, comment)}`
 
-const triggerText = ({ definition, comment }: Definition): string =>
-  `${commentLines(comment)}${plain(definition).replaceAll(/ (?=(before|after|instead of|for each row|execute function) )/g, '\n  ')};\n`
-
-const header = `-- The schema of the database after all migrations, for reading. Generated by npm run docs: to change the schema, add a
--- migration (migrations/). Left out: the partitions, which depend on the date, and the bookkeeping of the migrations.
+const header = `-- The schema of the database after all migrations, for reading. Generated by npm run docs: to change the schema, add a migration
+-- (migrations/). Left out: the partitions, which depend on the date, and the bookkeeping of the migrations.
 `
 
 /**
@@ -240,7 +258,7 @@ export const schemaSql = async (db: Database): Promise<string> => {
     await all<Definition>(indexes),
   ]
 
-  const tableText = ({ name, comment, partitionKey }: Table): string => {
+  const tableText = ({ name, comment, partitionKey, options }: Table): string => {
     const of = <Row extends { table: string }>(rows: Row[]) => rows.filter(({ table }) => table === name)
     const apart = of(allConstraints).filter((constraint) => !belongsToOneColumn(constraint))
     const lines = [
@@ -255,9 +273,18 @@ export const schemaSql = async (db: Database): Promise<string> => {
     const storage = of(allColumns)
       .filter((column) => column.storage !== null)
       .map((column) => `alter table ${name} alter column ${column.name} set storage ${column.storage};\n`)
-    const ownIndexes = of(allIndexes).map(({ definition, comment: serves }) => `${commentLines(serves)}${plain(definition)};\n`)
+    const comments = [
+      commentOn(`table ${name}`, comment),
+      ...of(allColumns).map((column) => commentOn(`column ${name}.${column.name}`, column.comment)),
+      ...of(allConstraints).map((constraint) => commentOn(`constraint ${constraint.name} on ${name}`, constraint.comment)),
+      ...of(allConstraints).map((constraint) => commentOn(`index ${constraint.name}`, constraint.indexComment)),
+    ]
+    const ownIndexes = of(allIndexes).map(
+      (index) => `\n${plain(index.definition).replace(' where ', '\nwhere ')};\n${commentOn(`index ${index.name}`, index.comment)}`,
+    )
     const partition = partitionKey === null ? '' : ` partition by ${plain(partitionKey)}`
-    return [`${commentLines(comment)}create table ${name} (\n${lines.join(',\n')}\n)${partition};\n`, ...storage, ...ownIndexes].join('')
+    const parameters = options === null ? '' : ` with (${options.join(', ')})`
+    return [`create table ${name} (\n${lines.join(',\n')}\n)${partition}${parameters};\n`, ...storage, ...comments, ...ownIndexes].join('')
   }
 
   return [

@@ -60,13 +60,16 @@ export interface NextVersion {
 export const nextVersion = (version: string): NextVersion => ({
   version: version.replace(/\d+$/, (patch) => String(Number(patch) + 1)),
   migration: {
-    name: '99990101000000_expand_documents',
+    name: '9999_expand_documents',
     sql: `
       alter table documents add column next_version_note text not null default 'none';
       create index documents_by_next_version_note on documents (next_version_note);
     `,
   },
 })
+
+const addMigration = (folder: string, { migration }: NextVersion) =>
+  writeFile(join(folder, `migrations/${migration.name}.sql`), migration.sql)
 
 /** Packs the working tree as it is published, or a next version of it. */
 export const packRelay = async (folder: string, next?: NextVersion): Promise<Tarball> => {
@@ -77,9 +80,7 @@ export const packRelay = async (folder: string, next?: NextVersion): Promise<Tar
       const text = await readFile(join(folder, name), 'utf8')
       await writeFile(join(folder, name), text.replace(current, next.version))
     }
-    const { name, sql } = next.migration
-    const code = `import type { Knex } from 'knex'\n\nexport const up = (knex: Knex) => knex.raw(${JSON.stringify(sql)})\n`
-    await writeFile(join(folder, `migrations/${name}.ts`), code)
+    await addMigration(folder, next)
   }
   const output = await npm(folder, 'pack', '--json', '--silent')
   // What the build prints comes first.
@@ -97,7 +98,7 @@ export const installRelay = async ({ file }: Tarball, folder: string): Promise<s
 }
 
 /** Copies a build and makes the copy a next version of it. */
-export const copyBuild = async (build: Build, folder: string, { version, migration }: NextVersion): Promise<Build> => {
+export const copyBuild = async (build: Build, folder: string, next: NextVersion): Promise<Build> => {
   await mkdir(folder)
   await cp(join(build.folder, 'dist'), join(folder, 'dist'), { recursive: true })
   await cp(join(build.folder, 'package.json'), join(folder, 'package.json'))
@@ -105,8 +106,7 @@ export const copyBuild = async (build: Build, folder: string, { version, migrati
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
   const file = join(folder, 'dist/src/base/version.js')
   const code = await readFile(file, 'utf8')
-  await writeFile(file, code.replace(`'${build.version}'`, `'${version}'`))
-  const migrationCode = `export const up = (knex) => knex.raw(${JSON.stringify(migration.sql)})\n`
-  await writeFile(join(folder, `dist/migrations/${migration.name}.js`), migrationCode)
-  return { folder, version }
+  await writeFile(file, code.replace(`'${build.version}'`, `'${next.version}'`))
+  await addMigration(join(folder, 'dist'), next)
+  return { folder, version: next.version }
 }

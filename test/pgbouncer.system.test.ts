@@ -62,7 +62,7 @@ test('with transaction pooling, relay migrate creates the schema, documents are 
     env: { PATH: PATH!, HOME: HOME!, ...variables },
     timeoutMs: 110_000,
   })
-  const names = (await migrationSource.getMigrations([])).map((file) => migrationSource.getMigrationName(file))
+  const names = (await migrationSource.getMigrations([])).map((migration) => migrationSource.getMigrationName(migration))
   expect(JSON.parse(migrated)).toEqual({ applied: names, search_attributes: true })
 
   const logs = await Promise.all(

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { migrateAlone } from '../db/migrate-alone.ts'
+import { migrateAlone } from '../db/migrations.ts'
 import { requireServer } from '../db/require-server.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { registerSearchAttributes } from '../temporal/search-attributes.ts'

@@ -1,3 +1,4 @@
+import { newId } from '../base/ids.ts'
 import type { Database } from './database.ts'
 
 export interface Installation {
@@ -22,4 +23,9 @@ export const createInstallation = (db: Database): Installation => {
       return known
     },
   }
+}
+
+/** Gives a new installation its id. */
+export const ensureInstallation = async (db: Database): Promise<void> => {
+  await db.raw('insert into installation (id) values (?) on conflict (is_only_row) do nothing', [newId()])
 }

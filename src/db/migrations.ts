@@ -1,23 +1,28 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { UserError } from '../base/errors.ts'
 import { version } from '../base/version.ts'
-import { isSchemaMissing, type Database } from './database.ts'
+import { isLockTimeout, isLostRace, isSchemaMissing, type Database } from './database.ts'
+import { ensureInstallation } from './installation.ts'
 import { ensurePartitions } from './partitions.ts'
 
 const directory = new URL('../../migrations/', import.meta.url)
 
-/** Names migrations without their extension, so that a database migrated from .ts sources can be used with the compiled .js files. */
-export const migrationSource: Knex.MigrationSource<string> = {
+/** The files of `migrations/`, which the build copies. The name of a migration is that of its file without the extension. */
+export const migrationSource: Knex.MigrationSource<{ file: string }> = {
   getMigrations: async () => {
     const files = await readdir(directory)
-    return files.filter((file) => /^\d{14}_\w+\.(ts|js)$/.test(file)).toSorted()
+    const names = files.filter((file) => /^\d{4}_\w+\.sql$/.test(file)).toSorted()
+    // The command line of knex prints the property file.
+    return names.map((file) => ({ file }))
   },
-  getMigrationName: (file) => file.replace(/\.(ts|js)$/, ''),
-  getMigration: async (file) => {
-    const { up } = (await import(new URL(file, directory).href)) as Pick<Knex.Migration, 'up'>
+  getMigrationName: ({ file }) => file.replace(/\.sql$/, ''),
+  getMigration: async ({ file }) => {
+    // knex takes a question mark for the place of a value.
+    const sql = (await readFile(new URL(file, directory), 'utf8')).replaceAll('?', '\\?')
     // Migrations are forward only, and knex requires a function.
-    return { up: (trx) => waitBriefly(trx).then(() => up(trx)), down: refuse }
+    return { up: (trx) => waitBriefly(trx).then(() => trx.raw(sql)), down: refuse }
   },
 }
 
@@ -30,8 +35,8 @@ const waitBriefly = (trx: Knex) => trx.raw("set local statement_timeout = 0; set
 const refuse = (): Promise<never> => Promise.reject(new Error('Migrations are forward only: restore a backup, or write another migration.'))
 
 /**
- * Applies pending migrations and creates the partitions of the near future. A database that is newer is left alone, so that a deployment
- * which goes back to the former version can run its `relay migrate`.
+ * Applies pending migrations, creates the partitions of the near future, and gives a new installation its id. A database that is newer is
+ * left alone, so that a deployment which goes back to the former version can run its `relay migrate`.
  * @returns the names of the applied migrations
  * @throws `UserError` if the database is too new for this version
  */
@@ -40,8 +45,41 @@ export const migrate = async (db: Database): Promise<string[]> => {
   // knex would refuse a database with migrations that this version does not contain.
   const [, applied] = (await db.migrate.latest({ migrationSource, disableMigrationsListValidation: true })) as [number, string[]]
   await ensurePartitions(db, new Date())
+  await ensureInstallation(db)
   return applied
 }
+
+const pauseMs = 1_000
+// Longer than a CSV export takes by default, which locks the tables that it reads.
+const lockedMaxMs = 15 * 60_000
+
+/**
+ * Migrates while no other process does. A second `relay migrate` waits for the first. While the work of running processes locks a table,
+ * the migration is tried again: it must not wait in front of them.
+ * @returns the names of the applied migrations
+ * @throws `UserError` if a table stays locked
+ */
+export const migrateAlone = (db: Database): Promise<string[]> =>
+  db.transaction(async (lock) => {
+    await lock.raw('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
+    await lock.raw("select pg_advisory_xact_lock(hashtextextended('relay migrate', 0))")
+    // The lock of knex stays behind if its process is killed, and would refuse every further migration. Whoever left it is gone.
+    await db.migrate.forceFreeMigrationsLock({ migrationSource })
+    const deadline = Date.now() + lockedMaxMs
+    for (;;) {
+      try {
+        return await migrate(db)
+      } catch (thrown) {
+        if (!isLockTimeout(thrown) && !isLostRace(thrown)) throw thrown
+        if (Date.now() > deadline) {
+          throw new UserError('Other transactions lock a table for too long. Nothing was changed. End them, or repeat: relay migrate', {
+            cause: thrown,
+          })
+        }
+        await delay(pauseMs)
+      }
+    }
+  })
 
 const readNames = async (db: Database, table: 'knex_migrations' | 'required_migrations'): Promise<string[]> => {
   try {
@@ -54,7 +92,7 @@ const readNames = async (db: Database, table: 'knex_migrations' | 'required_migr
 }
 
 const ownMigrations = async (): Promise<Set<string>> =>
-  new Set((await migrationSource.getMigrations([])).map((file) => migrationSource.getMigrationName(file)))
+  new Set((await migrationSource.getMigrations([])).map((migration) => migrationSource.getMigrationName(migration)))
 
 /** A version of the relay that is too old for its database. */
 export class TooOldError extends UserError {}

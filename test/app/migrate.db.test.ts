@@ -1,7 +1,6 @@
 import { newId } from '../../src/base/ids.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
-import { migrateAlone } from '../../src/db/migrate-alone.ts'
-import { migrationSource, requireSchema } from '../../src/db/migrations.ts'
+import { migrateAlone, migrationSource, requireSchema } from '../../src/db/migrations.ts'
 import { databaseConfig } from '../support/database.ts'
 import { until } from '../support/until.ts'
 

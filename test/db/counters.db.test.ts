@@ -1,7 +1,5 @@
 import * as fc from 'fast-check'
 import { ulid } from 'ulid'
-import { up } from '../../migrations/20261123130000_count_documents.ts'
-import { up as countFailures } from '../../migrations/20261124061000_count_failures.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createUpdate } from '../../src/archive/update.ts'
@@ -264,62 +262,6 @@ test('folding while many transactions write and roll back loses and doubles noth
   await foldAll(database.db)
   expect(await findWrongCounters(database.db)).toEqual([])
 }, 120_000)
-
-test('the migration counts the rows that exist', async () => {
-  const { db } = database
-  const world = await createWorld()
-  for (let index = 0; index < 9; index += 1) {
-    await receive(world, { which: index, other: index, hours: index * 7 })
-    await run(world, ['fail', { which: index, other: index, hours: index }])
-    await run(world, ['acknowledge', { which: index, other: index, hours: index }])
-  }
-  const trx = await db.transaction()
-  try {
-    for (const name of ['count_documents', 'count_deliveries', 'count_attempts', 'remove_deliveries']) {
-      await trx.raw(`drop function ${name} cascade`)
-    }
-    await trx.raw('drop table counters, counter_deltas')
-    await up(trx)
-    expect(await trx('counter_deltas')).toEqual([])
-    expect(await trx('counters').pluck('kind')).toEqual(expect.arrayContaining(['documents', 'deliveries', 'attempts']))
-    // A later migration counts failures.
-    const wrong = (await findWrongCounters(trx)) as { kind: string }[]
-    expect(wrong.filter(({ kind }) => kind !== 'failures')).toEqual([])
-  } finally {
-    await trx.rollback()
-  }
-})
-
-test('the migration of failures counts the deliveries that need attention', async () => {
-  const { db } = database
-  const world = await createWorld()
-  for (let index = 0; index < 9; index += 1) await receive(world, { which: index, other: index, hours: 0 })
-  const [failing, retrying] = world.routes.map(({ workspaceId }) => workspaceId) as [string, string]
-  const error = { last_error: 'Not found', last_error_code: 'http_404' }
-  await db('deliveries')
-    .where({ workspace_id: failing, status: 'pending' })
-    .update({ status: 'failed', ...error })
-  await db('deliveries')
-    .where({ workspace_id: retrying, status: 'pending' })
-    .update({ status: 'retrying', ...error })
-  const acknowledged = await db('documents').where({ workspace_id: failing }).orderBy('id').first<{ id: string }>('id')
-  await createAcknowledge(db)(failing, acknowledged.id, actor)
-  const trx = await db.transaction()
-  try {
-    for (const name of ['mark_failures', 'mark_failures_of_delivery', 'mark_failures_of_document'])
-      await trx.raw(`drop function ${name} cascade`)
-    await trx.raw('drop index deliveries_by_error')
-    // Before the migration, it did not count failures.
-    await trx.raw('alter table deliveries disable trigger deliveries_changed')
-    await trx.raw('alter table deliveries drop column needs_attention')
-    await trx.raw(`delete from counters where kind = 'failures'; delete from counter_deltas where kind = 'failures'`)
-    await countFailures(trx)
-    expect(await trx('counters').where({ kind: 'failures', workspace_id: failing })).not.toEqual([])
-    expect(await findWrongCounters(trx)).toEqual([])
-  } finally {
-    await trx.rollback()
-  }
-})
 
 test('the deletion of a workspace removes its counters, and leaves those of others', async () => {
   const { db } = database

@@ -9,8 +9,8 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-const expanding = '29991231235958_of_a_later_version'
-const contracting = '29991231235959_of_a_version_after_that'
+const expanding = '9998_of_a_later_version'
+const contracting = '9999_of_a_version_after_that'
 
 /** Records a migration that this version does not contain, as a later version does. */
 const applyLater = (name: string) => database.db('knex_migrations').insert({ name, batch: 1_000, migration_time: new Date() })
@@ -26,7 +26,7 @@ test('a version runs with a database that later migrations have expanded, and mi
 test('a version that contains the required migrations runs with a contracted database', async () => {
   const { db } = database
   await applyLater(contracting)
-  await db('required_migrations').insert({ name: '20261124065000_require_migrations' })
+  await db('required_migrations').insert({ name: '0001_workspaces' })
   await expect(requireSchema(db)).resolves.toBeUndefined()
   await expect(migrate(db)).resolves.toEqual([])
 })

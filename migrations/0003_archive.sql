@@ -1,0 +1,310 @@
+-- Documents as the source system sees them. A content is written before the document that will own it. A document is one component as it
+-- was received; an archive document is the set of components with one docId.
+
+create table repository_counts (
+  repository_id text collate "C" not null references repositories (id) on delete cascade,
+  shard smallint not null,
+  documents bigint not null default 0,
+  primary key (repository_id, shard)
+);
+comment on table repository_counts is
+  'The number of documents that a repository has received, split over sixteen rows: documents that arrive at the same time do not wait '
+  'for one row lock. A reader adds the rows up.';
+
+create table contents (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null,
+  store text not null check (store in ('postgres', 's3', 'files')),
+  size_bytes bigint,
+  sha256 bytea,
+  appends integer not null default 0,
+  appended_sha256 bytea,
+  owned_at timestamptz,
+  captured_on date,
+  created_at timestamptz not null default now()
+);
+comment on table contents is
+  'The bytes of a document, in PostgreSQL, S3 or a file. Written before the document that will own them. A maintenance job removes '
+  'contents without an owner.';
+comment on column contents.workspace_id is
+  'Without a foreign key: the contents of a deleted workspace stay until the orphan sweep has removed them.';
+comment on column contents.size_bytes is
+  'The bytes that the content itself holds, without those of its segments. Null until a document owns the content.';
+comment on column contents.sha256 is
+  'Of the bytes that the content itself holds.';
+comment on column contents.appends is
+  'The number of appends that have extended the content by segments.';
+comment on column contents.appended_sha256 is
+  'Of the content with its segments. Null until a delivery has computed it, and again after each append.';
+comment on column contents.owned_at is
+  'Null until a document owns the content, and again once retention has disowned it.';
+comment on column contents.captured_on is
+  'The day (UTC) of the last captured request with a body that refers to the content. Null if there is none, and once retention has '
+  'released a content without an owner.';
+
+create index contents_captured on contents (workspace_id, captured_on)
+where owned_at is null and captured_on is not null;
+comment on index contents_captured is
+  'Serves the release of contents that only captured bodies refer to.';
+
+create index contents_orphaned on contents (created_at)
+where owned_at is null and captured_on is null;
+comment on index contents_orphaned is
+  'Serves the removal of contents without an owner.';
+
+create table content_chunks (
+  content_id text collate "C" not null references contents (id) on delete cascade,
+  seq integer not null,
+  data bytea not null,
+  primary key (content_id, seq)
+);
+comment on table content_chunks is
+  'The bytes of contents in PostgreSQL, 256 KiB per row: of the sizes measured (64 KiB to 4 MiB), COPY read this one fastest.';
+comment on column content_chunks.data is
+  'Stored out of line and uncompressed, which reads about twice as fast: most documents are compressed already.';
+
+alter table content_chunks alter column data set storage external;
+
+create table archive_documents (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  repository_id text collate "C" not null references repositories (id) on delete cascade,
+  doc_id text not null,
+  doc_prot text,
+  created_at timestamptz not null default now(),
+  modified_at timestamptz not null default now(),
+  deleted_at timestamptz
+);
+comment on table archive_documents is
+  'What the source system identifies by a docId: a set of components, possibly empty.';
+
+create unique index archive_documents_by_doc_id on archive_documents (repository_id, doc_id)
+where deleted_at is null;
+comment on index archive_documents_by_doc_id is
+  'Serves every protocol command. Allows exactly one of two simultaneous creates to succeed.';
+
+create table documents (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  repository_id text collate "C" not null references repositories (id),
+  archive_document_id text collate "C",
+  content_id text collate "C" references contents (id),
+  repo_id text not null,
+  doc_id text not null,
+  comp_id text not null,
+  position integer not null default 0,
+  content_type text not null,
+  size_bytes bigint not null,
+  status text not null check (status in ('pending', 'delivered', 'retrying', 'failed', 'discarded')),
+  revision integer not null default 1,
+  acknowledged_at timestamptz,
+  erp_object_type text,
+  erp_object_id text,
+  ar_object text,
+  received_at timestamptz not null,
+  component_created_at timestamptz,
+  modified_at timestamptz not null,
+  superseded_at timestamptz,
+  request_id text collate "C",
+  traceparent text
+);
+comment on table documents is
+  'One component as it was received: what the relay delivers and the API shows.';
+comment on column documents.archive_document_id is
+  'Null for a document that was acknowledged but not stored, because no destination was wired to its repository. Without a foreign key: '
+  'archive documents are deleted only together with their workspace, after its documents.';
+comment on column documents.content_id is
+  'Null for a document that was not stored, and once retention or an erasure has removed the content.';
+comment on column documents.status is
+  'Set when the document is inserted, then derived from its deliveries by a trigger.';
+comment on column documents.revision is
+  '1 for the document as it was received. Delivering it again, after appends for example, is another revision with a workflow of its own.';
+comment on column documents.acknowledged_at is
+  'When an operator acknowledged that the failed document will not be delivered. A change of the status clears it.';
+comment on column documents.component_created_at is
+  'When the first document of this component was created. Null if this document is the first.';
+comment on column documents.superseded_at is
+  'Set when an update replaces the document or a delete ends it. The source system no longer reads it; its deliveries continue.';
+comment on column documents.request_id is
+  'The captured request that contained the document. It may have been removed since. Null for a document that is older than this column.';
+comment on column documents.traceparent is
+  'The span of the request that contained the document (W3C Trace Context): the parent of its deliveries. Null if it was not traced.';
+
+create index documents_acknowledged on documents (workspace_id, received_at, id)
+where acknowledged_at is not null;
+comment on index documents_acknowledged is
+  'Serves the list of acknowledged documents.';
+
+create unique index documents_by_component on documents (archive_document_id, comp_id)
+where superseded_at is null;
+comment on index documents_by_component is
+  'Serves info, get and docGet. Allows one readable document per component.';
+
+create index documents_by_doc_id on documents (workspace_id, repo_id, doc_id);
+comment on index documents_by_doc_id is
+  'Serves metadata that arrives after the bytes and names the docId.';
+
+create index documents_by_received_at on documents (workspace_id, received_at, id);
+comment on index documents_by_received_at is
+  'Serves the list of documents, unfiltered or by date.';
+
+create index documents_by_repository on documents (workspace_id, repo_id, received_at, id);
+comment on index documents_by_repository is
+  'Serves the list of documents by repository, with or without dates.';
+
+create index documents_by_repository_and_status on documents (workspace_id, repo_id, status, received_at, id);
+comment on index documents_by_repository_and_status is
+  'Serves the list of documents by repository and status, with or without dates.';
+
+create index documents_by_request on documents (request_id)
+where request_id is not null;
+comment on index documents_by_request is
+  'Serves the documents of a page of captured requests.';
+
+create index documents_by_status on documents (workspace_id, status, received_at, id);
+comment on index documents_by_status is
+  'Serves the list of documents by status, with or without dates.';
+
+create index documents_delivered_with_content on documents (workspace_id, received_at)
+where status = 'delivered' and content_id is not null;
+comment on index documents_delivered_with_content is
+  'Serves the removal of content by age. A delivered document has reached at least one destination.';
+
+create index documents_failed_and_open on documents (workspace_id, received_at, id)
+where status = 'failed' and acknowledged_at is null;
+comment on index documents_failed_and_open is
+  'Serves the list of failed documents that nobody has acknowledged, and bulk retries.';
+
+create table content_segments (
+  content_id text collate "C" not null references contents (id),
+  append integer not null,
+  start_byte bigint not null,
+  segment_id text collate "C" not null references contents (id),
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  primary key (content_id, append)
+);
+comment on table content_segments is
+  'The bytes that appends have added to a content, in the order of start_byte. Each segment is a content of its own.';
+comment on column content_segments.append is
+  'The number of the last append whose bytes the segment holds.';
+comment on column content_segments.start_byte is
+  'Where the segment begins in the whole content.';
+
+create unique index content_segments_by_segment on content_segments (segment_id);
+comment on index content_segments_by_segment is
+  'Serves the check that a removed content is no segment.';
+
+create table workspace_storage (
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  shard smallint not null,
+  bytes bigint not null,
+  primary key (workspace_id, shard)
+);
+comment on table workspace_storage is
+  'The bytes of the contents of a workspace, split over sixteen rows: documents that arrive at the same time do not wait for one row '
+  'lock. A reader adds the rows up. One of them may be negative.';
+
+create table document_keys (
+  workspace_id text collate "C" not null,
+  key text collate "C" not null,
+  document_id text collate "C" not null references documents (id) on delete cascade,
+  primary key (workspace_id, key, document_id)
+);
+comment on table document_keys is
+  'What documents can be found by. Written by triggers on documents.';
+
+create index document_keys_of_document on document_keys (document_id);
+comment on index document_keys_of_document is
+  'Serves changes of a business object, and the deletion of documents.';
+
+create function document_keys_of(doc_id text, erp_object_id text) returns setof text language sql immutable parallel safe as $$
+select distinct upper(left(key, 255))
+from (
+  values (doc_id), (erp_object_id), (ltrim(erp_object_id, '0')), (substr(erp_object_id, 5)), (ltrim(substr(erp_object_id, 5), '0'))
+  union all
+  select part
+  from regexp_split_to_table(erp_object_id, '[^[:alnum:]]+') as part
+  union all
+  select ltrim(part, '0')
+  from regexp_split_to_table(erp_object_id, '[^[:alnum:]]+') as part
+) as keys (key)
+where key <> ''
+$$;
+comment on function document_keys_of is
+  'Returns what a document can be found by, in upper case: the docId, the id of the business object, the same without its company code '
+  '(the first four characters), its parts between other characters than letters and digits, and each of them without leading zeros.';
+
+create function add_document_keys() returns trigger language plpgsql as $$
+begin
+  insert into document_keys (workspace_id, key, document_id)
+  select workspace_id, key, id
+  from added, document_keys_of(doc_id, erp_object_id) as key;
+  return null;
+end
+$$;
+comment on function add_document_keys is
+  'Writes the keys of new documents.';
+
+create trigger add_document_keys
+  after insert on documents
+  referencing new table as added
+  for each statement
+  execute function add_document_keys();
+
+create function count_stored_bytes() returns trigger language plpgsql as $$
+begin
+  -- Nothing is counted for a workspace that is being deleted.
+  insert into workspace_storage (workspace_id, shard, bytes)
+  select id, (txid_current() % 16)::smallint, coalesce(new.size_bytes, 0) - coalesce(old.size_bytes, 0)
+  from workspaces
+  where id = coalesce(new.workspace_id, old.workspace_id)
+  on conflict (workspace_id, shard) do update
+  set bytes = workspace_storage.bytes + excluded.bytes;
+  return null;
+end
+$$;
+comment on function count_stored_bytes is
+  'Keeps workspace_storage equal to the sum of contents.size_bytes. The row that it locks is the last lock of a transaction, which cannot '
+  'deadlock: it runs at the commit, and the shard follows from the transaction.';
+
+create constraint trigger content_inserted
+  after insert on contents deferrable initially deferred
+  for each row
+  when (new.size_bytes is not null)
+  execute function count_stored_bytes();
+comment on trigger content_inserted on contents is
+  'A small content is inserted together with its document.';
+
+create constraint trigger content_measured
+  after update of size_bytes on contents deferrable initially deferred
+  for each row
+  when (old.size_bytes is distinct from new.size_bytes)
+  execute function count_stored_bytes();
+comment on trigger content_measured on contents is
+  'A large content gets its size when a document owns it.';
+
+create constraint trigger content_removed
+  after delete on contents deferrable initially deferred
+  for each row
+  when (old.size_bytes is not null)
+  execute function count_stored_bytes();
+comment on trigger content_removed on contents is
+  'The orphan sweep has removed a content.';
+
+create function replace_document_keys() returns trigger language plpgsql as $$
+begin
+  delete from document_keys where document_id = new.id;
+  insert into document_keys (workspace_id, key, document_id)
+  select new.workspace_id, key, new.id
+  from document_keys_of(new.doc_id, new.erp_object_id) as key;
+  return null;
+end
+$$;
+comment on function replace_document_keys is
+  'Writes the keys of a document whose business object has changed.';
+
+create trigger replace_document_keys
+  after update of erp_object_id on documents
+  for each row
+  when (old.erp_object_id is distinct from new.erp_object_id)
+  execute function replace_document_keys();

@@ -1,0 +1,332 @@
+-- Documents as destinations see them. The status of a document follows from those of its deliveries: src/domain/delivery-states.ts states
+-- the same rule for the workflow, and a test compares them. The outbox is explained in docs/adr/0005-transactional-outbox.md.
+
+create table deliveries (
+  document_id text collate "C" not null references documents (id) on delete cascade,
+  destination_id text collate "C" not null references destinations (id),
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  connection_id text collate "C" not null,
+  path text not null,
+  status text not null check (status in ('pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled')),
+  status_since timestamptz not null default now(),
+  attempts integer not null default 0,
+  attempt_id text collate "C",
+  lost_attempts integer not null default 0,
+  next_attempt_at timestamptz default now(),
+  checked_at timestamptz,
+  last_error text,
+  last_error_code text,
+  ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds')),
+  needs_attention boolean not null default false,
+  delivered_at timestamptz,
+  location text,
+  overwrites integer not null default 0,
+  primary key (document_id, destination_id)
+);
+comment on table deliveries is
+  'One document on its way to one destination.';
+comment on column deliveries.connection_id is
+  'The connection that planned the delivery. It may have been deleted since.';
+comment on column deliveries.path is
+  'The planned path below the destination''s prefix. Every attempt uses it.';
+comment on column deliveries.status_since is
+  'When the delivery got its status.';
+comment on column deliveries.attempt_id is
+  'The attempt that is under way, as delivery_attempts.id will name it. If the next attempt still finds it, its worker was lost.';
+comment on column deliveries.lost_attempts is
+  'Consecutive lost attempts that the workflow does not know of, because the same activity goes on with the upload.';
+comment on column deliveries.next_attempt_at is
+  'When the next attempt is due, while the delivery is pending or retrying. An attempt under way, or one that waits for a slot, is past '
+  'it.';
+comment on column deliveries.checked_at is
+  'When the reconciler last asked Temporal about the delivery, because its next attempt was overdue.';
+comment on column deliveries.last_error_code is
+  'The code of last_error. Null if the error is not one of an attempt.';
+comment on column deliveries.ended_by is
+  'Why no retry followed the last attempt of a failed delivery: an error that no retry can fix, or the limit that was reached.';
+comment on column deliveries.needs_attention is
+  'The delivery has failed or was cancelled, its document has failed, and nobody has acknowledged that. Kept by triggers.';
+comment on column deliveries.location is
+  'Where the destination stored the document, as it reported. Null until delivered.';
+comment on column deliveries.overwrites is
+  'Counts the attempts for older documents at the same path that may have overwritten this one. Each repeats the delivery.';
+
+create index deliveries_by_connection on deliveries (connection_id, document_id);
+comment on index deliveries_by_connection is
+  'Serves the search for documents by connection.';
+
+create index deliveries_by_destination on deliveries (destination_id, status, document_id);
+comment on index deliveries_by_destination is
+  'Serves the search for documents by destination, connector or status of a delivery.';
+
+create index deliveries_by_due_time on deliveries (greatest(next_attempt_at, checked_at), document_id, destination_id)
+where status in ('pending', 'retrying');
+comment on index deliveries_by_due_time is
+  'Serves the reconciler, which asks Temporal about the deliveries that have shown no sign of life for the longest time.';
+
+create index deliveries_by_error on deliveries (destination_id, status, coalesce(last_error_code, 'none'), document_id)
+where last_error is not null;
+comment on index deliveries_by_error is
+  'Serves the search for documents by the code of an error.';
+
+create index deliveries_failed_by_error on deliveries (destination_id, coalesce(last_error_code, ''), status_since)
+where status = 'failed';
+comment on index deliveries_failed_by_error is
+  'Serves the check for incidents, which groups failed deliveries by destination and error code.';
+
+create index deliveries_held_by_connection on deliveries (connection_id, document_id)
+where status = 'held';
+comment on index deliveries_held_by_connection is
+  'Serves the release and the cancellation of held deliveries, and the search for documents that a connection holds.';
+
+create index deliveries_open_of_destination on deliveries (destination_id, document_id)
+where status in ('pending', 'held', 'retrying', 'failed');
+comment on index deliveries_open_of_destination is
+  'Serves the cancellation of open deliveries when a destination is deleted.';
+
+create index failures_by_time on deliveries (destination_id, status, coalesce(last_error_code, 'none'), status_since)
+where needs_attention or status = 'retrying';
+comment on index failures_by_time is
+  'Serves the oldest and the newest failure of a group, and failures of a minimum age.';
+
+create table outbox (
+  key text collate "C" primary key,
+  message jsonb not null,
+  created_at timestamptz not null default now(),
+  due_at timestamptz not null default now()
+);
+comment on table outbox is
+  'Messages for Temporal that have not been sent yet. Each is inserted with the change that causes it and deleted once it is sent.';
+comment on column outbox.key is
+  'Identifies the message: inserting it again changes nothing.';
+comment on column outbox.due_at is
+  'The message is not sent before this time.';
+
+create index outbox_by_due_at on outbox (due_at);
+comment on index outbox_by_due_at is
+  'Serves the metric of the oldest message.';
+
+create index outbox_others_by_due_at on outbox (due_at)
+where (message ->> 'kind') <> 'startDocument';
+comment on index outbox_others_by_due_at is
+  'Serves the sweep of messages that do not start a document.';
+
+create index outbox_starts_by_workspace on outbox (((message -> 'input') ->> 'workspace'), due_at)
+where (message ->> 'kind') = 'startDocument';
+comment on index outbox_starts_by_workspace is
+  'Serves the sweep of starts of documents, in which workspaces take turns.';
+
+create table delivery_attempts (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null,
+  document_id text collate "C" not null,
+  destination_id text collate "C" not null,
+  number integer not null,
+  started_at timestamptz not null,
+  duration_ms integer not null,
+  outcome text not null check (outcome in ('delivered', 'superseded', 'retryable', 'permanent', 'interrupted')),
+  error_code text,
+  error_message text,
+  answer jsonb,
+  bytes_sent bigint
+) partition by range (id);
+comment on table delivery_attempts is
+  'One attempt of a delivery, and its outcome. Partitioned by month.';
+comment on column delivery_attempts.answer is
+  'The response of the target: status, selected headers and the beginning of the body, redacted and truncated.';
+
+create index delivery_attempts_of_document on delivery_attempts (document_id, id);
+comment on index delivery_attempts_of_document is
+  'Serves the attempts of one document, in order.';
+
+create index delivery_attempts_of_workspace on delivery_attempts (workspace_id, id);
+comment on index delivery_attempts_of_workspace is
+  'Serves the removal of attempts by age.';
+
+create table bulk_retries (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  status text not null default 'running' check (status in ('running', 'completed', 'cancelled')),
+  filter jsonb not null,
+  matched_documents bigint not null,
+  matched_deliveries bigint not null,
+  retried_documents bigint not null default 0,
+  retried_deliveries bigint not null default 0,
+  document_cursor text collate "C" not null default '',
+  actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
+  user_id text collate "C",
+  key_id text collate "C",
+  created_at timestamptz not null default now(),
+  ended_at timestamptz
+);
+comment on table bulk_retries is
+  'A retry of every failed delivery that a filter matches. Stored here as well as in Temporal, so that it can be shown after its workflow '
+  'has been removed.';
+comment on column bulk_retries.filter is
+  'repoId, destinationId, dateFrom and dateTo, each optional.';
+comment on column bulk_retries.matched_documents is
+  'Counted when the bulk retry was created.';
+comment on column bulk_retries.matched_deliveries is
+  'Counted when the bulk retry was created.';
+comment on column bulk_retries.document_cursor is
+  'The last document that was processed.';
+comment on column bulk_retries.actor_type is
+  'The actor who requested it.';
+
+create index bulk_retries_of_workspace on bulk_retries (workspace_id, id);
+comment on index bulk_retries_of_workspace is
+  'Serves the list of bulk retries, newest first.';
+
+create index bulk_retries_running on bulk_retries (id)
+where status = 'running';
+comment on index bulk_retries_running is
+  'Serves the reconciler, which asks Temporal about running bulk retries.';
+
+create table destination_slots (
+  destination_id text collate "C" not null references destinations (id) on delete cascade,
+  number integer not null,
+  holder text collate "C",
+  leased_until timestamptz not null default '-infinity'::timestamptz,
+  primary key (destination_id, number)
+) with (fillfactor = 50);
+comment on table destination_slots is
+  'Permission for one attempt at a destination. Rows are added up to its limit of concurrent deliveries when an attempt finds too few.';
+comment on column destination_slots.holder is
+  'The attempt that runs in the slot, as deliveries.attempt_id.';
+comment on column destination_slots.leased_until is
+  'A running attempt renews its lease. The slot of a lost worker becomes free when the lease has run out.';
+comment on index destination_slots_pkey is
+  'Serves the search for a free slot of a destination.';
+
+create table destination_gates (
+  destination_id text collate "C" primary key references destinations (id) on delete cascade,
+  next_start_at timestamptz not null default '-infinity'::timestamptz,
+  circuit text not null default 'closed' check (circuit in ('closed', 'open', 'half_open')),
+  circuit_since timestamptz,
+  failures integer not null default 0,
+  pause_ms integer not null default 0,
+  trial_at timestamptz,
+  trial_id text collate "C"
+) with (fillfactor = 50);
+comment on table destination_gates is
+  'When the next attempt at a destination may start. Apart from destinations, because it changes with attempts.';
+comment on column destination_gates.next_start_at is
+  'When its deliveries per minute would allow the next attempt, if attempts were spread evenly.';
+comment on column destination_gates.circuit is
+  'closed: attempts start. open: none starts until trial_at. half_open: one attempt tries the target. See src/domain/circuit.ts.';
+comment on column destination_gates.circuit_since is
+  'When the circuit got its state. Null if it has always been closed.';
+comment on column destination_gates.failures is
+  'Consecutive failed attempts that a retry may help.';
+comment on column destination_gates.pause_ms is
+  'The pause before the latest trial. It doubles with each trial that fails.';
+comment on column destination_gates.trial_at is
+  'When the next trial may start. While one is under way: when another one replaces it, unless it is renewed, because its worker was '
+  'lost.';
+comment on column destination_gates.trial_id is
+  'The attempt that tries the target, as deliveries.attempt_id.';
+
+create function derive_document_status(of_document text) returns text language sql stable as $$
+select case
+  when count(*) = 0 then 'discarded'
+  when bool_or(status = 'failed') then 'failed'
+  when bool_or(status = 'retrying') then 'retrying'
+  when bool_or(status in ('pending', 'held')) then 'pending'
+  when bool_or(status = 'delivered') then 'delivered'
+  else 'failed'
+end
+from deliveries
+where document_id = of_document
+$$;
+comment on function derive_document_status is
+  'The status of a document by the statuses of its deliveries. src/domain/delivery-states.ts states the same rule.';
+
+create function mark_failures(of_document text) returns void language sql as $$
+update deliveries
+set needs_attention = not needs_attention
+from documents
+where documents.id = of_document
+  and document_id = of_document
+  and needs_attention <> (deliveries.status in ('failed', 'cancelled') and documents.status = 'failed' and acknowledged_at is null)
+$$;
+comment on function mark_failures is
+  'Sets needs_attention of the deliveries of a document.';
+
+create function mark_failures_of_delivery() returns trigger language plpgsql as $$
+begin
+  perform mark_failures(new.document_id);
+  return null;
+end
+$$;
+comment on function mark_failures_of_delivery is
+  'Sets needs_attention of a delivery that was inserted with its final status.';
+
+create trigger failures_added
+  after insert on deliveries
+  for each row
+  when (new.status in ('failed', 'cancelled'))
+  execute function mark_failures_of_delivery();
+
+create function mark_failures_of_document() returns trigger language plpgsql as $$
+begin
+  perform mark_failures(new.id);
+  return null;
+end
+$$;
+comment on function mark_failures_of_document is
+  'Sets needs_attention of the deliveries of a document that fails or is acknowledged.';
+
+create trigger failures_changed
+  after update of status, acknowledged_at on documents
+  for each row
+  when ((old.status = 'failed' and old.acknowledged_at is null) is distinct from (new.status = 'failed' and new.acknowledged_at is null))
+  execute function mark_failures_of_document();
+
+create function note_delivery_status() returns trigger language plpgsql as $$
+begin
+  new.status_since = now();
+  new.ended_by = case when new.status = 'failed' then new.ended_by end;
+  if new.status not in ('pending', 'retrying') then
+    new.next_attempt_at = null;
+  elsif new.next_attempt_at is not distinct from old.next_attempt_at then
+    new.next_attempt_at = now();
+  end if;
+  return new;
+end
+$$;
+comment on function note_delivery_status is
+  'Sets the time of the last change of a delivery''s status. A delivery that is not failed any more has not been ended. The next attempt '
+  'of an open delivery is due at once, unless the statement says when; any other delivery has none.';
+
+create trigger delivery_status_noted
+  before update of status on deliveries
+  for each row
+  when (old.status is distinct from new.status)
+  execute function note_delivery_status();
+comment on trigger delivery_status_noted on deliveries is
+  'Whatever changes the status of a delivery, the time is noted.';
+
+create function update_document_status() returns trigger language plpgsql as $$
+begin
+  perform 1 from documents where id = new.document_id for no key update;
+  update documents
+  set status = derive_document_status(new.document_id), acknowledged_at = null
+  where id = new.document_id
+    and status <> derive_document_status(new.document_id);
+  if old.status in ('failed', 'cancelled') or new.status in ('failed', 'cancelled') then
+    perform mark_failures(new.document_id);
+  end if;
+  return null;
+end
+$$;
+comment on function update_document_status is
+  'Updates the status of a document. Two of its deliveries may end at the same moment: the row lock makes the second wait for the first, '
+  'and each statement sees what was committed before that statement began, so the second counts the first.';
+
+create trigger delivery_status_changed
+  after update of status on deliveries
+  for each row
+  when (old.status is distinct from new.status)
+  execute function update_document_status();
+comment on trigger delivery_status_changed on deliveries is
+  'Whatever changes a delivery, its document follows.';
