@@ -1,8 +1,8 @@
 import { createPrivateKey } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, type AccessToken, type AccessTokens } from '../shared/access-tokens.ts'
-import { parseObject, sendCloudRequest, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
+import { createAccessTokens, requestAccessToken, type AccessToken, type AccessTokens } from '../shared/access-tokens.ts'
+import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
 import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
 import type { ServiceAccount } from './schema.ts'
 
@@ -24,21 +24,12 @@ const requestToken = async ({ account, subject, scope }: GooglePrincipal, contex
     .setIssuedAt()
     .setExpirationTime(assertionLifetime)
     .sign(createPrivateKey(account.private_key))
-  const response = await sendCloudRequest(
+  return requestAccessToken(
     account.token_uri,
-    {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }).toString(),
-    },
+    { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion },
+    (response) => tokenError(response, subject),
     context,
   )
-  if (response.status >= 300) throw tokenError(response, subject)
-  const { access_token: token, expires_in: lifetimeSeconds } = parseObject(response.text)
-  if (typeof token !== 'string' || typeof lifetimeSeconds !== 'number') {
-    throw new DeliveryError('token_unreadable', 'the response of token_uri contains no token')
-  }
-  return { token, expiresAt: new Date(Date.now() + lifetimeSeconds * 1_000) }
 }
 
 /** Creates a cache of tokens for service accounts. */

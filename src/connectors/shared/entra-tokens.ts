@@ -1,9 +1,7 @@
-import { ConfidentialClientApplication, type INetworkModule } from '@azure/msal-node'
 import { z } from 'zod'
 import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, type AccessToken, type AccessTokens } from './access-tokens.ts'
-import { parseObject, sendCloudRequest, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
-import { toDeliveryError } from './errors.ts'
+import { createAccessTokens, requestAccessToken, type AccessTokens } from './access-tokens.ts'
+import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { isPermanentStatus, retryAfterMs } from './http.ts'
 
 const identifier = (maxCharacters: number) =>
@@ -40,62 +38,14 @@ export interface EntraPrincipal {
 
 export type EntraTokens = AccessTokens<EntraPrincipal>
 
-const requestToken = async (principal: EntraPrincipal, context: RequestContext): Promise<AccessToken> => {
+const requestToken = (principal: EntraPrincipal, context: RequestContext) => {
   const { tenantId, clientId, clientSecret, authorityHost, scope } = principal
-  const authority = `${authorityHost}/${tenantId}`
-  // The library reports neither status nor headers of a refusal, and hides network failures. Both are recorded here.
-  let response: CloudResponse | undefined
-  let failure: unknown
-  const networkClient: INetworkModule = {
-    sendGetRequestAsync: async () => {
-      throw new Error('No metadata may be discovered')
-    },
-    sendPostRequestAsync: async (url, options = {}) => {
-      try {
-        response = await sendCloudRequest(url, { method: 'POST', headers: options.headers ?? {}, body: options.body ?? '' }, context)
-      } catch (thrown) {
-        failure = thrown
-        throw thrown
-      }
-      const headers = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]))
-      return { status: response.status, headers, body: parseObject(response.text) as never }
-    },
-  }
-  // Created for each request: its network client belongs to this attempt, and its own token cache has no bound.
-  const application = new ConfidentialClientApplication({
-    auth: {
-      clientId,
-      clientSecret,
-      authority,
-      // The endpoints are given, so that the library does not send further requests to discover them.
-      knownAuthorities: [new URL(authorityHost).host],
-      authorityMetadata: JSON.stringify({
-        authorization_endpoint: `${authority}/oauth2/v2.0/authorize`,
-        token_endpoint: `${authority}/oauth2/v2.0/token`,
-        issuer: `${authority}/v2.0`,
-        jwks_uri: `${authority}/discovery/v2.0/keys`,
-      }),
-    },
-    system: {
-      networkClient,
-      // Only the workflow retries.
-      disableInternalRetries: true,
-      loggerOptions: { loggerCallback: () => {}, piiLoggingEnabled: false },
-    },
-  })
-  try {
-    // A region in the environment of the relay must not apply to a workspace's destination.
-    const result = await application.acquireTokenByClientCredential({ scopes: [scope], azureRegion: 'DisableMsalForceRegion' })
-    if (result?.accessToken && result.expiresOn) return { token: result.accessToken, expiresAt: result.expiresOn }
-    throw new Error('The response contains no token')
-  } catch (thrown) {
-    context.signal.throwIfAborted()
-    if (failure !== undefined) throw toDeliveryError(failure, 'request_failed')
-    if (response === undefined || (response.status >= 200 && response.status < 300)) {
-      throw new DeliveryError('token_unreadable', `the response of ${new URL(authorityHost).host} contains no token`, { cause: thrown })
-    }
-    throw tokenError(response, principal, thrown)
-  }
+  return requestAccessToken(
+    `${authorityHost}/${tenantId}/oauth2/v2.0/token`,
+    { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, scope },
+    (response) => tokenError(response, principal),
+    context,
+  )
 }
 
 /** Creates a cache of tokens for applications (client credentials flow). */
@@ -113,7 +63,7 @@ const corrections: Record<string, string> = {
   '500011': 'the tenant does not know the service; correct cloud',
 }
 
-const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal, cause: unknown): DeliveryError => {
+const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal): DeliveryError => {
   const { error_description: description } = parseObject(response.text)
   const [firstLine = ''] = (typeof description === 'string' ? description : '').split(/\r?\n/)
   const code = /AADSTS(\d+)/.exec(firstLine)?.[1]
@@ -123,7 +73,7 @@ const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal, cause
     return new DeliveryError(
       'credentials_refused',
       `Entra issued no token for tenant ${tenantId}: ${correction}${firstLine && ` (${firstLine})`}`,
-      { permanent: true, answer, cause },
+      { permanent: true, answer },
     )
   }
   return new DeliveryError(
@@ -133,7 +83,6 @@ const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal, cause
       permanent: false,
       retryAfterMs: retryAfterMs(response.headers['retry-after'], new Date()),
       answer,
-      cause,
     },
   )
 }

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { z } from 'zod'
 import { createEntraTokens, entraCredentials, type EntraPrincipal } from '../../../src/connectors/shared/entra-tokens.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
@@ -99,9 +100,25 @@ describe('tokens of Entra, against a double', () => {
     },
   )
 
-  test('a response without a token is reported as such', async () => {
-    double.faults.push({ match: /token$/, response: { status: 200, json: { hello: 'world' } }, times: 1 })
-    expect(await failure(createEntraTokens().get(principal(), context()))).toMatchObject({ code: 'token_unreadable', permanent: false })
+  test('a lifetime in text, which some servers send, counts like a number', async () => {
+    const response: DoubleResponse = { status: 200, json: { token_type: 'Bearer', expires_in: '3599', access_token: 'with-text' } }
+    double.faults.push({ match: /token$/, response, times: 1 })
+    const tokens = createEntraTokens()
+    expect(await tokens.get(principal(), context())).toMatchObject({ token: 'with-text' })
+    expect(await tokens.get(principal(), context())).toMatchObject({ token: 'with-text' })
+  })
+
+  test.each([
+    [{ hello: 'world' }],
+    [{ access_token: 'without-lifetime' }],
+    [{ access_token: '', expires_in: 3_599 }],
+    [{ access_token: ['in-a-list'], expires_in: 3_599 }],
+    [{ access_token: 'with-other-lifetime', expires_in: 'soon' }],
+  ])('a response without a token and its lifetime is reported as such: %j', async (json) => {
+    double.faults.push({ match: /token$/, response: { status: 200, json }, times: 1 })
+    const error = await failure(createEntraTokens().get(principal(), context()))
+    expect(error).toMatchObject({ code: 'token_unreadable', permanent: false, message: expect.stringContaining('127.0.0.1') as string })
+    expect(inspect(error)).not.toMatch(/the-secret|without-lifetime|in-a-list|with-other-lifetime/)
   })
 
   test('the request uses the outbound guard, and trusts only the authority of the destination', async () => {
