@@ -39,12 +39,12 @@ interface ApiOptions {
 }
 
 /** Starts the management API, the receivers, the bridge and the probes on one port. */
-export const startApi = (
+export const startApi = async (
   config: Config,
   log: Log,
   { probes = createProbes(log), tracing }: ApiOptions = {},
 ): Promise<Running & HttpServer> =>
-  startWith(openRuntime(config, 'api', log, tracing), async (runtime) => {
+  startWith(await openRuntime(config, 'api', log, tracing), async (runtime) => {
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, useCases, onClose } = runtime
     const authenticator = openAuthenticator(useCases.apiKeys, config)
     const captures = createCaptureQueue(createCaptureStore(db), config, log)

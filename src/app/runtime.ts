@@ -25,7 +25,7 @@ export interface Running {
 }
 
 /** Opens everything that the API and the worker have in common. `close` closes it in the reverse order, after what `onClose` has added. */
-export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tracing: Tracing | undefined) => {
+export const openRuntime = async (config: Config, name: 'api' | 'worker', log: Log, tracing: Tracing | undefined) => {
   const closers: (() => Promise<unknown>)[] = []
   const onClose = (close: () => Promise<unknown>) => void closers.unshift(close)
 
@@ -40,7 +40,7 @@ export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tr
   const launcher = createLauncher(tracing ? { ...temporal, send: traceSends(tracing, temporal.send) } : temporal, outbox, config, log)
   onClose(launcher.close)
 
-  const stores = createStores(db, config)
+  const stores = await createStores(db, config)
   const useCases = createUseCases(db, config)
   return {
     config,
@@ -64,7 +64,7 @@ export const openRuntime = (config: Config, name: 'api' | 'worker', log: Log, tr
   }
 }
 
-export type Runtime = ReturnType<typeof openRuntime>
+export type Runtime = Awaited<ReturnType<typeof openRuntime>>
 
 /**
  * Refuses to start with a server or a schema with which every request would fail. Without a database the relay starts, and `/readyz`

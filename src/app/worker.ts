@@ -43,12 +43,12 @@ interface StartedWorker {
 }
 
 /** Starts the only worker of this process, which runs workflows, delivery attempts and maintenance jobs. */
-export const startWorker = (
+export const startWorker = async (
   config: Config,
   log: Log,
   { tracing }: { tracing?: Tracing | undefined } = {},
 ): Promise<Running & StartedWorker> =>
-  startWith(openRuntime(config, 'worker', log, tracing), async (runtime) => {
+  startWith(await openRuntime(config, 'worker', log, tracing), async (runtime) => {
     // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, useCases, onClose } = runtime

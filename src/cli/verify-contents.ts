@@ -23,7 +23,7 @@ export const verifyAllContents = (config: Config, { isRead }: { isRead: boolean 
   withDatabase(config, 'verify', async (db) => {
     const documents: Result['documents'] = []
     const report = (damaged: DamagedDocument) => void documents.push(present(damaged))
-    const verified = await verifyContents(db, createStores(db, config), { isRead, report })
+    const verified = await verifyContents(db, await createStores(db, config), { isRead, report })
     return { ...verified, documents }
   })
 

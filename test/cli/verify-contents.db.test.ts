@@ -29,7 +29,7 @@ const verify = (isRead = false, config = configOf()) => verifyAllContents(config
 const receive = async (contents: Record<string, string>) => {
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }])
-  const { files } = createStores(db, configOf())
+  const { files } = await createStores(db, configOf())
   for (const [docId, text] of Object.entries(contents)) {
     const { components, ...received } = await receivedDocument(routes, { data: text }, docId)
     const content = await files!.write(routes.workspaceId, Readable.from([Buffer.from(text)]))

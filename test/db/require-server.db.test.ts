@@ -33,7 +33,7 @@ const start = async (settings: Record<string, string>): Promise<string> => {
 
 /** Starts what an API process and a worker have in common. */
 const startProcess = async (variables: Record<string, string>) => {
-  const runtime = openRuntime(testConfig({ TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables }), 'api', createLog('silent'), undefined)
+  const runtime = await openRuntime(testConfig({ TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables }), 'api', createLog('silent'), undefined)
   await (await startWith(runtime, async () => ({}))).stop()
 }
 

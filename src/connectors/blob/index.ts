@@ -1,161 +1,18 @@
-import { isRestError, type BlockBlobClient, type ContainerClient } from '@azure/storage-blob'
-import { z } from 'zod'
-import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
+import type { Connector } from '../connector.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
-import { withDeliveryErrors } from '../shared/errors.ts'
-import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
-import { withPayloadStream } from '../shared/payload-stream.ts'
-import { targetSegments } from '../shared/target-path.ts'
-import { minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
-import { createContainerClient, principalOf } from './client.ts'
-import { blobError } from './errors.ts'
-import { blobConfig, blobCredentials, secretsOf, type BlobConfig, type BlobCredentials, blobExample } from './schema.ts'
+import type { PartMemory } from '../shared/upload-parts.ts'
+import { blobConfig, blobCredentials, blobExample, type BlobConfig, type BlobCredentials } from './schema.ts'
 
-const nameMaxCharacters = 1_024
-// The service accepts 50,000.
-const maxBlocks = 49_000
+// Imports the SDK, which costs a process 41 MiB and 0.28 CPU-s.
+const load = () => import('./deliver.ts')
 
-/** Stores the document as a blob under prefix and path. A repetition writes the same blob again. */
+/** Containers of Azure Blob Storage. */
 export const createBlob = (tokens: EntraTokens, memory: PartMemory): Connector<BlobConfig, BlobCredentials> => ({
   kind: 'blob',
   config: blobConfig,
   credentials: blobCredentials,
   boundKeys: ['account_url', 'ca_certificate'],
   example: blobExample,
-
-  deliver: (payload, target, context) =>
-    withContainer(target, tokens, context, async (container) => {
-      const name = nameOf(target.config.prefix, payload.path)
-      const path = `${target.config.account_url.replace(/\/$/, '')}/${target.config.container}/${name}`
-      const client = container.getBlockBlobClient(name)
-      const { stored, bytesSent } =
-        payload.sizeBytes <= minPartBytes
-          ? await uploadInOneRequest(client, payload, context)
-          : await uploadInBlocks(client, path, payload, context, memory)
-      return { path, bytesSent, answer: { status: 201, etag: stored.etag, version_id: stored.versionId, request_id: stored.requestId } }
-    }),
-
-  probe: (target, context) =>
-    withContainer(target, tokens, context, async (container) => {
-      // Test the credentials instead of a token that was issued for them earlier.
-      const principal = principalOf(target)
-      if (principal) tokens.invalidate(principal)
-      const client = container.getBlockBlobClient(nameOf(target.config.prefix, '.probe'))
-      // A block that is never committed creates no blob. The service deletes it after a week.
-      await stageBlock(client, Buffer.from('probe').toString('base64'), Buffer.from('.'), context.signal)
-      return `The relay uploaded a block to the container ${target.config.container} and did not commit it, so it may write there. No blob was stored.`
-    }),
-})
-
-const withContainer = <Result>(
-  target: Target<BlobConfig, BlobCredentials>,
-  tokens: EntraTokens,
-  context: AttemptContext,
-  act: (container: ContainerClient) => Promise<Result>,
-) => {
-  const secrets = secretsOf(target.credentials)
-  return withDeliveryErrors(
-    context,
-    secrets,
-    () => act(createContainerClient(target, tokens, context, secrets)),
-    (thrown) => blobError(thrown, target, secrets),
-  )
-}
-
-/**
- * Returns the name of the blob. The service drops a dot at the end of a segment in some places, so that dot is escaped.
- */
-const nameOf = (prefix: string, path: string) => {
-  const name =
-    prefix +
-    targetSegments(path)
-      .map((segment) => segment.replace(/\.$/, '%2E'))
-      .join('/')
-  if (name.length > nameMaxCharacters) {
-    throw new DeliveryError(
-      'path_too_long',
-      `prefix and path together exceed ${nameMaxCharacters} characters, the longest name that a blob can have`,
-    )
-  }
-  return name
-}
-
-const uploadInOneRequest = async (client: BlockBlobClient, payload: Payload, context: AttemptContext) => {
-  const { sizeBytes } = payload
-  const stored = await withPayloadStream(payload, context, (body, abortSignal) =>
-    client.upload(body, sizeBytes, { ...propertiesOf(payload), abortSignal }),
-  )
-  return { stored, bytesSent: sizeBytes }
-}
-
-const savedBlocks = z.object({
-  /** The blob's address without credentials. */
-  path: z.string(),
-  /** The source system may have appended to the document since. */
-  sha256: z.string(),
-  /** The number of staged blocks, counted from the first one up to the first gap. */
-  staged: z.int().min(0),
-})
-
-/**
- * Sends a document in blocks and commits them as a blob. Continues after the blocks that the previous run has staged.
- * If the service has deleted those (after a week, or when another client wrote the blob), all blocks are sent again.
- */
-const uploadInBlocks = async (client: BlockBlobClient, path: string, payload: Payload, context: AttemptContext, memory: PartMemory) => {
-  const { data: saved } = savedBlocks.safeParse(context.saved)
-  const stagedBefore = saved?.path === path && saved.sha256 === payload.sha256 ? saved.staged : 0
-  try {
-    return await uploadRemainingBlocks(stagedBefore, client, path, payload, context, memory)
-  } catch (thrown) {
-    if (stagedBefore === 0 || !isRestError(thrown) || thrown.code !== 'InvalidBlockList') throw thrown
-    return uploadRemainingBlocks(0, client, path, payload, context, memory)
-  }
-}
-
-const uploadRemainingBlocks = async (
-  stagedBefore: number,
-  client: BlockBlobClient,
-  path: string,
-  payload: Payload,
-  context: AttemptContext,
-  memory: PartMemory,
-) => {
-  const { sizeBytes, sha256 } = payload
-  const partBytes = partBytesFor(sizeBytes, maxBlocks)
-  const startByte = Math.min(stagedBefore * partBytes, sizeBytes)
-  const staged = new Set<number>()
-  let stagedWithoutGap = stagedBefore
-
-  const stored = await withPayloadStream(payload, { ...context, startByte }, async (body, abortSignal) => {
-    await sendPartsInParallel(body, { sizeBytes: sizeBytes - startByte, partBytes, memory }, async (bytes, nth) => {
-      const number = stagedBefore + nth
-      await stageBlock(client, blockId(payload, number), bytes, abortSignal)
-      staged.add(number)
-      while (staged.has(stagedWithoutGap + 1)) stagedWithoutGap += 1
-      context.save({ path, sha256, staged: stagedWithoutGap } satisfies z.output<typeof savedBlocks>)
-    })
-    const blocks = Array.from({ length: Math.ceil(sizeBytes / partBytes) }, (_, index) => blockId(payload, index + 1))
-    return client.commitBlockList(blocks, { ...propertiesOf(payload), abortSignal })
-  })
-  return { stored, bytesSent: sizeBytes - startByte }
-}
-
-const stageBlock = (client: BlockBlobClient, id: string, bytes: Buffer, abortSignal: AbortSignal) =>
-  client.stageBlock(id, bytes, bytes.length, { abortSignal })
-
-/** Derived from the content, so that two attempts that overlap commit the same blob. */
-const blockId = ({ sha256 }: Payload, number: number) =>
-  Buffer.from(`${sha256.slice(0, 32)}-${String(number).padStart(5, '0')}`).toString('base64')
-
-const propertiesOf = (payload: Payload) => ({
-  blobHTTPHeaders: { blobContentType: contentTypeHeader(payload.contentType) },
-  // The service requires names that are valid C# identifiers, hence underscores.
-  metadata: {
-    delivery_id: percentEncoded(payload.deliveryId),
-    document_id: percentEncoded(payload.documentId),
-    repo_id: percentEncoded(payload.repoId),
-    doc_id: percentEncoded(payload.docId),
-    comp_id: percentEncoded(payload.compId),
-    sha256: payload.sha256,
-  },
+  deliver: async (...attempt) => (await load()).createDeliver(tokens, memory)(...attempt),
+  probe: async (...attempt) => (await load()).createProbe(tokens)(...attempt),
 })

@@ -1,14 +1,10 @@
-import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
-import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
-import { openPayload } from '../shared/payload-stream.ts'
-import { redactAndCut } from '../shared/secrets.ts'
-import { createMessage, createNoticeMessage, messageBytes, messageIdOf } from './message.ts'
-import { emailConfig, emailCredentials, recipientsOf, type EmailConfig, type EmailCredentials, emailExample } from './schema.ts'
-import { openSmtpSession, type SmtpSession } from './smtp-session.ts'
+import type { Connector } from '../connector.ts'
+import { emailConfig, emailCredentials, emailExample, type EmailConfig, type EmailCredentials } from './schema.ts'
 
-type EmailTarget = Target<EmailConfig, EmailCredentials>
+// Imports nodemailer, which costs a process 22 MiB and 0.11 CPU-s.
+const load = () => import('./deliver.ts')
 
-/** Mails the document as an attachment, or a link to it if it is too large. A repetition has the same Message-ID. */
+/** Mailboxes. */
 export const email: Connector<EmailConfig, EmailCredentials> = {
   kind: 'email',
   isMessage: true,
@@ -16,97 +12,7 @@ export const email: Connector<EmailConfig, EmailCredentials> = {
   credentials: emailCredentials,
   boundKeys: ['host', 'port', 'tls', 'ca_certificate'],
   example: emailExample,
-
-  deliver: (payload, target, context) =>
-    withSession(target, context, async (session) => {
-      const { config } = target
-      const recipients = recipientsOf(config)
-      const isAttached = fitsInMessage(payload, config, session)
-      // Before the envelope is sent: without a link there is no message to send.
-      const url = isAttached ? undefined : requireLink(payload)
-      await session.address(config.from, recipients, messageBytes(isAttached ? payload.sizeBytes : 0))
-
-      const reply = await sendMessage(session, payload, target, url, context)
-      const body = redactAndCut(reply.text, secretsOf(target.credentials), context.answerMaxBytes)
-      const messageId = messageIdOf(payload, config)
-      return {
-        path: `mailto:${recipients.join(',')}?message-id=${encodeURIComponent(messageId)}`,
-        bytesSent: isAttached ? payload.sizeBytes : 0,
-        answer: { status: reply.code, body, message_id: messageId, enclosed: isAttached ? 'attachment' : 'link' },
-      }
-    }),
-
-  probe: (target, context) =>
-    withSession(target, context, async (session) => {
-      const { host, from } = target.config
-      await session.address(from, recipientsOf(target.config), messageBytes(0))
-      await session.reset()
-      const login = target.credentials.username === undefined ? '' : 'the login, '
-      return `The server ${host} accepted ${login}the sender and all recipients. No mail was sent, so its delivery to the mailboxes is not proved.`
-    }),
-
-  sendNotice: (notice, target, context) =>
-    withSession(target, context, async (session) => {
-      await session.address(target.config.from, recipientsOf(target.config), messageBytes(0))
-      await session.send(createNoticeMessage(notice, target.config))
-    }),
-}
-
-const fitsInMessage = ({ sizeBytes }: Payload, config: EmailConfig, { sizeMaxBytes = Infinity }: SmtpSession) =>
-  sizeBytes <= config.max_attachment_bytes && messageBytes(sizeBytes) <= sizeMaxBytes
-
-const requireLink = (payload: Payload): string => {
-  const url = payload.downloadUrl()
-  if (url !== undefined) return url
-  throw new DeliveryError(
-    'link_unavailable',
-    'the document is too large to attach, and without RELAY_BASE_URL there is no link to it; set RELAY_BASE_URL, or raise max_attachment_bytes',
-  )
-}
-
-const sendMessage = async (
-  session: SmtpSession,
-  payload: Payload,
-  { config }: EmailTarget,
-  url: string | undefined,
-  context: AttemptContext,
-) => {
-  if (url !== undefined) return session.send(createMessage(payload, config, { url }))
-  const document = openPayload(payload, context)
-  let readError: Error | undefined
-  document.once('error', (error) => {
-    readError = error
-  })
-  try {
-    return await session.send(createMessage(payload, config, { attached: document }))
-  } catch (thrown) {
-    throw readError instanceof DeliveryError ? readError : thrown
-  } finally {
-    document.destroy()
-  }
-}
-
-const withSession = <Result>(
-  target: EmailTarget,
-  context: AttemptContext,
-  act: (session: SmtpSession) => Promise<Result>,
-): Promise<Result> =>
-  withDeliveryErrors(
-    context,
-    secretsOf(target.credentials),
-    async () => {
-      const session = await openSmtpSession(target, context)
-      try {
-        return await act(session)
-      } finally {
-        session.end()
-      }
-    },
-    (thrown) => toDeliveryError(thrown, 'smtp_failure'),
-  )
-
-/** Returns the password in plain text and in the encodings that are sent, since a server may quote them. */
-const secretsOf = ({ username, password }: EmailCredentials): string[] => {
-  const encoded = (text: string) => Buffer.from(text).toString('base64')
-  return password === undefined ? [] : [password, encoded(password), encoded(`\0${username}\0${password}`)]
+  deliver: async (...attempt) => (await load()).deliver(...attempt),
+  probe: async (...attempt) => (await load()).probe(...attempt),
+  sendNotice: async (...attempt) => (await load()).sendNotice(...attempt),
 }

@@ -1,0 +1,170 @@
+import type { Readable } from 'node:stream'
+import {
+  AbortMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  PutObjectCommand,
+  S3Client,
+  type CreateMultipartUploadCommandInput,
+  type PutObjectCommandOutput,
+} from '@aws-sdk/client-s3'
+import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
+import { withDeliveryErrors } from '../shared/errors.ts'
+import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { withPayloadStream } from '../shared/payload-stream.ts'
+import { secretsIn } from '../shared/secrets.ts'
+import { targetSegments } from '../shared/target-path.ts'
+import { minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
+import { objstoreError } from './errors.ts'
+import { findUpload, startUpload, uploadParts } from './multipart-upload.ts'
+import { objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
+
+type ObjstoreConnector = Connector<ObjstoreConfig, ObjstoreCredentials>
+type ObjstoreTarget = Target<ObjstoreConfig, ObjstoreCredentials>
+
+const keyMaxBytes = 1_024
+
+/** Stores the document as an object under prefix and path. A repetition writes the same object again. */
+export const createDeliver =
+  (memory: PartMemory): ObjstoreConnector['deliver'] =>
+  (payload, target, context) =>
+    withClient(target, context, async (client) => {
+      const key = keyOf(target.config.prefix, payload.path)
+      const object = objectOf(payload, target.config, key)
+      const path = `s3://${target.config.bucket}/${key}`
+      if (payload.sizeBytes <= minPartBytes) {
+        const stored = await withPayloadStream(payload, context, (body, abortSignal) =>
+          client.send(
+            new PutObjectCommand({
+              ...object,
+              Body: body,
+              ContentLength: payload.sizeBytes,
+              ChecksumSHA256: Buffer.from(payload.sha256, 'hex').toString('base64'),
+            }),
+            { abortSignal },
+          ),
+        )
+        return { path, bytesSent: payload.sizeBytes, answer: answerOf(stored) }
+      }
+      const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
+      const found = await findUpload(client, context.saved, wanted, context.signal)
+      if (found.state === 'completed') return { path, bytesSent: 0, answer: answerOf(found.object) }
+      const started = found.state === 'started' ? found : { ...(await startUpload(client, wanted, context.signal)), startByte: 0 }
+      context.save(started.upload)
+      const bytesSent = payload.sizeBytes - started.startByte
+      const stored = await withPayloadStream(payload, { ...context, startByte: started.startByte }, (body, abortSignal) =>
+        uploadParts(client, started, body, { sizeBytes: bytesSent, memory }, abortSignal),
+      )
+      return { path, bytesSent, answer: answerOf(stored) }
+    })
+
+export const probe: ObjstoreConnector['probe'] = (target, context) =>
+  withClient(target, context, async (client) => {
+    const object = { ...storageOf(target.config), Key: keyOf(target.config.prefix, '.probe') }
+    const { UploadId } = await client.send(new CreateMultipartUploadCommand(object), { abortSignal: context.signal })
+    await client.send(new AbortMultipartUploadCommand({ Bucket: object.Bucket, Key: object.Key, UploadId }), {
+      abortSignal: context.signal,
+    })
+    return `The relay started an upload to the bucket ${object.Bucket} and aborted it, so it may write there. No object was stored.`
+  })
+
+const withClient = <Result>(target: ObjstoreTarget, context: AttemptContext, act: (client: S3Client) => Promise<Result>) =>
+  withDeliveryErrors(
+    context,
+    secretsIn(objstoreCredentials, target.credentials),
+    () => act(createClient(target, context)),
+    (thrown) => objstoreError(thrown, target.config),
+  )
+
+const answerOf = ({ $metadata, ETag, VersionId }: Pick<PutObjectCommandOutput, '$metadata' | 'ETag' | 'VersionId'>) => ({
+  status: $metadata.httpStatusCode,
+  etag: ETag,
+  version_id: VersionId,
+  request_id: $metadata.requestId,
+})
+
+const keyOf = (prefix: string, path: string) => {
+  const key = prefix + targetSegments(path).join('/')
+  if (Buffer.byteLength(key) > keyMaxBytes) {
+    throw new DeliveryError('path_too_long', `prefix and path together exceed ${keyMaxBytes} bytes, the longest key that a store accepts`)
+  }
+  return key
+}
+
+const storageOf = (config: ObjstoreConfig) =>
+  ({
+    Bucket: config.bucket,
+    StorageClass: config.storage_class as CreateMultipartUploadCommandInput['StorageClass'],
+    ServerSideEncryption: config.server_side_encryption,
+    SSEKMSKeyId: config.kms_key_id,
+  }) satisfies Partial<CreateMultipartUploadCommandInput>
+
+const objectOf = (payload: Payload, config: ObjstoreConfig, key: string): CreateMultipartUploadCommandInput => ({
+  ...storageOf(config),
+  Key: key,
+  ContentType: contentTypeHeader(payload.contentType),
+  Metadata: {
+    'delivery-id': percentEncoded(payload.deliveryId),
+    'document-id': percentEncoded(payload.documentId),
+    'repo-id': percentEncoded(payload.repoId),
+    'doc-id': percentEncoded(payload.docId),
+    'comp-id': percentEncoded(payload.compId),
+    sha256: payload.sha256,
+  },
+})
+
+const ignore = () => {}
+
+/** Creates an SDK client for one attempt. */
+const createClient = ({ config, credentials }: ObjstoreTarget, { outbound, connectTimeoutMs, idleTimeoutMs }: AttemptContext) => {
+  const agents = outbound.agents({ connectTimeoutMs, caCertificate: config.ca_certificate })
+  return new S3Client({
+    region: config.region,
+    credentials: {
+      accessKeyId: credentials.access_key_id,
+      secretAccessKey: credentials.secret_access_key,
+      ...(credentials.session_token !== undefined && { sessionToken: credentials.session_token }),
+    },
+    ...(config.endpoint !== undefined && { endpoint: config.endpoint }),
+    forcePathStyle: config.path_style,
+    // Endpoints in the environment belong to the relay's own content store and must not apply to a workspace's
+    // destination.
+    ignoreConfiguredEndpointUrls: true,
+    useFipsEndpoint: false,
+    useDualstackEndpoint: false,
+    // Stores other than AWS often do not support the newer checksums.
+    ...(config.endpoint !== undefined && { requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }),
+    // The SDK would log to the console. Whatever it logs is also thrown.
+    logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+    streamCollector: readResponseBody,
+    // Only the workflow retries.
+    maxAttempts: 1,
+    requestHandler: {
+      httpAgent: agents.http,
+      httpsAgent: agents.https,
+      connectionTimeout: connectTimeoutMs,
+      socketTimeout: idleTimeoutMs,
+    },
+  })
+}
+
+// A page of a list has at most 1,000 parts of some 300 bytes.
+const responseMaxBytes = 1024 * 1024
+
+/** Reads a response body up to a limit. The SDK's own collector has no limit. */
+const readResponseBody = async (body: Readable): Promise<Uint8Array> => {
+  const chunks: Uint8Array[] = []
+  let sizeBytes = 0
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    sizeBytes += chunk.length
+    if (sizeBytes > responseMaxBytes) throw responseTooLong()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+// Without `$metadata` the SDK would append a hint for programmers to the message.
+const responseTooLong = () =>
+  Object.assign(
+    new DeliveryError('answer_unreadable', `the response exceeds ${responseMaxBytes} bytes, which no S3 store sends; check endpoint`),
+    { $metadata: {} },
+  )
