@@ -75,16 +75,14 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...statsEndpoints(deps),
 ]
 
-/** Creates the middleware of the management API. It handles `/api` and all paths below, and passes on the rest. */
+/** Creates the middleware of the management API, which answers every request below `/api`. */
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
   const routes = mount(apiEndpoints(deps), { ...deps, sessions: createSessions(deps), idempotency: createIdempotency(deps) })
   const errors = answerErrors(deps, 'api')
   const cors = allowOrigins(deps.config.RELAY_CORS_ORIGINS)
   const compress = compressText()
-  return (context, next) => {
-    if (context.path !== '/api' && !context.path.startsWith('/api/')) return next()
-    return errors(context, async () => {
+  return (context, next) =>
+    errors(context, async () => {
       await cors(context, () => compress(context, () => routes(context, next)))
     })
-  }
 }

@@ -12,6 +12,7 @@ import { createReplay } from '../capture/replay.ts'
 import { createSealedQueries } from '../capture/sealed-query.ts'
 import type { Config } from '../config/config.ts'
 import { createConnectionLimit } from '../http/connection-limit.ts'
+import { dispatch } from '../http/dispatch.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { startHttpServer, type HttpServer } from '../http/server.ts'
@@ -108,15 +109,20 @@ export const startApi = async (
       isDeliveryRunning,
       replay,
     })
+    const reference = createReference(config)
     const middlewares = [
-      probes.middleware,
+      // Probes come every few seconds and are not traced.
+      dispatch({ healthz: probes.middleware, readyz: probes.middleware, metrics: probes.middleware }),
       ...(tracing ? [traceRequests(tracing)] : []),
-      receiver.middleware,
-      bridge,
-      createReference(config),
-      createConsole({ ...useCases, config, log, requestLog, keyRing, authenticator, eventStreams }),
-      downloads,
-      api,
+      dispatch({
+        receiver: receiver.middleware,
+        bridge,
+        'openapi.json': reference,
+        docs: reference,
+        console: createConsole({ ...useCases, config, log, requestLog, keyRing, authenticator, eventStreams }),
+        download: downloads,
+        api,
+      }),
       refuseUnknown({ log, requestLog }),
     ]
     const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)

@@ -36,8 +36,7 @@ export interface HttpServer {
 }
 
 /**
- * Starts the HTTP server that all surfaces share. Each middleware answers the requests under its own paths and passes
- * every other request to the next one.
+ * Starts the HTTP server that all surfaces share.
  * @throws `UserError` if the port is in use or the address cannot be bound
  */
 export const startHttpServer = async (

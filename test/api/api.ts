@@ -16,6 +16,7 @@ import { DeliveryError, type Connector } from '../../src/connectors/connector.ts
 import { createConnectors } from '../../src/connectors/index.ts'
 import type { Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
+import { dispatch } from '../../src/http/dispatch.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -134,9 +135,8 @@ export const startApi = async (
       replay ?? createReplay({ db, find: useCases.capturedRequests.findForReplay, openQuery: () => '', execute: () => Promise.resolve() }),
   }
   const app = new Koa()
-  app.use(createApi(deps))
-  app.use(createConsole(deps))
-  app.use(createReference(config))
+  const reference = createReference(config)
+  app.use(dispatch({ api: createApi(deps), console: createConsole(deps), 'openapi.json': reference, docs: reference }))
   app.use((context) => {
     context.body = 'not the API'
   })

@@ -44,7 +44,7 @@ const pathOf = (url: string | undefined) => (url !== undefined && URL.canParse(u
 const workflowsUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConsoleConfig): string | null =>
   url === undefined ? null : `${url.replace(/\/+$/, '')}/namespaces/${encodeURIComponent(temporal.namespace ?? 'default')}/workflows/`
 
-/** Serves the console, and its sign-in, under `/console`. */
+/** Serves the console, and its sign-in: every request below `/console`. */
 export const createConsole = (deps: ConsoleDeps): Middleware => {
   const { config, eventStreams } = deps
   const errors = answerErrors(deps, 'console')
@@ -132,10 +132,8 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
     else context.body = page.html
   }
 
-  return (context, next) => {
-    if (context.path !== '/console' && !context.path.startsWith('/console/')) return next()
-    return errors(context, async () => {
+  return (context) =>
+    errors(context, async () => {
       await compress(context, () => (answers[context.path] ?? answerFile)(context))
     })
-  }
 }

@@ -7,6 +7,7 @@ import Koa from 'koa'
 import { createConsole } from '../../../src/api/console/console.ts'
 import { loadConsoleFiles, toJavaScript } from '../../../src/api/console/files.ts'
 import { readConfig } from '../../../src/config/config.ts'
+import { dispatch } from '../../../src/http/dispatch.ts'
 import { createAuthenticator } from '../../../src/security/api-keys.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { logsTo } from '../../support/logs.ts'
@@ -18,13 +19,15 @@ const start = async (variables: Record<string, string> = {}) => {
   const authenticator = createAuthenticator({ findKey: async () => undefined, recordUse: async () => {}, wrongKeys: { count: () => 0 } })
   const keyRing = createKeyRing([`first:${Buffer.alloc(32, 7).toString('base64')}`])
   app.use(
-    createConsole({
-      config: readConfig(variables),
-      authenticator,
-      keyRing,
-      eventStreams: { open: async () => {} },
-      signInLinks: { redeem: async () => undefined },
-      ...logsTo([]),
+    dispatch({
+      console: createConsole({
+        config: readConfig(variables),
+        authenticator,
+        keyRing,
+        eventStreams: { open: async () => {} },
+        signInLinks: { redeem: async () => undefined },
+        ...logsTo([]),
+      }),
     }),
   )
   app.use((context) => {
