@@ -1,8 +1,7 @@
-import { ApplicationFailure, activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
+import { activityInfo, ApplicationFailure, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
-import { recordTermination } from '../src/delivery/record-termination.ts'
-import { transition } from '../src/delivery/transition.ts'
+import { recordTermination, transition } from '../src/delivery/transition.ts'
 import type { DeliveryActivities, PostponedAttempts } from '../workflows/messages.ts'
 
 export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities => ({

@@ -1,7 +1,7 @@
 import type { Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
 import { notFound } from '../base/refusals.ts'
-import type { Acknowledge } from '../delivery/acknowledge.ts'
+import type { Acknowledge } from '../delivery/erase.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { document, presentDocument } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'

@@ -6,7 +6,7 @@ import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/
 import type { Replay } from '../capture/replay.ts'
 import { openStoredBody, type StoredBody } from '../capture/stored-body.ts'
 import type { Stores } from '../content/store.ts'
-import { mediaTypeOf } from '../domain/content-type.ts'
+import { mediaTypeOf } from '../domain/headers.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'

@@ -15,21 +15,23 @@ import { createConnectionLimit } from '../http/connection-limit.ts'
 import { dispatch } from '../http/dispatch.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import { startHttpServer, type HttpServer } from '../http/server.ts'
+import { type HttpServer, startHttpServer } from '../http/server.ts'
 import { createThreads } from '../http/threads.ts'
 import { createAggregateMetrics } from '../observe/aggregates.ts'
-import { createOutboxMetrics } from '../observe/outbox-metrics.ts'
-import { createOverdueMetric } from '../observe/overdue-metric.ts'
-import { createPollersMetric } from '../observe/pollers-metric.ts'
+import {
+  createOutboxMetrics,
+  createOverdueMetric,
+  createPollersMetric,
+  createRepositoryMetrics,
+  createStorageMetrics,
+} from '../observe/metrics.ts'
 import { createProbes, type Probes } from '../observe/probes.ts'
-import { createRepositoryMetrics } from '../observe/repository-metrics.ts'
-import { createStorageMetrics } from '../observe/storage-metrics.ts'
 import { createReceiver } from '../receiver/app.ts'
 import { listPollers } from '../temporal/pollers.ts'
 import { openAuthenticator } from '../workspace/authenticator.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
-import { warnAboutOpenReceivers } from './open-receivers.ts'
-import { dependenciesOf, openRuntime, startWith, type Running } from './runtime.ts'
+import { warnAboutOpenReceivers } from '../workspace/repository-warnings.ts'
+import { dependenciesOf, openRuntime, type Running, startWith } from './runtime.ts'
 import { traceRequests } from './tracing/requests.ts'
 import type { Tracing } from './tracing/tracing.ts'
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { mediaTypeOf } from '../domain/content-type.ts'
+import { mediaTypeOf } from '../domain/headers.ts'
 import { redactJson } from './redact-json.ts'
 import { redactPairs } from './redact-pairs.ts'
 import { redactXml } from './redact-xml.ts'

@@ -8,10 +8,10 @@ import { businessObjectOf } from '../domain/business-object.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import { decideRetry } from '../domain/retry.ts'
 import type { DeliveryJob } from './delivery-job.ts'
-import { expire } from './expire.ts'
 import type { Progress } from './progress.ts'
 import type { AttemptEnd, RecordAttempt } from './record-attempt.ts'
 import type { RedeliverNewer } from './redeliver.ts'
+import { expire } from './transition.ts'
 
 // What the end of an attempt means: it is recorded, and the outcome tells the workflow how to go on.
 

@@ -25,8 +25,8 @@ import {
 } from './conclude-attempt.ts'
 import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
 import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
-import { hold, isPaused } from './pause.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
+import { hold, isPaused } from './release.ts'
 import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'
 

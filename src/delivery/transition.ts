@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../db/database.ts'
-import { transitions, type DeliveryOperation } from '../domain/delivery-states.ts'
+import { type DeliveryEnd, type DeliveryOperation, transitions } from '../domain/delivery-states.ts'
 
 export interface DeliveryRef {
   documentId: string
@@ -37,4 +37,61 @@ export const transition = async (
     `,
     { documentId: delivery.documentId, destinationId: delivery.destinationId, from: [...from], to, error: error ?? null },
   )
+}
+
+/**
+ * Fails a delivery whose time to live has ended before its next attempt: nothing is sent and no attempt is recorded. The destination is
+ * failing from then on, as after a failed attempt.
+ */
+export const expire = async (db: Database, { documentId, destinationId }: DeliveryRef): Promise<void> => {
+  const { from, to } = transitions.expire
+  const endedBy: DeliveryEnd = 'retry_ttl_seconds'
+  await db.raw(
+    `
+    with document as (
+      select id
+      from documents
+      where id = :documentId
+      for no key update
+    ), delivery as (
+      update deliveries
+      set status = :to, ended_by = :endedBy
+      from document
+      where document_id = document.id
+        and destination_id = :destinationId
+        and status = any (:from)
+      returning last_error
+    )
+    update destinations
+    set
+      status = 'failing',
+      last_error = delivery.last_error,
+      updated_at = case when destinations.status <> 'failing' then now() else updated_at end
+    from delivery
+    where id = :destinationId
+    `,
+    { documentId, destinationId, from: [...from], to, endedBy },
+  )
+}
+
+// Much longer than the workflow of a document takes to learn that one of its deliveries has ended.
+const reconcilerMs = 600_000
+
+/**
+ * Records that the workflow of a delivery was terminated, unless the reconciler has just checked the delivery: it may have ended a workflow
+ * that was stuck, and started the delivery again. If an operator has ended the workflow, the reconciler records that in one of its next
+ * runs.
+ */
+export const recordTermination = async (db: Database, delivery: DeliveryRef, error: string): Promise<void> => {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `
+    select
+    from deliveries
+    where document_id = :documentId
+      and destination_id = :destinationId
+      and checked_at > now() - :reconcilerMs * interval '1 millisecond'
+    `,
+    { documentId: delivery.documentId, destinationId: delivery.destinationId, reconcilerMs },
+  )
+  if (rows.length === 0) await transition(db, 'terminate', delivery, error)
 }

@@ -1,5 +1,5 @@
 import type { ConnectionSettings } from './connection-settings.ts'
-import { mediaTypeOf } from './content-type.ts'
+import { mediaTypeOf } from './headers.ts'
 import { fillTemplate, placeholderValues } from './template.ts'
 
 /** A link from a repository to a destination through one connection. */

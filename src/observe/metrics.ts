@@ -1,5 +1,10 @@
+import { statfs } from 'node:fs/promises'
 import { Gauge, type Metric } from 'prom-client'
+import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
+import type { Outbox } from '../db/outbox.ts'
+import { countOverdue, maxCountedOverdue } from '../delivery/overdue.ts'
+import { findRepositoryWarnings } from '../workspace/repository-warnings.ts'
 
 interface Pool {
   numUsed(): number
@@ -33,3 +38,137 @@ export const createPoolMetric = (): { metric: Metric; watch(db: Database): void 
   })
   return { metric, watch: ({ client }) => void pools.push((client as { pool: Pool }).pool) }
 }
+
+export const createOutboxMetrics = (outbox: Pick<Outbox, 'count' | 'oldestDueSeconds'>): Metric[] => [
+  new Gauge({
+    name: 'relay_outbox_messages',
+    help: 'Messages not yet sent to Temporal',
+    registers: [],
+    async collect() {
+      this.set(await outbox.count().catch(() => Number.NaN))
+    },
+  }),
+  new Gauge({
+    name: 'relay_outbox_oldest_seconds',
+    help: 'Time for which the oldest unsent message to Temporal has been due; 0 if there is none',
+    registers: [],
+    async collect() {
+      this.set(await outbox.oldestDueSeconds().catch(() => Number.NaN))
+    },
+  }),
+]
+
+interface Storage {
+  bytes: number
+  usedRatio: number
+}
+
+/** Reads the stored bytes of all workspaces, and how much of its quota the fullest one has used. */
+const readStorage = async (db: Database, maxBytes: number): Promise<Storage> => {
+  const { rows } = await db.raw<{ rows: Storage[] }>(
+    `
+    select
+      coalesce(sum(stored), 0)::bigint as bytes,
+      coalesce(max(stored / case when quota > 0 then quota when quota = 0 then 1 end), 0)::float8 as "usedRatio"
+    from (
+      select sum(bytes) as stored, least(nullif(:maxBytes::bigint, 0), (settings ->> 'receiver_max_bytes')::bigint) as quota
+      from workspace_storage
+      join workspaces on workspaces.id = workspace_storage.workspace_id
+      group by workspaces.id
+    ) as workspace
+    `,
+    { maxBytes },
+  )
+  return rows[0]!
+}
+
+export const createStorageMetrics = (db: Database, { RELAY_WORKSPACE_MAX_BYTES }: Pick<Config, 'RELAY_WORKSPACE_MAX_BYTES'>): Metric[] => {
+  const gauge = (name: string, help: string, value: (storage: Storage) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [],
+      async collect() {
+        this.set(await readStorage(db, RELAY_WORKSPACE_MAX_BYTES).then(value, () => Number.NaN))
+      },
+    })
+  return [
+    gauge('relay_stored_bytes', 'Bytes of content that all workspaces store', ({ bytes }) => bytes),
+    gauge(
+      'relay_workspace_quota_used_ratio',
+      'Stored bytes of the fullest workspace, divided by its quota; 0 if no workspace has a quota',
+      ({ usedRatio }) => usedRatio,
+    ),
+  ]
+}
+
+export const createRepositoryMetrics = (db: Database): Metric[] => [
+  new Gauge({
+    name: 'relay_repository_warnings',
+    help: 'Active repositories with a warning, by its code. `not_connected`: what the repository receives is discarded',
+    labelNames: ['code'],
+    registers: [],
+    async collect() {
+      this.reset()
+      const found = await findRepositoryWarnings(db).catch(() => ({}))
+      for (const [code, names] of Object.entries<string[]>(found)) this.set({ code }, names.length)
+    },
+  }),
+]
+
+export const createOverdueMetric = (db: Database, config: Pick<Config, 'RECONCILE_INTERVAL_MS'>): Metric =>
+  new Gauge({
+    name: 'relay_deliveries_overdue',
+    help: `Open deliveries whose next attempt is overdue and about which nobody has asked Temporal, up to ${maxCountedOverdue}`,
+    registers: [],
+    async collect() {
+      this.set(await countOverdue(db, config).catch(() => Number.NaN))
+    },
+  })
+
+// Several Prometheus servers and people may read the metrics, and Temporal should be asked less often than that.
+const keptMs = 10_000
+
+/** @param list asks Temporal for the workers that poll the task queue. Must have its own timeout */
+export const createPollersMetric = (taskQueue: string, list: () => Promise<unknown[]>): Metric => {
+  let asked: Promise<number> | undefined
+  let askAgainAt = 0
+  const count = () => {
+    if (!asked || performance.now() >= askAgainAt) {
+      askAgainAt = performance.now() + keptMs
+      asked = list().then(
+        (found) => found.length,
+        () => Number.NaN,
+      )
+    }
+    return asked
+  }
+  return new Gauge({
+    name: 'relay_task_queue_pollers',
+    help: 'Workers that wait for tasks of the task queue, as Temporal says; NaN if Temporal does not answer',
+    labelNames: ['task_queue'],
+    registers: [],
+    async collect() {
+      this.set({ task_queue: taskQueue }, await count())
+    },
+  })
+}
+
+/** Returns the number of bytes that this user can still write to the file system of a directory. */
+export const readFreeBytes = async (directory: string): Promise<number> => {
+  const { bavail, bsize } = await statfs(directory)
+  return bavail * bsize
+}
+
+/** Of the embedded stack only. */
+export const dataDirMetricName = 'relay_data_dir_free_bytes'
+
+export const createDataDirMetric = (dataDir: string): Metric =>
+  new Gauge({
+    name: dataDirMetricName,
+    help: 'Free bytes of the disk with RELAY_DATA_DIR, on which the embedded PostgreSQL and Temporal store their data',
+    registers: [],
+    async collect() {
+      this.set(await readFreeBytes(dataDir).catch(() => Number.NaN))
+    },
+  })

@@ -1,11 +1,11 @@
 import { pino } from 'pino'
-import { warnAboutOpenReceivers } from '../../src/app/open-receivers.ts'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { createRepositoryMetrics } from '../../src/observe/repository-metrics.ts'
+import { createRepositoryMetrics } from '../../src/observe/metrics.ts'
+import { warnAboutOpenReceivers } from '../../src/workspace/repository-warnings.ts'
 import { testConfig } from '../support/factories.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
-import { startScene, wire, type Answer } from './api.ts'
+import { type Answer, startScene, wire } from './api.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 let signer: Signer

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { closeCircuit } from '../../src/delivery/circuit.ts'
+import { closeCircuit } from '../../src/delivery/leases.ts'
 import { createKey } from '../../src/workspace/administration.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

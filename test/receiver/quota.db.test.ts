@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { Registry, type Metric } from 'prom-client'
+import { type Metric, Registry } from 'prom-client'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { sweepOrphans } from '../../src/maintenance/sweep.ts'
-import { createStorageMetrics } from '../../src/observe/storage-metrics.ts'
+import { createStorageMetrics } from '../../src/observe/metrics.ts'
 import { testConfig } from '../support/factories.ts'
 import { part } from '../support/source-system.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { type Scene, type SceneWorkspace, startScene } from './receiver.ts'
 
 const installationMaxBytes = 3_000_000
 

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
-import { withExtension } from '../../domain/content-type.ts'
+import { withExtension } from '../../domain/headers.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
 import type { NoticeMessage, Payload } from '../connector.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { request } from 'undici'
 import { newId } from '../../base/ids.ts'
-import { hopsHeader } from '../../domain/hops.ts'
+import { hopsHeader } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target, type TargetAnswer } from '../connector.ts'
 import { maskedUrl } from '../masked-config.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'

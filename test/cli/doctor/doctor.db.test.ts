@@ -8,7 +8,7 @@ import { describeClockDifference } from '../../../src/cli/doctor/database-checks
 import { checkDisk, reportTemporalSettings } from '../../../src/cli/doctor/doctor-checks.ts'
 import { diagnose, exitStatusOf } from '../../../src/cli/doctor/doctor.ts'
 import { systemActor } from '../../../src/db/audit.ts'
-import { readFreeBytes } from '../../../src/observe/data-dir-metric.ts'
+import { readFreeBytes } from '../../../src/observe/metrics.ts'
 import { readCertificate } from '../../../src/security/certificate.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../../src/security/seal.ts'
 import { createKey } from '../../../src/workspace/administration.ts'

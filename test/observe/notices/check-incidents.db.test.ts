@@ -1,5 +1,5 @@
 import { newId } from '../../../src/base/ids.ts'
-import { createAcknowledge } from '../../../src/delivery/acknowledge.ts'
+import { createAcknowledge } from '../../../src/delivery/erase.ts'
 import type { IncidentEvent } from '../../../src/domain/notices.ts'
 import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
 import { conditionLimits } from '../../../src/observe/notices/condition.ts'

@@ -17,3 +17,9 @@ export const extensionOf = ({ compId, contentType }: NamedComponent): string =>
 /** Appends a file extension to a name that has none. */
 export const withExtension = (name: string, component: NamedComponent): string =>
   extension.test(name) ? name : `${name}.${extensionOf(component)}`
+
+/** The header that names the installations that a request has come from, separated by commas. */
+export const hopsHeader = 'x-relay-hops'
+
+/** Returns true if a header names this installation: the request is a delivery of its own. */
+export const hasPassed = (hops: string, installationId: string): boolean => hops.split(',').some((hop) => hop.trim() === installationId)
