@@ -1,4 +1,4 @@
-import { activityInfo, ApplicationFailure, cancellationSignal, heartbeat } from '@temporalio/activity'
+import { ApplicationFailure, activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
 import { recordTermination, transition } from '../src/delivery/transition.ts'

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { notFound } from '../base/refusals.ts'
-import { credentialsOwner } from '../connectors/bound-config.ts'
+import type { FindConnector } from '../connectors/connector.ts'
+import { credentialsOwner } from '../connectors/target.ts'
 import { SealError, type KeyRing } from '../security/seal.ts'
 import type { Destinations, SealedDestination } from '../workspace/destinations.ts'
 import type { PinConfig } from '../workspace/pin-config.ts'
@@ -9,12 +10,11 @@ import {
   checkTarget,
   connectorOf,
   mergeConfig,
-  requireEncryption,
-  testTarget,
-  type FindConnector,
   type OpenObject,
   type ProbeDeps,
+  requireEncryption,
   type TestResult,
+  testTarget,
 } from '../workspace/targets.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'

@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts'
-import { maskedConfig, maskedKeys } from '../connectors/masked-config.ts'
+import type { FindConnector } from '../connectors/connector.ts'
+import { maskedConfig, maskedKeys } from '../connectors/target.ts'
 import type { KeyLevel } from '../security/levels.ts'
 import type { Destination } from '../workspace/destinations.ts'
-import type { FindConnector } from '../workspace/targets.ts'
 import { resourceOf } from './schemas.ts'
 
 const present = resourceOf('destination')

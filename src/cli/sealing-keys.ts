@@ -1,5 +1,5 @@
-import { credentialsOwner } from '../connectors/bound-config.ts'
 import { createConnectors } from '../connectors/index.ts'
+import { credentialsOwner } from '../connectors/target.ts'
 import type { Database } from '../db/database.ts'
 import { rfcCredentialsOf, SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
 

@@ -145,6 +145,9 @@ export interface Connector<Config = unknown, Credentials = unknown> {
   sendNotice?(notice: NoticeMessage, target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
 }
 
+/** Returns the connector of a kind, or undefined if this process does not have it. */
+export type FindConnector = (kind: string) => Connector | undefined
+
 interface ErrorDetails {
   /** The time that the target asked the relay to wait. */
   retryAfterMs?: number | undefined

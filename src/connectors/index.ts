@@ -1,7 +1,5 @@
-import type { ZodError } from 'zod'
-import { plainMessages } from '../base/issue-messages.ts'
 import { createBlob } from './blob/index.ts'
-import type { Connector, Target } from './connector.ts'
+import type { Connector, FindConnector } from './connector.ts'
 import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
 import { email } from './email/index.ts'
@@ -21,8 +19,7 @@ interface ConnectorSettings {
 
 export interface Connectors {
   all: readonly Connector[]
-  /** @returns `undefined` for a kind that this version of the relay does not have */
-  find: (kind: string) => Connector | undefined
+  find: FindConnector
 }
 
 /**
@@ -52,26 +49,3 @@ export const createConnectors = ({ directoryRoots }: ConnectorSettings = { direc
  * exist.
  */
 export const connectorTypes: readonly string[] = createConnectors().all.map(({ kind }) => kind)
-
-interface TargetIssue {
-  /** For example `config.bucket`. */
-  path: string
-  message: string
-}
-
-/**
- * Parses config and credentials with the connector's schemas.
- * @returns the target with defaults filled in, or every issue found
- */
-export const parseTarget = (
-  connector: Connector,
-  input: { config: unknown; credentials: unknown },
-): { target: Target<unknown, unknown> } | { issues: TargetIssue[] } => {
-  const config = connector.config.safeParse(input.config, plainMessages)
-  const credentials = connector.credentials.safeParse(input.credentials, plainMessages)
-  if (config.success && credentials.success) return { target: { config: config.data, credentials: credentials.data } }
-  return { issues: [...issuesOf('config', config.error), ...issuesOf('credentials', credentials.error)] }
-}
-
-const issuesOf = (field: string, error: ZodError | undefined): TargetIssue[] =>
-  (error?.issues ?? []).map(({ path, message }) => ({ path: [field, ...path].join('.'), message }))

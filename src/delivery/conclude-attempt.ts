@@ -1,7 +1,7 @@
 import type { AttemptInput } from '../../workflows/messages.ts'
 import { messageOf } from '../base/errors.ts'
 import { timeOfId } from '../base/ids.ts'
-import { DeliveryError, type Connector, type DeliveryResult } from '../connectors/connector.ts'
+import { DeliveryError, type DeliveryResult, type FindConnector } from '../connectors/connector.ts'
 import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
 import type { Database } from '../db/database.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
@@ -19,7 +19,7 @@ export interface ConcludeDeps {
   db: Database
   recordAttempt: RecordAttempt
   redeliverNewer: RedeliverNewer
-  findConnector(kind: string): Connector | undefined
+  findConnector: FindConnector
 }
 
 /** Returns true if the destination keeps one document per path, which a later document replaces. */

@@ -2,15 +2,12 @@ import type { AttemptInput } from '../../workflows/messages.ts'
 import { messageOf } from '../base/errors.ts'
 import { newId, timeOfId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
-import { outboundFor } from '../connectors/bound-config.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
-import { readTarget } from '../connectors/stored-target.ts'
+import { contextOf, readTarget, type AttemptDeps } from '../connectors/target.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore, Stores } from '../content/store.ts'
-import type { Installation } from '../db/installation.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
-import type { OutboundGuard } from '../security/outbound.ts'
 import type { KeyRing } from '../security/seal.ts'
 import {
   endOf,
@@ -30,7 +27,7 @@ import { hold, isPaused } from './release.ts'
 import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'
 
-export interface DeliverDeps extends ConcludeDeps {
+export interface DeliverDeps extends ConcludeDeps, AttemptDeps {
   loadJob: LoadJob
   slots: Slots
   contents: Stores
@@ -40,14 +37,9 @@ export interface DeliverDeps extends ConcludeDeps {
   /** Returns a link to the content that needs no API key, or undefined if the relay's own address is not configured. */
   downloadUrl(download: LinkedDownload): string | undefined
   keyRing: KeyRing
-  installation: Installation
-  outbound: OutboundGuard
   /** Returns the span of the running attempt. Absent unless traces are recorded. */
   traceparent?: (() => string | undefined) | undefined
-  config: Pick<
-    Config,
-    'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'
-  >
+  config: AttemptDeps['config'] & Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 }
 
 /** The running activity. */
@@ -173,28 +165,22 @@ const send = async (
   saveUpload: (sealed: string) => void,
   pinned: Record<string, string>,
 ): Promise<DeliveryResult | DeliveryError> => {
-  const { config } = deps
   const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
   const signal = AbortSignal.any([connectorSignal(run.signal), timeout])
   const uploads = createUploadSeal(deps.keyRing, input)
-  const installationId = await deps.installation.id()
   try {
     const { connector, target } = readTarget(deps.findConnector, job.destination, (found) => deps.openCredentials(job, found))
-    return await connector.deliver(await payloadOf(deps, input, job, signal), target, {
+    const context = await contextOf(deps, connector, target, {
       signal,
       onProgress: (bytesSent) => {
         progress.bytesSent = bytesSent
       },
-      outbound: outboundFor(deps.outbound, connector, target),
-      connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
-      idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
-      answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
-      installationId,
       traceparent: deps.traceparent?.(),
       saved: progress.savedUpload === undefined ? undefined : uploads.open(progress.savedUpload),
       save: (state) => saveUpload(uploads.seal(state)),
       pin: (values) => Object.assign(pinned, values),
     })
+    return await connector.deliver(await payloadOf(deps, input, job, signal), target, context)
   } catch (thrown) {
     run.signal.throwIfAborted()
     if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)

@@ -1,6 +1,6 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import { contentIdsOf, type Piece } from '../capture/pieces.ts'
-import { type AuditActor, record } from '../db/audit.ts'
+import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery } from '../db/outbox.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'

@@ -7,7 +7,7 @@ import { connectionSettings } from '../domain/connection-settings.ts'
 import { transitions } from '../domain/delivery-states.ts'
 import { passesFilter } from '../domain/fan-out.ts'
 import type { DeliveryJob } from './delivery-job.ts'
-import { startableColumns, type StartableDelivery, startInputOf } from './start-delivery.ts'
+import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** Returns true if a connection must not hold deliveries: it is active, and its `on_resume` is `forward`. */

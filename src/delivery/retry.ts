@@ -1,12 +1,12 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import type { DestinationRef } from '../../workflows/messages.ts'
-import { currentDeliveryTerms, type DeliveryTermsConfig, traceOf } from '../archive/delivery-terms.ts'
+import { currentDeliveryTerms, traceOf, type DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import { newId } from '../base/ids.ts'
-import { type AuditActor, record } from '../db/audit.ts'
+import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, hasDeliveryMessage, type RetryDelivery } from '../db/outbox.ts'
-import { type BusinessMetadata, businessObjectOf } from '../domain/business-object.ts'
-import { type DeliveryStatus, noErrorCode, transitions } from '../domain/delivery-states.ts'
+import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
+import { noErrorCode, transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { endPause } from './leases.ts'
 
 interface RetryRequest {

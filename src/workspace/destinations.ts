@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type AuditActor, record } from '../db/audit.ts'
+import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
-import { type Page, pageOf, type PageRequest } from '../db/page.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, tryNow } from '../delivery/leases.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import { deleteConnections } from './connections.ts'
 import { deleteNotifications } from './notifications.ts'
-import { findRemoval, type Removal, removalMetadata, removalSentence } from './removal.ts'
+import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
 import { lockRouting } from './workspaces.ts'
 
 export interface Destination {

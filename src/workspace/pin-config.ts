@@ -1,5 +1,5 @@
-import { credentialsOwner } from '../connectors/bound-config.ts'
 import type { Connectors } from '../connectors/index.ts'
+import { credentialsOwner } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { PinnedDestination } from '../delivery/delivery-job.ts'

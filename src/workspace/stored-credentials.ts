@@ -1,7 +1,7 @@
 import type { AppError } from '../base/errors.ts'
 import { validationFailed } from '../base/refusals.ts'
-import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/bound-config.ts'
 import type { Connector } from '../connectors/connector.ts'
+import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/target.ts'
 import { SealError, type KeyRing } from '../security/seal.ts'
 import type { DestinationChange } from './destinations.ts'
 

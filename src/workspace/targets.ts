@@ -3,21 +3,15 @@ import { messageOf } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { detailsOf, validationFailed } from '../base/refusals.ts'
 import type { Config } from '../config/config.ts'
-import { outboundFor, unencryptedAddress } from '../connectors/bound-config.ts'
-import { DeliveryError, type AttemptContext, type Connector, type Target } from '../connectors/connector.ts'
+import { DeliveryError, type Connector, type FindConnector, type Target } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import { secretsIn, withoutSecrets } from '../connectors/shared/secrets.ts'
-import type { Installation } from '../db/installation.ts'
-import type { OutboundGuard } from '../security/outbound.ts'
+import { contextOf, unencryptedAddress, type AttemptDeps } from '../connectors/target.ts'
 
 export type OpenObject = Record<string, unknown>
 
-export type FindConnector = (kind: string) => Connector | undefined
-
-export interface ProbeDeps {
-  installation: Installation
-  outbound: OutboundGuard
-  config: Pick<Config, 'RELAY_PROBE_TIMEOUT_MS' | 'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'>
+export interface ProbeDeps extends AttemptDeps {
+  config: AttemptDeps['config'] & Pick<Config, 'RELAY_PROBE_TIMEOUT_MS'>
 }
 
 /** Finds the connector of a type. @throws AppError 422 if the type is unknown or not available in this installation */
@@ -82,26 +76,15 @@ export interface TestResult {
 
 /** Tests whether the relay can write to a target. @returns `failed` with a message for the operator if it cannot */
 export const testTarget = async (
-  { outbound, installation, config }: ProbeDeps,
+  deps: ProbeDeps,
   connector: Connector,
   target: Target<unknown, unknown>,
   disconnected: AbortSignal,
 ): Promise<TestResult> => {
-  const timeoutMs = config.RELAY_PROBE_TIMEOUT_MS
+  const timeoutMs = deps.config.RELAY_PROBE_TIMEOUT_MS
   const signal = AbortSignal.any([disconnected, AbortSignal.timeout(timeoutMs)])
   const pinned: Record<string, string> = {}
-  const context: AttemptContext = {
-    signal,
-    onProgress: () => {},
-    outbound: outboundFor(outbound, connector, target),
-    connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
-    idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
-    answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
-    installationId: await installation.id(),
-    saved: undefined,
-    save: () => {},
-    pin: (values) => Object.assign(pinned, values),
-  }
+  const context = await contextOf(deps, connector, target, { signal, pin: (values) => Object.assign(pinned, values) })
   const parsed = { config: connector.config.parse(target.config), credentials: connector.credentials.parse(target.credentials) }
   try {
     const message = await Promise.race([connector.probe(parsed, context), rejectOnAbort(signal, timeoutMs)])

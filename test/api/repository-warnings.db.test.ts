@@ -5,7 +5,7 @@ import { createRepositoryMetrics } from '../../src/observe/metrics.ts'
 import { warnAboutOpenReceivers } from '../../src/workspace/repository-warnings.ts'
 import { testConfig } from '../support/factories.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
-import { type Answer, startScene, wire } from './api.ts'
+import { startScene, wire, type Answer } from './api.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 let signer: Signer

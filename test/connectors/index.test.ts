@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { connectorTypes, createConnectors, parseTarget } from '../../src/connectors/index.ts'
+import { connectorTypes, createConnectors } from '../../src/connectors/index.ts'
+import { parseTarget } from '../../src/connectors/target.ts'
 
 const { find: findConnector } = createConnectors()
 

@@ -1,7 +1,7 @@
 import type { LookupFunction } from 'node:net'
-import { outboundFor } from '../../src/connectors/bound-config.ts'
 import type { Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
+import { outboundFor } from '../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { freePort } from '../support/free-port.ts'
 import { contextOf, failure, payloadOf } from './payloads.ts'

@@ -4,7 +4,7 @@ import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { closeCircuit, tryNow, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
-import { type Circuit, type CircuitSignal, closedCircuit, endAttempt, startAttempt } from '../../src/domain/circuit.ts'
+import { closedCircuit, endAttempt, startAttempt, type Circuit, type CircuitSignal } from '../../src/domain/circuit.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 

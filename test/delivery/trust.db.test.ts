@@ -1,7 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { createReceive } from '../../src/archive/receive.ts'
-import { credentialsOwner } from '../../src/connectors/bound-config.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
+import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { type Metric, Registry } from 'prom-client'
+import { Registry, type Metric } from 'prom-client'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
@@ -9,7 +9,7 @@ import { sweepOrphans } from '../../src/maintenance/sweep.ts'
 import { createStorageMetrics } from '../../src/observe/metrics.ts'
 import { testConfig } from '../support/factories.ts'
 import { part } from '../support/source-system.ts'
-import { type Scene, type SceneWorkspace, startScene } from './receiver.ts'
+import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 const installationMaxBytes = 3_000_000
 

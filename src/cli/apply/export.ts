@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { stringify } from 'yaml'
 import { UserError } from '../../base/errors.ts'
-import { maskedConfig, maskedKeys } from '../../connectors/masked-config.ts'
+import { maskedConfig, maskedKeys } from '../../connectors/target.ts'
 import type { Database } from '../../db/database.ts'
 import { toSnakeCase } from '../../domain/casing.ts'
 import { workspaceSettings, workspaceSettingsFields } from '../../domain/settings.ts'

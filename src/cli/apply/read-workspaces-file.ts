@@ -6,10 +6,11 @@ import { AppError, messageOf, UserError, type ErrorDetail } from '../../base/err
 import { plainMessages } from '../../base/issue-messages.ts'
 import { detailsOf } from '../../base/refusals.ts'
 import type { Connector } from '../../connectors/connector.ts'
+import type { FindConnector } from '../../connectors/connector.ts'
 import { rfcCredentials } from '../../domain/rfc-settings.ts'
 import { isStorable } from '../../http/body.ts'
 import { readGivenKey, type KeyDigest } from '../../security/api-keys.ts'
-import { checkTarget, connectorOf, requireEncryption, type FindConnector, type ProbeDeps } from '../../workspace/targets.ts'
+import { checkTarget, connectorOf, requireEncryption, type ProbeDeps } from '../../workspace/targets.ts'
 import { destinationInFile, reference, references, workspacesFile, type Reference, type WantedWorkspace } from './workspaces-file.ts'
 
 export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {

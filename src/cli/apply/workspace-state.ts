@@ -1,5 +1,5 @@
-import { credentialsOwner } from '../../connectors/bound-config.ts'
-import type { Connector } from '../../connectors/connector.ts'
+import type { FindConnector } from '../../connectors/connector.ts'
+import { credentialsOwner } from '../../connectors/target.ts'
 import type { Transaction } from '../../db/database.ts'
 import { rfcCredentialsOf, SealError, type KeyRing } from '../../security/seal.ts'
 import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
@@ -12,7 +12,7 @@ import { createWorkspaces } from '../../workspace/workspaces.ts'
 
 export interface StateDeps {
   keyRing: KeyRing
-  findConnector: (kind: string) => Connector | undefined
+  findConnector: FindConnector
 }
 
 /** A destination with its credentials, which are undefined if no key opens them. */

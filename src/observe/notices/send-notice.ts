@@ -1,27 +1,22 @@
 import type { NoticeOutcome } from '../../../workflows/messages.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Config } from '../../config/config.ts'
-import { credentialsOwner, outboundFor } from '../../connectors/bound-config.ts'
-import { DeliveryError, type Connector } from '../../connectors/connector.ts'
-import { readTarget } from '../../connectors/stored-target.ts'
+import { DeliveryError, type Connector, type FindConnector } from '../../connectors/connector.ts'
+import { contextOf, credentialsOwner, readTarget, type AttemptDeps } from '../../connectors/target.ts'
 import { record, systemActor } from '../../db/audit.ts'
 import { storable, type Database } from '../../db/database.ts'
-import type { Installation } from '../../db/installation.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { noticeData, noticeTypeOf, type IncidentEvent, type noticeStatuses, type Transition } from '../../domain/notices.ts'
 import { decideRetry } from '../../domain/retry.ts'
 import { retryPolicyOf, workspaceSettings } from '../../domain/settings.ts'
-import type { OutboundGuard } from '../../security/outbound.ts'
 import type { KeyRing } from '../../security/seal.ts'
 import { subjectOf, textOf } from './text.ts'
 
-export interface SendNoticeDeps {
+export interface SendNoticeDeps extends AttemptDeps {
   db: Database
-  findConnector(kind: string): Connector | undefined
+  findConnector: FindConnector
   keyRing: KeyRing
-  outbound: OutboundGuard
-  installation: Installation
-  config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'>
+  config: AttemptDeps['config'] & Pick<Config, 'RELAY_BASE_URL'>
 }
 
 interface NoticeJob {
@@ -79,18 +74,7 @@ const send = async (deps: SendNoticeDeps, job: NoticeJob, signal: AbortSignal): 
     text: textOf({ event, transition, data, notification: job.notification, baseUrl: config.RELAY_BASE_URL }),
     event: { type: noticeTypeOf(event, transition), timestamp: job.createdAt.toISOString(), data: job.data },
   }
-  await connector.sendNotice(message, target, {
-    signal,
-    onProgress: () => {},
-    outbound: outboundFor(deps.outbound, connector, target),
-    connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
-    idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
-    answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
-    installationId: await deps.installation.id(),
-    saved: undefined,
-    save: () => {},
-    pin: () => {},
-  })
+  await connector.sendNotice(message, target, await contextOf(deps, connector, target, { signal }))
 }
 
 /** Returns what follows from a failure, by the retry settings of the workspace as they are now. */

@@ -1,7 +1,7 @@
 import { countFailedDocuments, listFailingDestinations } from '../../../src/cli/doctor/workspace-checks.ts'
 import { findUnreadableCredentials } from '../../../src/cli/sealing-keys.ts'
-import { credentialsOwner } from '../../../src/connectors/bound-config.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
+import { credentialsOwner } from '../../../src/connectors/target.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
