@@ -37,7 +37,7 @@ export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandConte
     .addOption(jsonOption)
     .action(async (name: string, options: OutputOptions & { yes?: boolean }) => {
       const confirmed = options.yes === true
-      const { deleteWorkspace, describeContents } = await import('./delete-workspace.ts')
+      const { deleteWorkspace, describeContents } = await import('../workspace/delete-workspace.ts')
       const result = await inDatabase((db) => deleteWorkspace(db, name, { confirmed }))
       const contents = describeContents(result.contents)
       printResult(options, result, [
@@ -115,7 +115,7 @@ export const addSealingKeyVerbs = (program: Command, { inDatabase, variables }: 
       if (!variables['RELAY_SECRET_KEYS']) {
         throw new UserError('Set RELAY_SECRET_KEYS to the new key, followed by the keys that sealed the credentials until now.')
       }
-      const [{ rotateKeys }, { createKeyRing }] = await Promise.all([import('./sealing-keys.ts'), import('../security/seal.ts')])
+      const [{ rotateKeys }, { createKeyRing }] = await Promise.all([import('../workspace/sealing-keys.ts'), import('../security/seal.ts')])
       const { resealed, unreadable, sealingId } = await inDatabase(async (db, { RELAY_SECRET_KEYS }) => {
         const keyRing = createKeyRing(RELAY_SECRET_KEYS)
         return { ...(await rotateKeys(db, keyRing)), sealingId: keyRing.sealingId }

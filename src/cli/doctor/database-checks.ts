@@ -4,7 +4,7 @@ import { listTablesWithoutPartition } from '../../db/partitions.ts'
 import { certificateWarnings } from '../../security/certificate.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { findRepositoryWarnings, type RepositoryWarning } from '../../workspace/repository-warnings.ts'
-import { createSealedCredentials } from '../sealing-keys.ts'
+import { createSealedCredentials } from '../../workspace/sealing-keys.ts'
 import { isLocalHost } from './configuration-checks.ts'
 
 const namesMax = 10

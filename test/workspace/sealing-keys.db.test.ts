@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { rotateKeys } from '../../src/cli/sealing-keys.ts'
-import { createSealedCredentials } from '../../src/cli/sealing-keys.ts'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
+import { createSealedCredentials, rotateKeys } from '../../src/workspace/sealing-keys.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 

@@ -1,7 +1,7 @@
 import { UserError } from '../base/errors.ts'
 import { isLostRace, type Database, type Transaction } from '../db/database.ts'
-import { findWorkspace } from '../workspace/administration.ts'
-import { lockRouting, type Workspace } from '../workspace/workspaces.ts'
+import { findWorkspace } from './administration.ts'
+import { lockRouting, type Workspace } from './workspaces.ts'
 
 /** Content of a workspace, as the command prints it. */
 interface WorkspaceContents {
