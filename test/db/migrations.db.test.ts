@@ -1,5 +1,5 @@
 import { version } from '../../src/base/version.ts'
-import { checkSchema } from '../../src/cli/doctor/doctor-checks.ts'
+import { checkSchema } from '../../src/cli/doctor/operation-checks.ts'
 import { migrate, requireSchema } from '../../src/db/migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { findBucketProblems } from '../../../src/cli/doctor/bucket-checks.ts'
+import { findBucketProblems } from '../../../src/cli/doctor/bucket-check.ts'
 import { testConfig } from '../../support/factories.ts'
 import { startS3Server, type S3Server } from '../../support/s3-server.ts'
 
@@ -12,16 +12,16 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 const examine = (variables: Record<string, string> = {}) =>
-  findBucketProblems(
-    testConfig({
-      CONTENT_S3_BUCKET: server.bucket,
+  findBucketProblems({
+    ...testConfig({
       CONTENT_S3_ENDPOINT: server.endpoint,
       CONTENT_S3_PATH_STYLE: 'true',
       CONTENT_S3_ACCESS_KEY_ID: server.accessKeyId,
       CONTENT_S3_SECRET_ACCESS_KEY: server.secretAccessKey,
       ...variables,
     }),
-  )
+    CONTENT_S3_BUCKET: variables['CONTENT_S3_BUCKET'] ?? server.bucket,
+  })
 
 test('a private bucket on this machine has no problem', async () => {
   expect(await examine()).toEqual([])

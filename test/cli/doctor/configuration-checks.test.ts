@@ -1,4 +1,4 @@
-import { hardeningChecklist } from '../../../src/cli/doctor/checklist.ts'
+import { hardeningChecks } from '../../../src/cli/doctor/hardening-checks.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { testConfig } from '../../support/factories.ts'
@@ -9,7 +9,7 @@ const db = openDatabase(config, 'test')
 afterAll(() => db.destroy())
 
 const find = async (name: string, variables: Record<string, string>) =>
-  hardeningChecklist.find((check) => check.name === name)!.find({ config: readConfig(variables), db })
+  (await hardeningChecks.find((check) => check.name === name)!.run({ config: readConfig(variables), db })).warnings
 
 const keyOf = (bytes: Buffer) => ({ RELAY_SECRET_KEYS: `k1:${bytes.toString('base64')}` })
 const random = Buffer.from('9f3c61d20be8475af1c2a3998e04d75b6c1ff0e2873d94a5b6028c7de15f3a40', 'hex')

@@ -3,10 +3,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newId } from '../../../src/base/ids.ts'
-import { hardeningChecklist } from '../../../src/cli/doctor/checklist.ts'
-import { describeClockDifference } from '../../../src/cli/doctor/database-checks.ts'
-import { checkDisk, reportTemporalSettings } from '../../../src/cli/doctor/doctor-checks.ts'
+import { describeClockDifference } from '../../../src/cli/doctor/check.ts'
 import { diagnose, exitStatusOf } from '../../../src/cli/doctor/doctor.ts'
+import { hardeningChecks } from '../../../src/cli/doctor/hardening-checks.ts'
+import { checkDisk, reportTemporalSettings } from '../../../src/cli/doctor/operation-checks.ts'
 import { systemActor } from '../../../src/db/audit.ts'
 import { readFreeBytes } from '../../../src/observe/metrics.ts'
 import { readCertificate } from '../../../src/security/certificate.ts'
@@ -39,7 +39,7 @@ test('every line of the checklist in docs/security.md is a finding with the same
   const page = await readFile(new URL('../../../docs/security.md', import.meta.url), 'utf8')
   const table = page.slice(page.indexOf('<!-- hardening:'), page.indexOf('<!-- end -->', page.indexOf('<!-- hardening:')))
   const lines = [...table.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].slice(1).map(([, ...cells]) => cells)
-  expect(lines).toEqual(hardeningChecklist.map(({ name, requirement, remedy }) => [name, requirement, remedy]))
+  expect(lines).toEqual(hardeningChecks.map(({ name, requirement, remedy }) => [name, requirement, remedy]))
 
   const findings = await examine()
   for (const [name, requirement, remedy] of lines) {

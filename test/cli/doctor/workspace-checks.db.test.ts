@@ -1,11 +1,11 @@
-import { countFailedDocuments, listFailingDestinations } from '../../../src/cli/doctor/workspace-checks.ts'
+import { diagnose } from '../../../src/cli/doctor/doctor.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 import { credentialsOwner } from '../../../src/connectors/target.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { findUnreadableCredentials } from '../../../src/workspace/sealing-keys.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { createRoutes } from '../../support/factories.ts'
+import { createRoutes, testConfig } from '../../support/factories.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -13,7 +13,15 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-const ring = (fill: number) => createKeyRing([`key${fill}:${Buffer.alloc(32, fill).toString('base64')}`])
+const keyOf = (fill: number) => `key${fill}:${Buffer.alloc(32, fill).toString('base64')}`
+const ring = (fill: number) => createKeyRing([keyOf(fill)])
+
+/** Returns what `relay doctor` finds with a sealing key. */
+const examine = async (fill = 1) => {
+  const config = testConfig({ DATABASE_URL: database.url, RELAY_SECRET_KEYS: keyOf(fill) })
+  const findings = await diagnose({ ...config, TEMPORAL_START_TIMEOUT_MS: 100 })
+  return (name: string) => findings.find((finding) => finding.name === name)!
+}
 
 test('doctor finds failing destinations, failed documents and credentials that no key opens', async () => {
   const { db } = database
@@ -30,14 +38,22 @@ test('doctor finds failing destinations, failed documents and credentials that n
   const { user_slug, workspace_slug } = await db('workspaces').where({ id: workspaceId }).first('user_slug', 'workspace_slug')
   const workspace = `${user_slug}/${workspace_slug}`
 
-  expect(await listFailingDestinations(db)).toEqual([])
-  expect(await countFailedDocuments(db)).toEqual([])
-  expect(await findUnreadableCredentials(db, ring(1))).toEqual([])
+  const before = await examine()
+  expect(['destinations', 'documents', 'credentials'].map((name) => before(name).message)).toEqual([
+    'none is failing',
+    'none is failed',
+    'every sealed credential opens',
+  ])
 
   await db('destinations').where({ id: archive }).update({ status: 'failing' })
   await insertDocument(db, { workspaceId, repositoryId, repoId, status: 'failed' })
   await insertDocument(db, { workspaceId, repositoryId, repoId, status: 'discarded' })
-  expect(await listFailingDestinations(db)).toEqual([{ id: archive, name: 'archive', workspace }])
-  expect(await countFailedDocuments(db)).toEqual([{ workspace, count: 1, more: false }])
+  const found = await examine()
+  expect(found('destinations').warnings).toEqual([`1 are failing: ${workspace} archive (${archive}).`])
+  expect(found('documents').warnings).toEqual([`failed: ${workspace} 1.`])
   expect((await findUnreadableCredentials(db, ring(2))).toSorted()).toEqual([archive, dms].toSorted())
+  expect((await examine(2))('credentials')).toMatchObject({
+    status: 'failed',
+    message: expect.stringMatching(/^No key in RELAY_SECRET_KEYS opens the credentials of 2 destinations or workspaces: /),
+  })
 })

@@ -1,0 +1,339 @@
+import { access, constants } from 'node:fs/promises'
+import { messageOf, UserError } from '../../base/errors.ts'
+import { version } from '../../base/version.ts'
+import type { Config } from '../../config/config.ts'
+import type { Database } from '../../db/database.ts'
+import { requireSchema, TooOldError } from '../../db/migrations.ts'
+import { requireServer } from '../../db/require-server.ts'
+import { countOverdue, maxCountedOverdue } from '../../delivery/overdue.ts'
+import { maintenanceJobs } from '../../maintenance/jobs.ts'
+import { readFreeBytes } from '../../observe/metrics.ts'
+import { createKeyRing } from '../../security/seal.ts'
+import { listPollers, readServerTime } from '../../temporal/pollers.ts'
+import { createSchedules } from '../../temporal/schedules.ts'
+import { findUnreadableCredentials } from '../../workspace/sealing-keys.ts'
+import { withApplyDeps } from '../apply/apply-kinds.ts'
+import { applyFile } from '../apply/apply.ts'
+import { isDrift, kindName } from '../apply/change.ts'
+import { describeClockDifference, Problem, type Check, type Report } from './check.ts'
+
+const oldestNode = [22, 18] as const
+const oldestPostgres = 14
+// Older servers ignore fairness keys.
+const oldestFairTemporal = [1, 29] as const
+
+const isAtLeast = (found: string, [major, minor]: readonly [number, number]): boolean => {
+  const [ownMajor = 0, ownMinor = 0] = found.split('.').map(Number)
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor)
+}
+
+const listed = (names: string[], total = names.length) => `${names.slice(0, 5).join(', ')}${total > 5 ? ` and ${total - 5} more` : ''}`
+
+/** What the relay needs, and what in its workspaces needs an operator. */
+export const operationChecks: readonly Check[] = [
+  {
+    name: 'environment',
+    urgency: 'stops',
+    needs: [],
+    run: ({ config, source }) => ({
+      message: `relay ${version}, configured by ${source}: database ${databaseOf(config)}`,
+      warnings: config.unknownVariables.map((name) => `The relay does not know the variable ${name}.`),
+      remedy: 'Correct its name, or remove it. docs/configuration.md lists all variables.',
+    }),
+  },
+  {
+    name: 'node',
+    urgency: 'stops',
+    needs: [],
+    run: () => {
+      const { node } = process.versions
+      if (isAtLeast(node, oldestNode)) return `v${node}`
+      throw new Problem(`Node.js v${node} is too old.`, `Install Node.js ${oldestNode.join('.')} or newer.`)
+    },
+  },
+  {
+    name: 'database',
+    urgency: 'stops',
+    needs: [],
+    run: async ({ db, config }) => {
+      const remedy = 'Correct the variables of all processes, and restart them.'
+      const warnings = await requireServer(db, config).catch((thrown: unknown) => {
+        throw thrown instanceof UserError ? new Problem(thrown.message, remedy) : thrown
+      })
+      const { rows } = await db.raw<{ rows: { version: number; name: string }[] }>(
+        "select current_setting('server_version_num')::integer / 10000 as version, current_setting('server_version') as name",
+      )
+      const { version: major = 0, name = '' } = rows[0] ?? {}
+      if (major < oldestPostgres) throw new Problem(`PostgreSQL ${name} is too old.`, `Use version ${oldestPostgres} or newer.`)
+      return { message: `PostgreSQL ${name}`, warnings, remedy: 'Set the limit, and let the pooler open its connections again.' }
+    },
+  },
+  { name: 'schema', urgency: 'stops', needs: ['database'], run: ({ db }) => checkSchema(db) },
+  {
+    name: 'secret keys',
+    urgency: 'stops',
+    needs: [],
+    run: ({ config: { RELAY_SECRET_KEYS: keys } }) => {
+      createKeyRing(keys)
+      return keys.map((entry) => entry.split(':')[0]).join(', ')
+    },
+  },
+  {
+    name: 'temporal',
+    urgency: 'stops',
+    needs: [],
+    run: async ({ temporal, config: { temporal: own, TEMPORAL_TASK_QUEUE: queue } }) => {
+      await temporal.ping()
+      return `${own.connectionOptions.address ?? '127.0.0.1:7233'}, namespace ${own.namespace ?? 'default'}, task queue ${queue}`
+    },
+  },
+  {
+    name: 'workers',
+    urgency: 'stops',
+    needs: ['temporal'],
+    run: async ({ temporal: { connection, client }, config }) => {
+      const pollers = await listPollers(connection, client.options.namespace, config)
+      if (pollers.length > 0) return `${pollers.length} poll the task queue ${config.TEMPORAL_TASK_QUEUE}: ${listed(pollers)}`
+      throw new Problem(
+        `No worker polls the task queue ${config.TEMPORAL_TASK_QUEUE}, so nothing is delivered.`,
+        'Start relay worker. If workers run, compare their TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_TASK_QUEUE.',
+      )
+    },
+  },
+  {
+    name: 'disk',
+    urgency: 'stops',
+    needs: ['database'],
+    run: ({ db, isEmbedded, config }) => checkDisk(db, isEmbedded ? config.RELAY_DATA_DIR : undefined),
+  },
+  {
+    name: 'content directory',
+    urgency: 'stops',
+    needs: [],
+    run: async ({ config: { CONTENT_DIR: directory } }) => {
+      if (directory === undefined) return 'not used'
+      await access(directory, constants.R_OK | constants.W_OK).catch((thrown: unknown) => {
+        const remedy = 'Mount or create the directory, for the account of the relay.'
+        throw new Problem(`Contents cannot be stored in CONTENT_DIR: ${messageOf(thrown)}.`, remedy)
+      })
+      return directory
+    },
+  },
+  {
+    name: 'credentials',
+    urgency: 'stops',
+    needs: ['schema', 'secret keys'],
+    run: async ({ db, config }) => {
+      const unreadable = await findUnreadableCredentials(db, createKeyRing(config.RELAY_SECRET_KEYS))
+      if (unreadable.length === 0) return 'every sealed credential opens'
+      throw new Problem(
+        `No key in RELAY_SECRET_KEYS opens the credentials of ${unreadable.length} destinations or workspaces: ${listed(unreadable)}.`,
+        'Add the key that sealed them, or enter the credentials again.',
+      )
+    },
+  },
+  {
+    name: 'deliveries',
+    urgency: 'delays',
+    needs: ['schema'],
+    run: async ({ db, config }) => {
+      const overdue = await countOverdue(db, config)
+      if (overdue === 0) return 'none is overdue'
+      const count = `${overdue}${overdue === maxCountedOverdue ? ' or more' : ''}`
+      return {
+        message: 'checked',
+        warnings: [`${count} are overdue, and nobody has asked Temporal about them.`],
+        remedy: 'The schedule relay-reconcile checks them while a worker runs. To check them now, run relay reconcile.',
+      }
+    },
+  },
+  {
+    name: 'documents',
+    urgency: 'delays',
+    needs: ['schema'],
+    run: async ({ db }) => {
+      const failed = await countFailedDocuments(db)
+      if (failed.length === 0) return 'none is failed'
+      return {
+        message: 'checked',
+        warnings: [`failed: ${listed(failed)}.`],
+        remedy: 'List them with GET /documents?status=failed, and retry them when their cause is gone.',
+      }
+    },
+  },
+  {
+    name: 'destinations',
+    urgency: 'delays',
+    needs: ['schema'],
+    run: async ({ db }) => {
+      const failing = await listFailingDestinations(db)
+      if (failing.length === 0) return 'none is failing'
+      return {
+        message: 'checked',
+        warnings: [`${failing.length} are failing: ${listed(failing)}.`],
+        remedy: 'See last_error of GET /destinations, correct the cause, and test them.',
+      }
+    },
+  },
+  {
+    name: 'drift',
+    urgency: 'delays',
+    needs: ['schema', 'secret keys'],
+    applies: ({ workspacesFile }) => workspacesFile !== undefined,
+    run: async ({ db, config, workspacesFile }) => {
+      const { path: file, variables } = workspacesFile!
+      const changes = await withApplyDeps(config, variables, (deps) => applyFile(db, file, deps, { dryRun: true })).catch(
+        (thrown: unknown) => {
+          throw thrown instanceof UserError ? new Problem(thrown.message, 'Correct the file, or set what it refers to.') : thrown
+        },
+      )
+      const names = changes.filter(isDrift).map(({ workspace, kind, name }) => `${kindName(kind)} ${name} of ${workspace}`)
+      return {
+        message: `the workspaces are as ${file} describes them`,
+        warnings: names.length > 0 ? [`not as ${file} describes them: ${names.join(', ')}`] : [],
+        remedy: `See the differences with: relay apply -f ${file} --dry-run. Then apply the file or correct it.`,
+      }
+    },
+  },
+  {
+    name: 'schedules',
+    urgency: 'delays',
+    needs: ['temporal'],
+    run: async ({ temporal: { client, connection }, config }) => {
+      const jobs = maintenanceJobs(config)
+      const missing = await createSchedules(client, connection, config).findMissing(jobs)
+      if (missing.length > 0) throw new Problem(`Missing: ${missing.join(', ')}.`, 'Start relay worker, which creates them.')
+      return `${jobs.length} created`
+    },
+  },
+  {
+    name: 'Temporal clock',
+    urgency: 'delays',
+    needs: ['temporal'],
+    run: async ({ temporal: { connection, client }, config }) => {
+      const reading = await readServerTime(connection, client.options.namespace, config.TEMPORAL_START_TIMEOUT_MS)
+      return {
+        message: 'The clocks of this machine and of Temporal differ by less than 5 seconds',
+        warnings: describeClockDifference('Temporal', reading),
+        remedy: 'Synchronize the clocks of all machines: the times of retries and the reconciler depend on them.',
+      }
+    },
+  },
+  {
+    name: 'Temporal settings',
+    urgency: 'delays',
+    needs: ['temporal'],
+    run: async ({ temporal: { connection }, config }) => {
+      const deadline = Date.now() + config.TEMPORAL_START_TIMEOUT_MS
+      const { serverVersion } = await connection.withDeadline(deadline, () => connection.workflowService.getSystemInfo({}))
+      return reportTemporalSettings(serverVersion)
+    },
+  },
+  {
+    name: 'search attributes',
+    urgency: 'delays',
+    needs: ['temporal'],
+    run: async ({ temporal }) => {
+      if (await temporal.hasSearchAttributes()) return 'registered'
+      throw new Problem(
+        'Not registered: the list filters of the Temporal UI find nothing.',
+        'Run relay migrate, or ask the operator of the Temporal cluster to register them.',
+      )
+    },
+  },
+]
+
+/** Returns the address of the database, without its password. */
+export const databaseOf = ({ DATABASE_URL }: Pick<Config, 'DATABASE_URL'>) => {
+  if (DATABASE_URL === undefined || !URL.canParse(DATABASE_URL)) return 'the address in DATABASE_URL'
+  const { host, pathname } = new URL(DATABASE_URL)
+  return `${host}${pathname}`
+}
+
+export const checkSchema = async (db: Database): Promise<string> => {
+  try {
+    await requireSchema(db)
+    return 'up to date'
+  } catch (thrown) {
+    if (!(thrown instanceof UserError)) throw thrown
+    const isTooOld = thrown instanceof TooOldError
+    const remedy = isTooOld
+      ? 'Install the version of the relay that has migrated this database.'
+      : 'Run relay migrate. Running processes need no restart.'
+    throw new Problem(thrown.message, remedy)
+  }
+}
+
+const GiB = 1024 ** 3
+// Those of the alert rule RelayDataDirFull, and an early warning. PostgreSQL stops if its disk is full.
+const freeBytesMin = 2 * GiB
+const freeBytesEnough = 10 * GiB
+
+const inGiB = (bytes: number) => `${(bytes / GiB).toFixed(1)} GiB`
+
+/** @param dataDir directory of the embedded PostgreSQL; undefined if the database is elsewhere and its disk cannot be seen from here */
+export const checkDisk = async (db: Database, dataDir: string | undefined, readFree = readFreeBytes): Promise<string | Report> => {
+  const { rows } = await db.raw<{ rows: { bytes: number }[] }>('select pg_database_size(current_database()) as bytes')
+  const size = `The database has ${inGiB(rows[0]!.bytes)}`
+  if (dataDir === undefined) return `${size}. PostgreSQL does not show how much is free on its disk`
+  const free = await readFree(dataDir)
+  const message = `${size}, and ${inGiB(free)} are free on the disk of ${dataDir}`
+  const remedy = 'Free space on this disk, or enlarge it.'
+  if (free < freeBytesMin) throw new Problem(`${message}. PostgreSQL and Temporal stop if it is full.`, remedy)
+  return { message, warnings: free < freeBytesEnough ? [`${message}.`] : [], remedy }
+}
+
+/** Names the destinations whose last delivery failed. Reads the table of destinations, which is small. */
+const listFailingDestinations = async (db: Database): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(`
+    select user_slug || '/' || workspace_slug || ' ' || destinations.name || ' (' || destinations.id || ')' as name
+    from destinations
+    join workspaces on workspaces.id = destinations.workspace_id
+    where destinations.status = 'failing'
+      and destinations.deleted_at is null
+    order by destinations.id
+  `)
+  return rows.map(({ name }) => name)
+}
+
+const failedMax = 1_000
+
+/** Counts the failed documents of each workspace, up to a limit. The index documents_by_status serves it. */
+const countFailedDocuments = async (db: Database): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { workspace: string; count: number }[] }>(
+    `
+    select
+      workspace.user_slug || '/' || workspace.workspace_slug as workspace,
+      failed.count
+    from workspaces as workspace
+    cross join lateral (
+      select count(*)::integer as count
+      from (
+        select
+        from documents
+        where workspace_id = workspace.id
+          and status = 'failed'
+        limit :limit
+      ) as document
+    ) as failed
+    where failed.count > 0
+    order by workspace
+    `,
+    { limit: failedMax + 1 },
+  )
+  return rows.map(({ workspace, count }) => `${workspace} ${count > failedMax ? `more than ${failedMax}` : count}`)
+}
+
+const fairnessSettings = 'matching.useNewMatcher and matching.enableFairness'
+
+/** Reports what the version of the server implies. Temporal shows its dynamic configuration to nobody. */
+export const reportTemporalSettings = (serverVersion: string): Report => ({
+  message:
+    `Temporal ${serverVersion || 'of an unknown version'}. Its API does not show the dynamic configuration. ` +
+    `Make sure that ${fairnessSettings}, and system.enableActivityEagerExecution before 1.32, are true`,
+  warnings:
+    serverVersion && !isAtLeast(serverVersion, oldestFairTemporal)
+      ? [`Temporal ${serverVersion} ignores fairness keys, so a workspace with many documents delays the others.`]
+      : [],
+  remedy: `Upgrade Temporal to ${oldestFairTemporal.join('.')} or newer, and set ${fairnessSettings} to true in its dynamic configuration.`,
+})
