@@ -2,7 +2,7 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 
-/** What a verb needs of its process. Each part is loaded when a verb asks for it. */
+/** Parts of the process that a verb uses. Each is loaded when a verb asks for it. */
 export interface CommandContext {
   variables: NodeJS.ProcessEnv
   /** Reads the configuration, with the addresses of the server that runs on RELAY_DATA_DIR. */

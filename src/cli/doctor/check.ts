@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
 import type { openTemporal } from '../../temporal/client.ts'
 
-/** What a check reads. */
+/** Arguments of every check. */
 export interface CheckDeps {
   config: Config
   db: Database
@@ -16,7 +16,7 @@ export interface CheckDeps {
   workspacesFile?: { path: string; variables: NodeJS.ProcessEnv } | undefined
 }
 
-/** What a condition does to the relay, the worst first. */
+/** Effects of a condition on the relay, the worst first. */
 export const urgencies = ['stops', 'loses', 'delays', 'is a risk'] as const
 
 /** A line of `relay doctor`. */

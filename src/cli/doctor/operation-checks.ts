@@ -29,7 +29,7 @@ const isAtLeast = (found: string, [major, minor]: readonly [number, number]): bo
 
 const listed = (names: string[], total = names.length) => `${names.slice(0, 5).join(', ')}${total > 5 ? ` and ${total - 5} more` : ''}`
 
-/** What the relay needs, and what in its workspaces needs an operator. */
+/** Checks of the parts that the relay needs, and of conditions in its workspaces that need an operator. */
 export const operationChecks: readonly Check[] = [
   {
     name: 'environment',
