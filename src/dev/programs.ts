@@ -50,10 +50,19 @@ export const startProgram = async (path: string, args: string[], options: StartP
   const child = spawn(command!, commandArgs, { ...rest, ...account, detached: true })
   // Linux may divide the processors by sessions first, and `nice` then counts within a session only.
   if (niceness > 0 && child.pid !== undefined) await writeFile(`/proc/${child.pid}/autogroup`, String(niceness)).catch(() => {})
-  const stopOnExit = () => signalGroup(child, 'SIGINT')
-  process.once('exit', stopOnExit)
-  child.once('close', () => process.off('exit', stopOnExit))
+  if (running.size === 0) process.on('exit', stopRunning)
+  running.add(child)
+  child.once('close', () => {
+    running.delete(child)
+    if (running.size === 0) process.off('exit', stopRunning)
+  })
   return child
+}
+
+// One listener for all of them: Node warns of a leak at the eleventh.
+const running = new Set<ChildProcess>()
+const stopRunning = () => {
+  for (const child of running) signalGroup(child, 'SIGINT')
 }
 
 export const signalGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
