@@ -56,12 +56,13 @@ const configAt = (port: number) => ({
 
 const Bucket = 'documents'
 const uploads = async () => (await store.client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads ?? []
-const countParts = async () => {
+const partNumbers = async () => {
   const [upload] = await uploads()
-  if (!upload) return 0
+  if (!upload) return []
   const { Parts = [] } = await store.client.send(new ListPartsCommand({ Bucket, Key: upload.Key, UploadId: upload.UploadId }))
-  return Parts.length
+  return Parts.map(({ PartNumber }) => PartNumber!)
 }
+const countParts = async () => (await partNumbers()).length
 
 /** Starts the upload of 64 MiB through a network that stalls after 44 MiB, waits until the upload stalls, and repairs the network. */
 const stallUpload = async (heartbeatTimeoutMs?: number) => {
@@ -88,8 +89,13 @@ const stallUpload = async (heartbeatTimeoutMs?: number) => {
     return Date.now() - since > 1_500
   })
   expect(storedParts).toBeLessThan(8)
+  // Four parts are sent at a time, and on a busy machine a later one may be stored before an earlier one. What follows the first gap is sent
+  // again.
+  const numbers = await partNumbers()
+  const keptParts = numbers.filter((number, index) => number === index + 1).length
+  expect(keptParts).toBeGreaterThan(0)
   await saveTarget(database.db, { workspaceId, id: destinationId }, 'objstore', configAt(store.port), credentials)
-  return { workspaceId, worker, body, storedParts }
+  return { workspaceId, worker, body, storedParts, keptParts }
 }
 
 /** Waits for the delivery and checks the object and the uploads of the store. @returns the recorded attempts */
@@ -115,21 +121,21 @@ const untilDelivered = async (workspaceId: string, body: Buffer) => {
 describe('an upload of 64 MiB', () => {
   test('continues after its worker is killed, and the interrupted attempt is recorded', async () => {
     // The loss of the worker is noticed after the timeout.
-    const { workspaceId, worker, body, storedParts } = await stallUpload(5_000)
+    const { workspaceId, worker, body, keptParts } = await stallUpload(5_000)
     await worker.kill()
     await start('worker')
     const attempts = await untilDelivered(workspaceId, body)
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['interrupted', 'delivered'])
-    expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - storedParts * 8 * MiB)
+    expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - keptParts * 8 * MiB)
   }, 300_000)
 
   test('continues after its worker is stopped, and the interrupted attempt is recorded', async () => {
-    const { workspaceId, worker, body, storedParts } = await stallUpload()
+    const { workspaceId, worker, body, storedParts, keptParts } = await stallUpload()
     expect(await worker.stop()).toBe(0)
     expect(await countParts()).toBe(storedParts)
     await start('worker')
     const attempts = await untilDelivered(workspaceId, body)
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['interrupted', 'delivered'])
-    expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - storedParts * 8 * MiB)
+    expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - keptParts * 8 * MiB)
   }, 300_000)
 })

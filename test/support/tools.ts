@@ -385,7 +385,7 @@ const fromDebian = async (name: keyof typeof debianPrograms, { config, say }: To
   const aptGet = await findProgram('apt-get', env.PATH)
   if (!aptGet || process.getuid?.() !== 0)
     throw new UserError(`${name}, ${use}, was not found. Install ${debianPackage} (it need not be running).`)
-  say(`Installing ${debianPackage} for the tests (the service is not started).`)
+  say(`Installing Debian's package ${debianPackage} with apt-get, because the tests need ${name} and run as root (no service is started).`)
   try {
     await oneAtATime(() =>
       withoutStartingServices(async () => {
