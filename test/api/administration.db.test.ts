@@ -86,14 +86,15 @@ describe('settings', () => {
   }
 
   test('GET returns the defaults, PATCH changes single settings, and only differences are stored', async () => {
-    const { json } = await acme.call('GET', '/settings')
-    expect(json.data).toEqual({ id: acme.id, type: 'settings', attributes: defaults })
-    await acme.call('PATCH', '/settings', { max_retries: 0, content_days: 30 })
-    const changed = await acme.call('PATCH', '/settings', { receiver_allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'], content_days: null })
+    const [fresh, untouched] = [await api.tenant('acme/fresh'), await api.tenant('acme/untouched')]
+    const { json } = await fresh.call('GET', '/settings')
+    expect(json.data).toEqual({ id: fresh.id, type: 'settings', attributes: defaults })
+    await fresh.call('PATCH', '/settings', { max_retries: 0, content_days: 30 })
+    const changed = await fresh.call('PATCH', '/settings', { receiver_allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'], content_days: null })
     expect(changed.json.data.attributes).toEqual({ ...defaults, max_retries: 0, receiver_allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'] })
-    const row = await database.db('workspaces').where({ id: acme.id }).first()
+    const row = await database.db('workspaces').where({ id: fresh.id }).first()
     expect(row.settings).toEqual({ max_retries: 0, receiver_allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'] })
-    expect((await other.call('GET', '/settings')).json.data.attributes).toEqual(defaults)
+    expect((await untouched.call('GET', '/settings')).json.data.attributes).toEqual(defaults)
   })
 
   test('concurrent changes of different settings do not overwrite each other', async () => {

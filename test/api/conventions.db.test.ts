@@ -135,15 +135,16 @@ test.each(['page=0', 'page=x', 'per_page=0', 'per_page=101', 'per_page=', 'colou
 )
 
 test('lists are paginated with 25 rows per page and the total', async () => {
+  const fresh = await api.tenant('acme/lists')
   for (let number = 1; number <= 27; number += 1) {
-    expect((await acme.call('POST', '/repositories', { repo_id: `P${number}`, name: 'A' })).status).toBe(201)
+    expect((await fresh.call('POST', '/repositories', { repo_id: `P${number}`, name: 'A' })).status).toBe(201)
   }
-  const first = await acme.call('GET', '/repositories')
+  const first = await fresh.call('GET', '/repositories')
   expect(first.json.meta).toEqual({ current_page: 1, per_page: 25, total: 27 })
-  const second = await acme.call('GET', '/repositories?page=2')
+  const second = await fresh.call('GET', '/repositories?page=2')
   const seen = [...first.json.data, ...second.json.data].map((item) => item.attributes.repo_id)
   expect(seen).toEqual(Array.from({ length: 27 }, (_, index) => `P${index + 1}`))
-  expect((await acme.call('GET', '/repositories?page=9&per_page=100')).json).toEqual({
+  expect((await fresh.call('GET', '/repositories?page=9&per_page=100')).json).toEqual({
     data: [],
     meta: { current_page: 9, per_page: 100, total: 27 },
   })

@@ -1,20 +1,23 @@
 import { objstore, startScene, type Tenant } from './api.ts'
 
-const { acme, other, stop } = await startScene()
+const { api, acme, other, stop } = await startScene()
 afterAll(stop)
 
 const destination = async (tenant: Tenant, body: object): Promise<string> =>
   (await tenant.call('POST', '/destinations', { name: 'Operators', credentials: {}, ...body })).json.data.id
 const webhook = (tenant = acme) => destination(tenant, { connector_type: 'webhook', config: { url: 'https://example.com/in' } })
-const email = () =>
-  destination(acme, { connector_type: 'email', config: { host: 'smtp.example.com', from: 'relay@example.com', to: 'ops@example.com' } })
+const email = (tenant = acme) =>
+  destination(tenant, { connector_type: 'email', config: { host: 'smtp.example.com', from: 'relay@example.com', to: 'ops@example.com' } })
 
-const create = (body: object, key = acme.keys.admin) => acme.call('POST', '/notifications', { name: 'All', ...body }, { key })
+const create = (body: object, key = acme.keys.admin, tenant = acme) =>
+  tenant.call('POST', '/notifications', { name: 'All', ...body }, { key })
 const refusalOf = ({ status, json }: Awaited<ReturnType<typeof create>>) => ({ status, details: json.error.details })
 
 test('a notification is created, listed, changed and deleted', async () => {
-  const [mail, hook] = [await email(), await webhook()]
-  const created = await create({ events: ['destination.failing', 'source.silent', 'source.silent'], destination_id: mail })
+  const fresh = await api.tenant('acme/fresh')
+  const [mail, hook] = [await email(fresh), await webhook(fresh)]
+  const body = { events: ['destination.failing', 'source.silent', 'source.silent'], destination_id: mail }
+  const created = await create(body, fresh.keys.admin, fresh)
   expect(created.status).toBe(201)
   const { id, type, attributes } = created.json.data
   expect({ type, attributes }).toMatchObject({
@@ -27,16 +30,16 @@ test('a notification is created, listed, changed and deleted', async () => {
       is_active: true,
     },
   })
-  expect((await acme.call('GET', `/notifications/${id}`)).json.data).toEqual(created.json.data)
-  expect((await acme.call('GET', '/notifications')).json).toMatchObject({ data: [created.json.data], meta: { total: 1 } })
+  expect((await fresh.call('GET', `/notifications/${id}`)).json.data).toEqual(created.json.data)
+  expect((await fresh.call('GET', '/notifications')).json).toMatchObject({ data: [created.json.data], meta: { total: 1 } })
 
-  const changed = await acme.call('PATCH', `/notifications/${id}`, { destination_id: hook, is_active: false, quiet_seconds: 0 })
+  const changed = await fresh.call('PATCH', `/notifications/${id}`, { destination_id: hook, is_active: false, quiet_seconds: 0 })
   expect(changed.json.data.attributes).toMatchObject({ destination_id: hook, is_active: false, quiet_seconds: 0, name: 'All' })
-  expect((await acme.call('GET', `/notifications/${id}/notices`)).json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
+  expect((await fresh.call('GET', `/notifications/${id}/notices`)).json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
 
-  expect((await acme.call('DELETE', `/notifications/${id}`)).status).toBe(204)
-  expect((await acme.call('GET', `/notifications/${id}`)).status).toBe(404)
-  expect((await acme.call('GET', `/notifications/${id}/notices`)).status).toBe(404)
+  expect((await fresh.call('DELETE', `/notifications/${id}`)).status).toBe(204)
+  expect((await fresh.call('GET', `/notifications/${id}`)).status).toBe(404)
+  expect((await fresh.call('GET', `/notifications/${id}/notices`)).status).toBe(404)
 })
 
 test.each([

@@ -6,6 +6,7 @@ import { startScene } from './api.ts'
 
 const { database, api, acme, stop } = await startScene()
 const other = await api.tenant('acme/test')
+const listed = await api.tenant('acme/listed')
 afterAll(stop)
 
 const firstRequestMs = Date.parse('2026-11-21T09:00:00Z')
@@ -55,30 +56,31 @@ const insert = async (changes: Partial<Capture>[]): Promise<string[]> => {
   return captures.map(({ id }) => id)
 }
 
-const idsOf = async (query: string, tenant = acme): Promise<string[]> => {
+const idsOf = async (query: string, tenant = listed): Promise<string[]> => {
   const { status, json } = await tenant.call('GET', `/requests?${query}`)
   expect(status).toBe(200)
   return json.data.map(({ id }: { id: string }) => id)
 }
 
+// The first that are inserted: the list is asked for their times.
+const ids = await insert(
+  [
+    {},
+    { statusCode: 250, docId: 'D2' },
+    { statusCode: 404, repoId: 'Z9', httpMethod: 'GET' },
+    { statusCode: 401, httpMethod: 'GET', docId: null },
+    { statusCode: 503, channel: 'bridge' as const, repoId: null, docId: null, httpMethod: 'POST' },
+    { workspaceSlug: 'test' },
+  ].map((changes) => ({ workspaceSlug: 'listed', ...changes })),
+)
+
 describe('the list of captured requests', () => {
-  let ids: string[]
-  beforeAll(async () => {
-    ids = await insert([
-      {},
-      { statusCode: 250, docId: 'D2' },
-      { statusCode: 404, repoId: 'Z9', httpMethod: 'GET' },
-      { statusCode: 401, httpMethod: 'GET', docId: null },
-      { statusCode: 503, channel: 'bridge', repoId: null, docId: null, httpMethod: 'POST' },
-      { workspaceSlug: 'test' },
-    ])
-  })
   const nth = (...numbers: number[]) => numbers.map((number) => ids[number])
 
   test('is ordered newest first, contains only this workspace, and omits headers and previews', async () => {
     expect(await idsOf('')).toEqual(nth(4, 3, 2, 1, 0))
     expect(await idsOf('', other)).toEqual(nth(5))
-    const { json } = await acme.call('GET', `/requests?per_page=1&status_code=201`)
+    const { json } = await listed.call('GET', `/requests?per_page=1&status_code=201`)
     expect(json).toEqual({
       data: [
         {
@@ -86,7 +88,7 @@ describe('the list of captured requests', () => {
           type: 'captured_request',
           attributes: {
             channel: 'receiver',
-            workspace_id: acme.id,
+            workspace_id: listed.id,
             http_method: 'PUT',
             uri: '/receiver/acme/prod',
             query_string: 'create&contRep=Z1&docId=D1',
@@ -147,13 +149,13 @@ describe('the list of captured requests', () => {
     'page=1',
     'per_page=101',
   ])('refuses %s', async (query) => {
-    expect((await acme.call('GET', `/requests?${query}`)).status).toBe(400)
+    expect((await listed.call('GET', `/requests?${query}`)).status).toBe(400)
   })
 
   test('continues before the last id of the previous page until no rows remain', async () => {
-    const first = await acme.call('GET', '/requests?per_page=2&status_class=4xx')
+    const first = await listed.call('GET', '/requests?per_page=2&status_class=4xx')
     expect(first.json.meta).toEqual({ per_page: 2, next_cursor: null })
-    const page = await acme.call('GET', '/requests?per_page=2')
+    const page = await listed.call('GET', '/requests?per_page=2')
     expect(page.json.meta).toEqual({ per_page: 2, next_cursor: ids[3] })
     expect(await idsOf(`per_page=100&before=${ids[3]}`)).toEqual(nth(2, 1, 0))
   })

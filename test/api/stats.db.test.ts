@@ -65,27 +65,27 @@ const attempt = async (documentId: string, route: typeof z1, hours: number, outc
 const get = (query = '', tenant = scene.acme) => tenant.call('GET', `/stats${query}`, undefined, { key: tenant.keys.viewer })
 const range = `date_from=${hoursAgo(3).toISOString()}&date_to=${new Date(hourStart.getTime() - 1).toISOString()}`
 
+let oldestId: string
+
+beforeAll(async () => {
+  const first = await insert(z1, 'Z1', 3, 'delivered', 2)
+  await attempt(first, z1, 3, 'retryable', 'http_503')
+  await attempt(first, z1, 2, 'delivered')
+  const second = await insert(z1, 'Z1', 2, 'failed', 1)
+  await attempt(second, z1, 2, 'retryable', 'http_503')
+  await attempt(second, z1, 1, 'permanent', 'auth_failed')
+  await foldAll(scene.database.db)
+  const third = await insert(z2, 'Z2', 1, 'delivered', 1)
+  await attempt(third, z2, 1, 'delivered')
+  // Out of the range.
+  await insert(z2, 'Z2', 4, 'delivered', 4)
+  await insert(z2, 'Z2', 0, 'delivered', 0)
+  await insert(z1, 'Z1', 90, 'held')
+  oldestId = await insert(z1, 'Z1', 80, 'retrying')
+  await insert(z1, 'Z1', 70, 'pending')
+})
+
 describe('GET /stats', () => {
-  let oldest: string
-
-  beforeAll(async () => {
-    const first = await insert(z1, 'Z1', 3, 'delivered', 2)
-    await attempt(first, z1, 3, 'retryable', 'http_503')
-    await attempt(first, z1, 2, 'delivered')
-    const second = await insert(z1, 'Z1', 2, 'failed', 1)
-    await attempt(second, z1, 2, 'retryable', 'http_503')
-    await attempt(second, z1, 1, 'permanent', 'auth_failed')
-    await foldAll(scene.database.db)
-    const third = await insert(z2, 'Z2', 1, 'delivered', 1)
-    await attempt(third, z2, 1, 'delivered')
-    // Out of the range.
-    await insert(z2, 'Z2', 4, 'delivered', 4)
-    await insert(z2, 'Z2', 0, 'delivered', 0)
-    await insert(z1, 'Z1', 90, 'held')
-    oldest = await insert(z1, 'Z1', 80, 'retrying')
-    await insert(z1, 'Z1', 70, 'pending')
-  })
-
   test('counts by status and by hour what happened in the range, folded or not', async () => {
     for (const fold of [false, true]) {
       if (fold) await foldAll(scene.database.db)
@@ -113,7 +113,7 @@ describe('GET /stats', () => {
               destination_id: z1.destinationId,
               destination_name: 'Bucket of Z1',
               connector_type: 'objstore',
-              document_id: oldest,
+              document_id: oldestId,
               status: 'retrying',
               received_at: hoursAgo(80).toISOString(),
             },
@@ -186,7 +186,8 @@ describe('GET /stats', () => {
     const daily = (await get('?date_from=2026-01-01&date_to=2026-04-02')).json.data.attributes
     expect({ interval: daily.interval, length: daily.series.length }).toEqual({ interval: 'day', length: 92 })
 
-    await insert(z1, 'Z1', 1, 'delivered')
+    // Before the range of the other tests.
+    await insert(z1, 'Z1', 5, 'delivered')
     const { db } = scene.database
     const received = async (since: Date) =>
       (await db('documents').where({ workspace_id: scene.acme.id }).where('received_at', '>=', since).count({ count: '*' }))[0]!['count']

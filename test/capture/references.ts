@@ -17,11 +17,12 @@ const daysFromNow = (days: number) => new Date(Date.now() + days * dayMs)
 /** Defines the tests of captured bodies that refer to contents, for one content store. */
 export const describeReferences = (name: string, openStore: () => NonNullable<Parameters<typeof startScene>[1]>) => {
   describe(`a captured body that is a document in the ${name} store`, () => {
+    // Retention and the sweep count what all workspaces have, so each test has a scene of its own.
     let scene: CaptureScene
-    beforeAll(async () => {
+    beforeEach(async () => {
       scene = await startCaptureScene({ CAPTURE_BODY_MAX_BYTES: String(1024 * KiB) }, openStore())
     })
-    afterAll(() => scene.stop())
+    afterEach(() => scene.stop())
 
     const contentIdsOf = (workspace: CaptureWorkspace): Promise<string[]> =>
       scene.db('contents').where({ workspace_id: workspace.workspaceId }).orderBy('id').pluck('id')

@@ -15,6 +15,7 @@ beforeAll(async () => {
     RELAY_HTTP_LINGER_TIMEOUT_MS: '1500',
   })
   workspace = await scene.workspace()
+  await workspace.source.create('TAKEN', 'x')
 })
 afterAll(() => scene.stop())
 
@@ -144,9 +145,9 @@ describe('a body', () => {
   })
 
   test('without a Content-Length is also refused by append, since 200 would acknowledge bytes that were never read', async () => {
-    await workspace.source.create('LENGTHLESS', 'x')
+    await workspace.source.create('ENDLESS', 'x')
     const { send, untilClosed } = await openSocket(scene.receiver.port)
-    await send(`PUT ${workspace.path}?append&pVersion=0045&contRep=Z1&docId=LENGTHLESS&compId=data HTTP/1.0\r\n\r\n`)
+    await send(`PUT ${workspace.path}?append&pVersion=0045&contRep=Z1&docId=ENDLESS&compId=data HTTP/1.0\r\n\r\n`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: invalid_parameter: Content-Length is missing/s)
   })
 
@@ -219,7 +220,6 @@ describe('a refused body', () => {
   })
 
   test('is read to its end, so that the client receives the answer, and the connection stays open', async () => {
-    await workspace.source.create('TAKEN', 'x')
     const { send, received } = await openSocket(scene.receiver.port)
     await send(head('TAKEN', 'Content-Length: 1900000'))
     await send('x'.repeat(1_900_000))

@@ -56,6 +56,7 @@ describe('a malformed request', () => {
   })
 
   test('with one malformed part stores no part at all', async () => {
+    const fresh = await scene.workspace()
     const good = part('data', 'x'.repeat(50_000))
     const malformed: [string, ReturnType<typeof part>[]][] = [
       ['the same component twice', [good, part('note', 'n'), part('data', 'again')]],
@@ -68,15 +69,15 @@ describe('a malformed request', () => {
       ['a compId that is too long', [good, part('x'.repeat(256), 'x')]],
     ]
     for (const [name, parts] of malformed) {
-      const answer = await workspace.source.createParts('BAD', parts)
+      const answer = await fresh.source.createParts('BAD', parts)
       expect([name, answer.status, answer.headers['x-errordescription']]).toEqual([name, 400, expect.stringMatching(/^invalid_parameter/)])
     }
     const cut = multipartBody('KoZbnd01', [good]).subarray(0, -10)
     const headers = { 'content-type': 'multipart/form-data; boundary=KoZbnd01' }
-    const answer = await workspace.source.call('create&pVersion=0045&contRep=Z1&docId=BAD', { method: 'POST', headers, body: cut })
+    const answer = await fresh.source.call('create&pVersion=0045&contRep=Z1&docId=BAD', { method: 'POST', headers, body: cut })
     expect(answer.headers['x-errordescription']).toMatch(/^invalid_parameter: malformed multipart body/)
-    expect((await workspace.source.info('BAD')).status).toBe(404)
-    expect(await scene.countRows(workspace.workspaceId)).toEqual({ archiveDocuments: 1, documents: 1, contents: 1 })
+    expect((await fresh.source.info('BAD')).status).toBe(404)
+    expect(await scene.countRows(fresh.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
   })
 
   test('is not one with an empty part without a name, or with the name in Content-Disposition', async () => {

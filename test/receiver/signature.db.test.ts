@@ -78,6 +78,15 @@ const startSigned = async (signer: Signer, digest: string) => {
   }
 }
 
+/** Starts a source system whose certificate is active, and which has created the document D1. */
+const startAccepted = async (signer: Signer, digest: string) => {
+  const signed = await startSigned(signer, digest)
+  await signed.putCert(signer.der)
+  await signed.setStatus(signer.der, 'active')
+  await signed.create()
+  return signed
+}
+
 describe.each<[KeyKind, string]>([
   ['DSA 1024', 'sha1'],
   ['RSA 2048', 'sha256'],
@@ -87,31 +96,32 @@ describe.each<[KeyKind, string]>([
 
   beforeAll(async () => {
     signer = await createSigner(kind)
-    signed = await startSigned(signer, digest)
+    signed = await startAccepted(signer, digest)
   })
   afterAll(() => signer.remove())
 
   // Steps 2 to 5 of the conformance script.
   test('is accepted once the certificate that it has sent is activated', async () => {
-    const garbage = await signed.putCert('garbage')
+    const fresh = await startSigned(signer, digest)
+    const garbage = await fresh.putCert('garbage')
     expect(outcome(garbage)).toEqual([406, 'certificate_unreadable'])
-    expect(outcome(await signed.create())).toEqual([401, 'certificate_unknown'])
+    expect(outcome(await fresh.create())).toEqual([401, 'certificate_unknown'])
 
     for (const body of [signer.der, signer.pem, signer.pkcs7]) {
-      const answer = await signed.putCert(body)
+      const answer = await fresh.putCert(body)
       expect([answer.status, answer.headers['content-length'], String(answer.body)]).toEqual([200, '0', ''])
     }
-    expect(await signed.list()).toMatchObject([{ status: 'inactive', authId: decodedAuthId }])
-    expect(outcome(await signed.create())).toEqual([401, 'certificate_inactive'])
-    expect(await scene.countRows(signed.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+    expect(await fresh.list()).toMatchObject([{ status: 'inactive', authId: decodedAuthId }])
+    expect(outcome(await fresh.create())).toEqual([401, 'certificate_inactive'])
+    expect(await scene.countRows(fresh.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
 
-    await signed.setStatus(signer.der, 'active')
-    expect(outcome(await signed.create())).toEqual([201, undefined])
-    const answer = await signed.get()
+    await fresh.setStatus(signer.der, 'active')
+    expect(outcome(await fresh.create())).toEqual([201, undefined])
+    const answer = await fresh.get()
     expect([answer.status, String(answer.body)]).toEqual([200, 'hello'])
-    expect(outcome(await signed.create())).toEqual([403, 'document_exists'])
-    expect(await signed.putCert(signer.der)).toMatchObject({ status: 200 })
-    expect(await signed.list()).toMatchObject([{ status: 'active' }])
+    expect(outcome(await fresh.create())).toEqual([403, 'document_exists'])
+    expect(await fresh.putCert(signer.der)).toMatchObject({ status: 200 })
+    expect(await fresh.list()).toMatchObject([{ status: 'active' }])
   })
 
   // Step 29.
@@ -236,16 +246,17 @@ describe.each<[KeyKind, string]>([
   })
 
   test('can use its old and its new certificate while it renews its key', async () => {
+    const renewing = await startAccepted(signer, digest)
     const renewed = await createSigner(kind)
     const byNew = await signedQuery(renewed, 'get', [...beginOf({}), ...endOf('r', {})], { signed: base, digest })
-    expect(outcome(await signed.source.call(byNew))).toEqual([401, 'signature_invalid'])
-    await signed.putCert(renewed.der)
-    expect(outcome(await signed.source.call(byNew))).toEqual([401, 'certificate_inactive'])
-    await signed.setStatus(renewed.der, 'active')
-    expect([(await signed.source.call(byNew)).status, (await signed.get()).status]).toEqual([200, 200])
-    await signed.setStatus(signer.der, 'inactive')
-    expect((await signed.source.call(byNew)).status).toBe(200)
-    expect(outcome(await signed.get())).toEqual([401, 'certificate_inactive'])
+    expect(outcome(await renewing.source.call(byNew))).toEqual([401, 'signature_invalid'])
+    await renewing.putCert(renewed.der)
+    expect(outcome(await renewing.source.call(byNew))).toEqual([401, 'certificate_inactive'])
+    await renewing.setStatus(renewed.der, 'active')
+    expect([(await renewing.source.call(byNew)).status, (await renewing.get()).status]).toEqual([200, 200])
+    await renewing.setStatus(signer.der, 'inactive')
+    expect((await renewing.source.call(byNew)).status).toBe(200)
+    expect(outcome(await renewing.get())).toEqual([401, 'certificate_inactive'])
     await renewed.remove()
   })
 })

@@ -17,13 +17,14 @@ const description = (pattern: RegExp) => ({ 'x-errordescription': expect.stringM
 
 describe('update by PUT', () => {
   test('replaces the current component, and relays both versions', async () => {
-    await workspace.source.create('D1', 'before', { headers: { 'x-relay-ar-object': 'FIIINVOICE', 'content-type': 'text/plain' } })
-    const answer = await workspace.source.update('D1', 'after', { headers: { 'content-type': 'application/pdf' } })
+    const fresh = await scene.workspace()
+    await fresh.source.create('REPLACED', 'before', { headers: { 'x-relay-ar-object': 'FIIINVOICE', 'content-type': 'text/plain' } })
+    const answer = await fresh.source.update('REPLACED', 'after', { headers: { 'content-type': 'application/pdf' } })
     expect(answer).toMatchObject({ status: 200, reason: 'OK', headers: { 'content-length': '0' } })
-    expect(await workspace.source.get('D1')).toMatchObject({ body: Buffer.from('after'), headers: { 'content-type': 'application/pdf' } })
-    expect(launchedFor('D1')).toHaveLength(2)
+    expect(await fresh.source.get('REPLACED')).toMatchObject({ body: Buffer.from('after'), headers: { 'content-type': 'application/pdf' } })
+    expect(launchedFor('REPLACED')).toHaveLength(2)
 
-    const rows = await rowsOf('D1')
+    const rows = await rowsOf('REPLACED')
     expect(rows).toMatchObject([
       { status: 'pending', superseded_at: expect.any(Date), size_bytes: 6, ar_object: 'FIIINVOICE' },
       { status: 'pending', superseded_at: null, size_bytes: 5, ar_object: 'FIIINVOICE' },
@@ -36,7 +37,7 @@ describe('update by PUT', () => {
         ids.map((id) => `deliver/${id}@1`),
       ),
     ).toHaveLength(2)
-    expect(await scene.db('repository_counts').where({ repository_id: workspace.repositoryId }).sum({ total: 'documents' })).toEqual([
+    expect(await scene.db('repository_counts').where({ repository_id: fresh.repositoryId }).sum({ total: 'documents' })).toEqual([
       { total: '2' },
     ])
   })

@@ -29,14 +29,14 @@ test('a key is created, listed without its secret, and revoked once', async () =
 
 test('a key can have an expiry time and a member, who is created only once', async () => {
   const { db } = database
-  await createWorkspace(db, 'keys/two')
+  const workspace = await createWorkspace(db, 'keys/two')
   const options = { workspace: 'keys/two', level: 'viewer', member: 'ada@example.org', expiresAt: '2099-01-01T00:00:00Z', name: 'Reader' }
   await createKey(db, options)
   await createKey(db, options)
   const [one, two] = await listKeys(db, 'keys/two')
   expect(one).toMatchObject({ name: 'Reader', user_id: expect.any(String), expires_at: new Date('2099-01-01T00:00:00Z') })
   expect(two?.user_id).toBe(one?.user_id)
-  expect(await db('audit_logs').where({ event: 'member.created' })).toMatchObject([
+  expect(await db('audit_logs').where({ event: 'member.created', workspace_id: workspace.id })).toMatchObject([
     {
       subject_type: 'Member',
       subject_id: one?.user_id,

@@ -8,10 +8,16 @@ import { startApi } from '../api.ts'
 const database = await createTestDatabase()
 const api = await startApi(database.db)
 const overTls = await startApi(database.db, { variables: { RELAY_BASE_URL: 'https://relay.example/sap', RELAY_SESSION_TTL_MS: '60000' } })
-const guarded = await startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '2' } })
+// Each of the tests that send wrong keys has a process of its own, since a process counts them for a minute.
+const startGuarded = () => startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '2' } })
+const elsewhere = await startApi(database.db)
+const guarded = await startGuarded()
+const guardedLinks = await startGuarded()
 const acme = await api.tenant('acme/prod')
 const other = await api.tenant('other/prod')
 afterAll(async () => {
+  await guardedLinks.stop()
+  await elsewhere.stop()
   await guarded.stop()
   await overTls.stop()
   await api.stop()
@@ -190,7 +196,7 @@ describe('a session ends', () => {
   })
 
   test.each([
-    ['of another installation', async () => cookieOf(acme.keys.viewer, { url: guarded.url })],
+    ['of another installation', async () => cookieOf(acme.keys.viewer, { url: elsewhere.url })],
     ['that was modified', async () => (await cookieOf(acme.keys.viewer)).replace(/.{4}$/, 'AAAA')],
     ['that is no envelope', async () => 'relay_session=hello'],
     ['that is a key', async () => `relay_session=${acme.keys.admin}`],
@@ -248,7 +254,7 @@ describe('a link', () => {
     const cookie = headers.getSetCookie()[0]!.split(';')[0]!
     expect((await send('GET', destinations, { headers: { ...fromConsole, cookie } })).status).toBe(200)
     expect((await redeem(token)).status).toBe(401)
-    expect(await database.db('sign_in_links')).toEqual([])
+    expect(await database.db('sign_in_links').where({ key_id: apiKeyParts(acme.keys.member).id })).toEqual([])
   })
 
   test('of several requests at the same time, one is signed in', async () => {
@@ -269,7 +275,7 @@ describe('a link', () => {
     const token = await links.create(apiKeyParts(acme.keys.viewer).id, 60_000)
     const foreign = await send('POST', '/console/session', { body: { token }, headers: { 'sec-fetch-site': 'cross-site' } })
     expect(foreign.status).toBe(403)
-    const wrong = () => send('POST', '/console/session', { url: guarded.url, body: { token: 'wrong' }, headers: fromConsole })
+    const wrong = () => send('POST', '/console/session', { url: guardedLinks.url, body: { token: 'wrong' }, headers: fromConsole })
     await until('wrong links are refused for a while', async () => (await wrong()).status === 429)
   })
 })

@@ -105,7 +105,7 @@ export const startStory = async (signing: Signing | undefined) => {
   }
 }
 
-export type Story = Awaited<ReturnType<typeof startStory>>
+type Story = Awaited<ReturnType<typeof startStory>>
 
 /** A step of the script: its number and title, and a function that runs and checks it. */
 export type Step = [name: string, run: (story: Story) => Promise<void>]
