@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { integer, flag, KiB, MiB, GiB, TiB } from './values.ts'
+import { integer, flag, KiB, GiB, TiB } from './values.ts'
 
 /** Variables of the receivers: limits of documents and searches, signatures, threads, and the content store. */
 export const archiveVariables = {
@@ -22,15 +22,7 @@ export const archiveVariables = {
     100,
     'Maximum time that a command waits for another command on the same document before it is answered 409',
   ),
-  RELAY_SEARCH_MAX_RESULTS: integer(10_000, 1, 'Maximum number of hits in the answer to one search'),
-  RELAY_SEARCH_MAX_CONDITIONS: integer(16, 1, 'Maximum number of conditions in one attrSearch'),
   RELAY_SEARCH_TIMEOUT_MS: integer(30_000, 1, 'Maximum duration of one search or attrSearch. After it, the search is answered 503'),
-  RELAY_MAX_CONCURRENT_SEARCHES: integer(
-    16,
-    1,
-    'Maximum number of concurrent searches per process. Further ones are answered 503. Each one holds 2 MiB of memory',
-  ),
-  RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE: integer(8, 1, 'Maximum number of concurrent searches of one workspace per process'),
   RELAY_SIGNATURE_SKEW_MS: integer(
     120_000,
     0,
@@ -69,8 +61,6 @@ export const archiveVariables = {
     1,
     'Number of threads per API process for searches and for large JSON and XML. A workspace uses at most one at a time',
   ),
-  RELAY_THREAD_IDLE_TIMEOUT_MS: integer(60_000, 0, 'Time without work after which a thread ends. It starts again with the next work'),
-  RELAY_THREAD_HEAP_MAX_BYTES: integer(512 * MiB, 64 * MiB, 'Maximum heap of one thread. Work that needs more memory fails'),
   RELAY_DRAIN_MS: integer(
     0,
     0,

@@ -20,17 +20,19 @@ export interface Threads {
   close(): Promise<void>
 }
 
-type ThreadsConfig = Pick<Config, 'RELAY_THREADS' | 'RELAY_THREAD_HEAP_MAX_BYTES' | 'RELAY_THREAD_IDLE_TIMEOUT_MS'>
+// After a minute without work a thread ends, and its memory is free. Starting it again takes about 50 ms.
+const idleTimeoutMs = 60_000
 
-const bytesPerMebibyte = 1024 * 1024
+// Reading the largest answer of a remote function call takes 120 MB. A task that needs more than this heap fails.
+const heapMaxMebibytes = 512
 
 /** Creates the threads of this process. A thread starts with the first task that needs it. */
-export const createThreads = (config: ThreadsConfig): Threads => {
+export const createThreads = ({ RELAY_THREADS }: Pick<Config, 'RELAY_THREADS'>): Threads => {
   const pool = new Piscina({
     minThreads: 0,
-    maxThreads: config.RELAY_THREADS,
-    idleTimeout: config.RELAY_THREAD_IDLE_TIMEOUT_MS,
-    resourceLimits: { maxOldGenerationSizeMb: Math.ceil(config.RELAY_THREAD_HEAP_MAX_BYTES / bytesPerMebibyte) },
+    maxThreads: RELAY_THREADS,
+    idleTimeout: idleTimeoutMs,
+    resourceLimits: { maxOldGenerationSizeMb: heapMaxMebibytes },
   })
   const workspaces = new Map<string, { inTurn: LimitFunction; tasks: number }>()
 

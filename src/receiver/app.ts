@@ -90,7 +90,10 @@ const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
     receivedAt,
     signatureTime: receivedAt,
     replayOf: null,
-    isAbandoned: () => ctx.req.socket.destroyed,
+    onAbandoned: (listener) => {
+      if (ctx.res.closed) listener()
+      else ctx.res.once('close', listener)
+    },
   }
 }
 
@@ -106,7 +109,7 @@ const replayOf = (replayed: ReplayableRequest, id: string, body: Readable, captu
     receivedAt: timeOfId(id),
     signatureTime: replayed.requestAt,
     replayOf: replayed.id,
-    isAbandoned: () => false,
+    onAbandoned: () => {},
   }
 }
 

@@ -26,8 +26,8 @@ export interface ReceiverRequest {
   /** Time by which a signature is judged: for a replay, the time of the original request. */
   signatureTime: Date
   replayOf: string | null
-  /** Returns true if the client no longer waits for the answer. */
-  isAbandoned(): boolean
+  /** Calls the listener when the client no longer waits for the answer, at once if it is gone already, or when it has the answer. */
+  onAbandoned(listener: () => void): void
 }
 
 /** A request to the receiver and its answer, with everything that is captured of them. */

@@ -31,6 +31,7 @@ import type { CommandName } from './parameters.ts'
 import { checkRate, createRateLimit } from './quota.ts'
 import type { ReceiverLog } from './receiver-log.ts'
 import { Refusal, toRefusal } from './refusal.ts'
+import { concurrentSearches } from './search/limits.ts'
 
 /** The commands that name a repository. */
 const handlers: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
@@ -59,14 +60,7 @@ export interface ExecuteDeps extends Omit<
   receiverLog: CommandDeps['receiverLog'] & Pick<ReceiverLog, 'refused'>
   config: CommandDeps['limits'] &
     AccessDeps['config'] &
-    Pick<
-      Config,
-      | 'RELAY_DOCUMENT_LOCK_TIMEOUT_MS'
-      | 'RELAY_PUT_CERTS_PER_MINUTE'
-      | 'RELAY_WRONG_KEY_MAX_ADDRESSES'
-      | 'RELAY_MAX_CONCURRENT_SEARCHES'
-      | 'RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE'
-    >
+    Pick<Config, 'RELAY_DOCUMENT_LOCK_TIMEOUT_MS' | 'RELAY_PUT_CERTS_PER_MINUTE' | 'RELAY_WRONG_KEY_MAX_ADDRESSES'>
 }
 
 /** Executes a request, whether it arrives over HTTP or is replayed, and passes its answer to `send`. */
@@ -82,10 +76,7 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
     ...deps,
     appendMutex: createKeyedMutex(config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS),
     putCertLimit: createAttemptLimit(config.RELAY_PUT_CERTS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
-    searches: createConcurrencyLimit(() => ({
-      total: config.RELAY_MAX_CONCURRENT_SEARCHES,
-      perWorkspace: config.RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE,
-    })),
+    searches: createConcurrencyLimit(() => concurrentSearches),
     limits: config,
   }
 

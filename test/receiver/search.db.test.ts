@@ -5,7 +5,7 @@ let scene: Scene
 let workspace: SceneWorkspace
 
 beforeAll(async () => {
-  scene = await startScene({ RELAY_SEARCH_MAX_RESULTS: '500' })
+  scene = await startScene()
   workspace = await scene.workspace()
   await workspace.source.createParts('D1', [
     part('data', 'HELLO'),
@@ -78,11 +78,11 @@ describe('search', () => {
     expect(String(backward.body)).toBe(`4;${borders.toReversed().join(';')};`)
   })
 
-  test('returns no more hits than the configured limit', async () => {
-    await workspace.source.create('MANY', 'x'.repeat(5_000))
+  test('returns no more than 10,000 hits', async () => {
+    await workspace.source.create('MANY', 'x'.repeat(10_001))
     const answer = await workspace.source.search('MANY', '&compId=data&pattern=x&numResults=999999')
-    expect(String(answer.body).split(';')).toHaveLength(502)
-    expect(String(answer.body)).toMatch(/^500;0;1;/)
+    expect(String(answer.body).split(';')).toHaveLength(10_002)
+    expect(String(answer.body)).toMatch(/^10000;0;1;/)
   })
 
   test.each([

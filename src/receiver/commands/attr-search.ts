@@ -3,22 +3,21 @@ import { decodeBytes } from '../bytes.ts'
 import type { CommandContext, CommandHandler } from '../command-context.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
-import { searchWithinLimits } from '../search-limits.ts'
+import { searchWithinLimits } from '../search/limits.ts'
 import { parseConditions, type Condition } from '../search/print-list.ts'
-import { searchIndexWindowTask } from '../search/search-index-window.ts'
-import { searchIndex } from '../search/search-index.ts'
+import { searchIndex, searchIndexWindowTask } from '../search/search-index.ts'
 import { patternMaxBytes, searchRangeOf } from './search.ts'
 
 /** Searches the index of a print list for values. The answer is the number of matches, then the offset and length of each in `data`. */
 export const attrSearch: CommandHandler = async (context, deps): Promise<Answer> => {
   const { command, repository } = context
-  const conditions = conditionsOf(context, deps.limits.RELAY_SEARCH_MAX_CONDITIONS)
-  const search = { conditions, ...searchRangeOf(command, deps.limits.RELAY_SEARCH_MAX_RESULTS) }
+  const conditions = conditionsOf(context)
+  const search = { conditions, ...searchRangeOf(command) }
   const { content, store } = findContent(findComponent(await findDocument(context, deps), 'descr'), deps.contents)
-  const ranges = await searchWithinLimits(context, deps, (beforeWindow) =>
+  const ranges = await searchWithinLimits(context, deps, (signal) =>
     searchIndex(store, content, search, {
-      searchIndexWindow: (window) => deps.runOnThread(searchIndexWindowTask, repository.workspace.id, window),
-      beforeWindow,
+      searchIndexWindow: (window) => deps.runOnThread(searchIndexWindowTask, repository.workspace.id, window, signal),
+      signal,
     }),
   )
   if (!ranges) throw new Refusal('invalid_parameter', 'pattern contains a field that the index does not define')
@@ -29,10 +28,13 @@ export const attrSearch: CommandHandler = async (context, deps): Promise<Answer>
   }
 }
 
+// More than the fields of any index known. Each condition is compared with each line.
+const maxConditions = 16
+
 // Clients and proxies may encode the # between two conditions. A # followed by another condition is a separator, not part of a value.
 const separator = /#|%23(?=\d{1,3}(?:\+|%2b)\d{1,3}(?:\+|%2b))/i
 
-const conditionsOf = ({ command }: CommandContext, maxConditions: number): Condition[] => {
+const conditionsOf = ({ command }: CommandContext): Condition[] => {
   const raw = command.getRaw('pattern')
   const texts = raw.split(separator)
   if (texts.length > maxConditions) throw new Refusal('invalid_parameter', `pattern may contain at most ${maxConditions} conditions`)

@@ -4,9 +4,8 @@ import type { CommandHandler } from '../command-context.ts'
 import type { Command } from '../command.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
-import { searchWithinLimits } from '../search-limits.ts'
-import { searchWindowTask } from '../search/search-window.ts'
-import { searchContent } from '../search/search.ts'
+import { maxResults, searchWithinLimits } from '../search/limits.ts'
+import { searchContent, searchWindowTask } from '../search/search.ts'
 
 // Nobody searches for a longer text.
 export const patternMaxBytes = 1_024
@@ -20,20 +19,20 @@ export const search: CommandHandler = async (context, deps): Promise<Answer> => 
   }
   const component = findComponent(await findDocument(context, deps), command.get('compId'))
   const { content, store } = findContent(component, deps.contents)
-  const range = searchRangeOf(command, deps.limits.RELAY_SEARCH_MAX_RESULTS)
-  const offsets = await searchWithinLimits(context, deps, (beforeWindow) =>
+  const range = searchRangeOf(command)
+  const offsets = await searchWithinLimits(context, deps, (signal) =>
     searchContent(
       store,
       content,
       { pattern, ...range },
-      { searchWindow: (window) => deps.runOnThread(searchWindowTask, repository.workspace.id, window), beforeWindow },
+      { searchWindow: (window) => deps.runOnThread(searchWindowTask, repository.workspace.id, window, signal), signal },
     ),
   )
   return { status: 200, headers: { 'Content-Type': plainText }, body: [offsets.length, ...offsets].map((number) => `${number};`).join('') }
 }
 
 /** Reads the range and the options of search and attrSearch. The search runs backward if fromOffset is greater than toOffset. */
-export const searchRangeOf = (command: Command, maxResults: number) => {
+export const searchRangeOf = (command: Command) => {
   const fromOffset = Number(command.find('fromOffset') ?? 0)
   const toOffset = Number(command.find('toOffset') ?? -1)
   const isBackward = toOffset >= 0 && fromOffset > toOffset

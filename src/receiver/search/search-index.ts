@@ -1,8 +1,72 @@
+import { threadTask } from '../../base/thread-task.ts'
 import type { Content, ContentStore } from '../../content/store.ts'
-import type { IndexWindow, SearchedIndexWindow } from './search-index-window.ts'
+import { createIndexSearch, lineMaxCharacters, type Condition } from './print-list.ts'
 import { readWindows, type WindowOptions } from './windows.ts'
 
-export type IndexSearch = Omit<IndexWindow, 'bytes' | 'line' | 'defined'>
+/** The bytes of one window of the index of a print list, and what the previous windows have left to it. */
+interface IndexWindow {
+  bytes: Uint8Array
+  conditions: Condition[]
+  isCaseSensitive: boolean
+  /** Only ranges that begin between `from` and `to`, both inclusive, are found. */
+  from: number
+  to: number
+  /** If more ranges are found, keeps the last ones instead of the first ones. */
+  isBackward: boolean
+  maxResults: number
+  /** Beginning of the first line. */
+  line: string
+  /** For each condition, if a line so far has defined its field. */
+  defined: boolean[]
+}
+
+interface SearchedIndexWindow extends Pick<IndexWindow, 'line' | 'defined'> {
+  /** Offset and length of each range, in the order of the index. Numbers are copied between threads faster than objects. */
+  found: number[]
+}
+
+const lineFeed = 0x0a
+
+/**
+ * Splits bytes into lines, with one character per byte and without line feeds. Longer lines are cut to `maxCharacters`.
+ * @param line beginning of the first line, from the bytes before
+ * @returns the lines that end in these bytes, and the beginning of the line after them
+ */
+export const splitLines = (line: string, bytes: Uint8Array, maxCharacters: number): { lines: string[]; rest: string } => {
+  const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const lines: string[] = []
+  let rest = line
+  let start = 0
+  const add = (end: number) => {
+    rest += chunk.toString('latin1', start, Math.min(end, start + maxCharacters - rest.length))
+  }
+  for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+    add(end)
+    lines.push(rest)
+    rest = ''
+    start = end + 1
+  }
+  add(chunk.length)
+  return { lines, rest }
+}
+
+/** Searches one window of an index. A window without bytes ends the last line. */
+export const searchLines = (window: IndexWindow): SearchedIndexWindow => {
+  const { bytes, from, to, isBackward, maxResults } = window
+  const index = createIndexSearch(window.conditions, window)
+  const { lines, rest } = bytes.length > 0 ? splitLines(window.line, bytes, lineMaxCharacters) : { lines: [window.line], rest: '' }
+  const found: number[] = []
+  for (const line of lines) {
+    const range = index.read(line)
+    if (range && range.offset >= from && range.offset <= to) found.push(range.offset, range.length)
+  }
+  const kept = 2 * maxResults
+  return { found: isBackward ? found.slice(Math.max(found.length - kept, 0)) : found.slice(0, kept), line: rest, defined: index.defined() }
+}
+
+export const searchIndexWindowTask = threadTask(import.meta.url, searchLines)
+
+type IndexSearch = Omit<IndexWindow, 'bytes' | 'line' | 'defined'>
 
 interface Options extends WindowOptions {
   /** Searches one window, as a rule on a thread of its own. */

@@ -9,8 +9,8 @@ export interface WindowRange {
 }
 
 export interface WindowOptions {
-  /** Called before each window is read. It may throw to end the reading. */
-  beforeWindow?: () => void
+  /** Ends the reading before the next window: it throws the reason of the signal. */
+  signal?: AbortSignal
   windowBytes?: number
 }
 
@@ -20,20 +20,22 @@ const defaultWindowBytes = 2 * 1024 * 1024
 /**
  * Reads a content window by window, and no further than its reader asks. All windows are in one buffer: each is valid until the next one
  * is read. Threads can share the buffer. A buffer per window would fill the memory faster than it is collected.
+ * @param overlapBytes number of bytes that a window repeats of the one before. Nothing is read of a range that is not longer
  */
 export async function* readWindows(
   store: ContentStore,
   content: Content,
-  { from, to, isBackward }: WindowRange,
-  { beforeWindow = () => {}, windowBytes = defaultWindowBytes }: WindowOptions = {},
+  { from, to, isBackward, overlapBytes = 0 }: WindowRange & { overlapBytes?: number },
+  { signal, windowBytes = defaultWindowBytes }: WindowOptions = {},
 ): AsyncGenerator<{ bytes: Uint8Array; start: number }, void, undefined> {
   const last = Math.min(to, content.sizeBytes - 1)
   const readableBytes = Math.max(last - from + 1, 0)
-  const buffer = new Uint8Array(new SharedArrayBuffer(Math.min(windowBytes, readableBytes)))
-  for (let done = 0; done < readableBytes; done += windowBytes) {
-    beforeWindow()
-    const start = isBackward ? Math.max(last - done - windowBytes + 1, from) : from + done
-    const end = isBackward ? last - done : Math.min(start + windowBytes - 1, last)
+  const wholeWindowBytes = Math.max(windowBytes, overlapBytes + 1)
+  const buffer = new Uint8Array(new SharedArrayBuffer(Math.min(wholeWindowBytes, readableBytes)))
+  for (let done = 0; done < readableBytes - overlapBytes; done += wholeWindowBytes - overlapBytes) {
+    signal?.throwIfAborted()
+    const start = isBackward ? Math.max(last - done - wholeWindowBytes + 1, from) : from + done
+    const end = isBackward ? last - done : Math.min(start + wholeWindowBytes - 1, last)
     let filled = 0
     for await (const chunk of store.read(content, { start, end })) {
       buffer.set(chunk as Buffer, filled)

@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream'
 import * as fc from 'fast-check'
 import type { ContentStore } from '../../../src/content/store.ts'
-import { searchWindow as searchOneWindow, type SearchWindow } from '../../../src/receiver/search/search-window.ts'
-import { searchContent, type Search } from '../../../src/receiver/search/search.ts'
+import { searchContent, searchWindow as searchOneWindow, type Search } from '../../../src/receiver/search/search.ts'
 
 /** Creates a store that holds bytes in memory and records in `reads` which of them are read. */
 const storeOf = (bytes: Buffer) => {
@@ -16,7 +15,7 @@ const storeOf = (bytes: Buffer) => {
   return { store: store as ContentStore, content: { id: 'x', sizeBytes: bytes.length }, reads }
 }
 
-const searchWindow = async (window: SearchWindow) => searchOneWindow(window)
+const searchWindow = async (window: Parameters<typeof searchOneWindow>[0]) => searchOneWindow(window)
 
 /** Searches without windows, as the expected result. */
 const searchNaively = (bytes: Buffer, { pattern, from, to, isBackward, isCaseSensitive, maxResults }: Search): number[] => {
@@ -80,12 +79,13 @@ describe('a search window by window', () => {
 
   test('ends at the next window if its caller has stopped waiting', async () => {
     const { store, content, reads } = storeOf(Buffer.alloc(1_000))
-    const beforeWindow = () => {
-      if (reads.length === 2) throw new Error('gone')
+    const stop = new AbortController()
+    const untilSecond = async (window: Parameters<typeof searchOneWindow>[0]) => {
+      if (reads.length === 2) stop.abort(new Error('gone'))
+      return searchWindow(window)
     }
-    await expect(
-      searchContent(store, content, { ...all, pattern: Buffer.from('x') }, { windowBytes: 100, searchWindow, beforeWindow }),
-    ).rejects.toThrow('gone')
+    const options = { windowBytes: 100, searchWindow: untilSecond, signal: stop.signal }
+    await expect(searchContent(store, content, { ...all, pattern: Buffer.from('x') }, options)).rejects.toThrow('gone')
     expect(reads).toHaveLength(2)
   })
 })

@@ -1,10 +1,34 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { part } from '../support/source-system.ts'
-import { until } from '../support/until.ts'
-import { startScene, type SceneWorkspace } from './receiver.ts'
+import { Readable } from 'node:stream'
+import { createPostgresStore } from '../../../src/content/postgres.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { part } from '../../support/source-system.ts'
+import { until } from '../../support/until.ts'
+import { startScene, type SceneWorkspace } from '../receiver.ts'
 
-const scene = await startScene({ RELAY_MAX_CONCURRENT_SEARCHES: '2', RELAY_MAX_CONCURRENT_SEARCHES_PER_WORKSPACE: '1' })
+let held: Promise<void> | undefined
+let waiting = 0
+
+/** Opens a store whose reads wait while `held` is set. */
+const openStore = (db: Database) => {
+  const store = createPostgresStore(db)
+  return {
+    ...store,
+    read: (...range: Parameters<typeof store.read>) =>
+      Readable.from(
+        (async function* () {
+          waiting += 1
+          await held
+          waiting -= 1
+          yield* store.read(...range)
+        })(),
+        { objectMode: false },
+      ),
+  }
+}
+
+const scene = await startScene({}, openStore)
 const [acme, other, third] = [await scene.workspace(), await scene.workspace(), await scene.workspace()]
 afterAll(scene.stop)
 
@@ -23,40 +47,40 @@ const busy = {
 }
 
 /** Runs work while every search waits for the bytes of its first window. */
-const whileSearchesWait = (work: (untilWaiting: (count: number) => Promise<unknown>) => Promise<void>) =>
-  scene.db.transaction(async (trx) => {
-    await trx.raw('lock table content_chunks in access exclusive mode')
-    await work((count) =>
-      until(`${count} searches are waiting`, async () => {
-        const { rows } = await scene.db.raw(`select 1 from pg_locks where relation = 'content_chunks'::regclass and not granted`)
-        return rows.length === count
-      }),
-    )
-  })
+const whileSearchesWait = async (work: (untilWaiting: (count: number) => Promise<unknown>) => Promise<void>) => {
+  const hold = Promise.withResolvers<void>()
+  held = hold.promise
+  try {
+    await work((count) => until(`${count} searches are waiting`, () => waiting === count))
+  } finally {
+    held = undefined
+    hold.resolve()
+  }
+}
 
-test('a search beyond the limit of its workspace, or of the process, is answered 503 with Retry-After', async () => {
+test('a search beyond the limit of its workspace, 8, or of the process, 16, is answered 503 with Retry-After', async () => {
   let running: ReturnType<typeof search>[] = []
   await whileSearchesWait(async (untilWaiting) => {
-    running = [search(acme)]
-    await untilWaiting(1)
+    running = Array.from({ length: 8 }, () => search(acme))
+    await untilWaiting(8)
     expect(await search(acme)).toMatchObject(busy)
-    running.push(search(other))
-    await untilWaiting(2)
+    running.push(...Array.from({ length: 8 }, () => search(other)))
+    await untilWaiting(16)
     expect(await search(third)).toMatchObject(busy)
   })
   for (const answer of await Promise.all(running)) expect(String(answer.body)).toBe('0;')
   expect(String((await search(third)).body)).toBe('0;')
 })
 
-test('a search ends after the current window if its client closes the connection', async () => {
+test('a search ends if its client closes the connection', async () => {
   await whileSearchesWait(async (untilWaiting) => {
     const sent = request(`${scene.receiver.baseUrl}${acme.path}?${query}`).end()
     const failed = once(sent, 'error')
     await untilWaiting(1)
     sent.destroy(new Error('gone'))
     await failed
+    await until('the search has ended', () => scene.receiver.log.some((line) => line.includes('closed the connection during a search')))
   })
-  await until('the search has ended', () => scene.receiver.log.some((line) => line.includes('closed the connection during a search')))
   expect((await search(acme)).status).toBe(200)
 })
 
@@ -71,6 +95,23 @@ test('a search that takes too long is answered 503', async () => {
     }
   } finally {
     await slow.stop()
+  }
+})
+
+test('a search with a hostile pattern is answered 503, and its thread serves the next search', async () => {
+  // Searching a window for this pattern takes a thread 2.5 seconds.
+  const hostile = `${'a'.repeat(512)}b${'a'.repeat(511)}`
+  const impatient = await startScene({ RELAY_SEARCH_TIMEOUT_MS: '1000', RELAY_THREADS: '1' })
+  try {
+    const { source } = await impatient.workspace()
+    await source.create('D1', bytes)
+    const answers = await Promise.all([1, 2].map(() => source.search('D1', `&compId=data&caseSensitive=y&pattern=${hostile}`)))
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ status: 503, headers: { 'x-errordescription': expect.stringContaining('longer than 1000 ms') } })
+    }
+    await until('the thread serves the next search', async () => String((await source.call(query)).body) === '0;')
+  } finally {
+    await impatient.stop()
   }
 })
 

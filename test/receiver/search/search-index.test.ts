@@ -1,4 +1,4 @@
-import { splitLines } from '../../../src/receiver/search/lines.ts'
+import { splitLines } from '../../../src/receiver/search/search-index.ts'
 
 /** Returns the lines of several chunks, and the last line if it has no line feed. */
 const linesOf = (chunks: Buffer[], maxCharacters = 100) => {
