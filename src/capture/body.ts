@@ -1,4 +1,4 @@
-import type { Memory } from './memory.ts'
+import type { Memory } from './budget.ts'
 
 /** Reasons why a body is not stored. docs/captured-requests.md explains them. */
 export const truncationReasons = ['too_large', 'incomplete', 'not_json', 'memory', 'refused', 'unread'] as const
@@ -57,7 +57,7 @@ export const createStreamingBody = (maxBytes: number, memory: Memory): Streaming
       sizeBytes += chunk.length
       if (head.length < headMaxBytes) head = Buffer.concat([head, chunk.subarray(0, headMaxBytes - head.length)])
       if (!isKept) return
-      if (sizeBytes > maxBytes || !memory.reserve(chunk.length)) return release()
+      if (sizeBytes > maxBytes || !memory.reserve(chunk.length, 'body')) return release()
       heldBytes += chunk.length
       chunks.push(chunk)
     },

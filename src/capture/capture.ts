@@ -2,8 +2,8 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { storable } from '../db/database.ts'
 import type { StreamingBody, TruncationReason } from './body.ts'
 import type { Piece } from './pieces.ts'
-import { isOpaque, redactBody, redactHeaders, redactQuery } from './redact.ts'
-import { runInSlices } from './steps.ts'
+import { isOpaque, redactBody, runInSlices } from './redact-body.ts'
+import { redactHeaders, redactQuery } from './redact.ts'
 
 /** A request and its response as they are stored: redacted, with the bodies that may be stored. */
 export interface Capture {

@@ -1,5 +1,4 @@
-import { isSensitive, mention, redacted } from './sensitive-names.ts'
-import { pauseAfterSteps, type Steps } from './steps.ts'
+import { isSensitive, mention, redacted, pauseAfterSteps, type Steps } from './redact.ts'
 
 // Everything but the sensitive values stays the same, byte for byte: a number of twenty digits, or an object with a repeated key, would
 // change if it were parsed and serialized. JSON.parse is also not used to check the text: it needs 0.2 s for a megabyte of brackets, and

@@ -1,5 +1,4 @@
-import { isSensitive, isSignature, mention, redacted } from './sensitive-names.ts'
-import { pauseAfterSteps, type Steps } from './steps.ts'
+import { isSensitive, isSignature, mention, redacted, pauseAfterSteps, type Steps } from './redact.ts'
 
 // Sections whose content is not markup.
 const sections = [

@@ -1,12 +1,78 @@
-import { isUtf8 } from 'node:buffer'
-import { mediaTypeOf } from '../domain/headers.ts'
-import { redactJson } from './redact-json.ts'
-import { redactPairs } from './redact-pairs.ts'
-import { redactXml } from './redact-xml.ts'
-import { isSecKey, isSensitive, redacted } from './sensitive-names.ts'
-import { runAtOnce, type Steps } from './steps.ts'
+// Captured data is redacted before it is stored (contract, section 8.3): here names, query strings and headers, in redact-body.ts bodies.
 
-// Captured data is redacted before it is stored (contract, section 8.3).
+// Names whose values are redacted: of headers, JSON keys, query parameters, form fields, XML elements and XML attributes.
+
+/** The text that replaces a sensitive value. */
+export const redacted = '[REDACTED]'
+
+const wholeNames = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie'])
+// The contract (section 8.3) has the first four. The rest are other spellings of them.
+const partOfName = /token|secret|password|api-key|api_?key|passwd|passphrase|pwd/i
+// Not every name that contains these words has a secret value: authId and author do not, nor does OBJ_KEY, a common field of ABAP.
+const endOfName = /auth$|-key$/i
+const signature = /signature(-\d+)?$/i
+
+/** Matches every text that contains a sensitive name. A text without a match needs no closer look. */
+export const mention = /auth|cookie|seckey|token|secret|password|api_?key|-key|passwd|passphrase|pwd|signature/i
+
+/** Returns true for the signature of a URL of the content server protocol. It gives access to a document until the URL expires. */
+export const isSecKey = (name: string): boolean => name.toLowerCase() === 'seckey'
+
+const isSecret = (name: string): boolean =>
+  isSecKey(name) || wholeNames.has(name.toLowerCase()) || partOfName.test(name) || endOfName.test(name)
+
+/** Returns true if a name is sensitive only because it ends with `signature`. */
+export const isSignature = (name: string): boolean => signature.test(name) && !isSecret(name)
+
+export const isSensitive = (name: string): boolean => isSecret(name) || signature.test(name)
+
+/** Work on a text that pauses after a limited number of steps, and returns its result in the end. */
+export type Steps<Result> = Generator<undefined, Result, undefined>
+
+// A step handles one token, in about a microsecond.
+const stepsUntilPause = 1_000
+
+/** Creates a function for `if (isPauseDue()) yield`. It returns true after a limited number of calls. */
+export const pauseAfterSteps = () => {
+  let steps = 0
+  return (): boolean => (steps += 1) % stepsUntilPause === 0
+}
+
+/** Runs the work at once. Only for texts that are known to be short. */
+export const runAtOnce = <Result>(work: Steps<Result>): Result => {
+  for (;;) {
+    const step = work.next()
+    if (step.done) return step.value
+  }
+}
+
+const percentEncoded = /%([0-9a-f]{2})/gi
+
+const decodeName = (name: string): string =>
+  name.includes('%') ? name.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))) : name
+
+/**
+ * Redacts `name=value` pairs that are separated by `&`: a query string or a form. Names may be percent-encoded.
+ * @param isRedacted decides by the decoded name
+ */
+export function* redactPairs(text: string, isRedacted: (name: string) => boolean = isSensitive): Steps<string> {
+  const isPauseDue = pauseAfterSteps()
+  if (!mention.test(text) && !text.includes('%')) return text
+  const output: string[] = []
+  let kept = 0
+  for (let equals = text.indexOf('='); equals >= 0;) {
+    if (isPauseDue()) yield
+    const start = text.lastIndexOf('&', equals) + 1
+    const next = text.indexOf('&', equals)
+    const end = next < 0 ? text.length : next
+    if (isRedacted(decodeName(text.slice(start, equals)))) {
+      output.push(text.slice(kept, equals + 1), redacted)
+      kept = end
+    }
+    equals = text.indexOf('=', end)
+  }
+  return output.join('') + text.slice(kept)
+}
 
 /** Redacts a query string. */
 export const redactQuery = (query: string): string => runAtOnce(redactPairs(query))
@@ -21,73 +87,4 @@ export const redactHeaders = (headers: Record<string, string>): Record<string, s
 const redactUrl = (value: string): string => {
   const query = value.indexOf('?') + 1
   return query === 0 ? value : value.slice(0, query) + redactQuery(value.slice(query))
-}
-
-/**
- * Redacts a body. Returns the same buffer if there is nothing to redact.
- * @returns undefined if the body must not be stored: it is declared as JSON and is not, so a secret could not be found
- */
-export function* redactBody(data: Buffer, contentType: string | null): Steps<Buffer | undefined> {
-  if (isOpaque(data, contentType)) return data
-  const mediaType = mediaTypeOf(contentType)
-  if (mediaType.includes('json')) return yield* redactUtf8(data, redactJson)
-  const first = firstCharacter(data)
-  const safe = isJsonOpening(first) ? yield* redactUtf8(data, redactJson) : undefined
-  if (safe) return safe
-  if (mediaType.includes('xml') || first === '<') return yield* redactXmlBody(data)
-  if (mediaType === form) return (yield* redactUtf8(data, redactPairs)) ?? data
-  return data
-}
-
-const form = 'application/x-www-form-urlencoded'
-
-/**
- * Returns true if a body is of no kind that is redacted. Most bodies are none, and their first bytes show it at a fraction of the cost of
- * decoding.
- * @param head the first bytes, or all. A body that these bytes do not decide about is not opaque
- */
-export const isOpaque = (head: Buffer, contentType: string | null): boolean => {
-  const mediaType = mediaTypeOf(contentType)
-  if (mediaType.includes('json') || mediaType.includes('xml') || mediaType === form) return false
-  // The next bytes may complete a byte order mark.
-  if (head.length < byteOrderMark.length) return false
-  const first = firstCharacter(head)
-  return first !== '' && first !== '<' && !isJsonOpening(first)
-}
-
-const byteOrderMark = Buffer.from('\uFEFF')
-const blanks = new Set(Buffer.from(' \t\r\n'))
-
-/** Returns the first character of an ASCII text after a byte order mark and blanks. */
-const firstCharacter = (data: Buffer): string => {
-  let at = data.subarray(0, byteOrderMark.length).equals(byteOrderMark) ? byteOrderMark.length : 0
-  while (blanks.has(data[at]!)) at += 1
-  return data.toString('latin1', at, at + 1)
-}
-
-const isJsonOpening = (character: string) => character === '{' || character === '[' || character === '"'
-
-/** @returns undefined if the bytes are not UTF-8, or `redact` cannot read the text */
-function* redactUtf8(data: Buffer, redact: (text: string) => Steps<string | undefined>): Steps<Buffer | undefined> {
-  if (!isUtf8(data)) return undefined
-  const text = data.toString()
-  const safe = yield* redact(text)
-  if (safe === undefined) return undefined
-  return safe === text ? data : Buffer.from(safe)
-}
-
-function* redactXmlBody(data: Buffer): Steps<Buffer> {
-  const mark = data.toString('hex', 0, 2)
-  // UTF-16 begins with a byte order mark. Any other encoding of XML contains ASCII, and is read byte for byte.
-  if ((mark !== 'fffe' && mark !== 'feff') || data.length % 2 === 1) return yield* redactXmlIn('latin1', data)
-  if (mark === 'fffe') return yield* redactXmlIn('utf16le', data)
-  const swapped = Buffer.from(data).swap16()
-  const safe = yield* redactXmlIn('utf16le', swapped)
-  return safe === swapped ? data : safe.swap16()
-}
-
-function* redactXmlIn(encoding: 'latin1' | 'utf16le', data: Buffer): Steps<Buffer> {
-  const text = data.toString(encoding)
-  const safe = yield* redactXml(text)
-  return safe === text ? data : Buffer.from(safe, encoding)
 }

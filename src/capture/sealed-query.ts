@@ -1,7 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { queryOf, SealError, type KeyRing } from '../security/seal.ts'
-import { redactQueryForReplay } from './redact.ts'
-import { isSecKey } from './sensitive-names.ts'
+import { isSecKey, redactQueryForReplay } from './redact.ts'
 
 /** Returns true if a query string contains a secKey, which may be redacted. */
 export const hasSecKey = (queryString: string): boolean => [...new URLSearchParams(queryString).keys()].some(isSecKey)

@@ -6,20 +6,10 @@ export const deliveryVariables = {
   CAPTURE_MEMORY_MAX_BYTES: integer(
     64 * MiB,
     1 * MiB,
-    'Maximum memory per process for bodies being captured and captures not yet written. A quarter is reserved for requests without ' +
-      'their bodies. Source addresses share it: one alone uses at most half. Beyond it, bodies and then whole captures are dropped',
+    'Maximum memory per process for bodies being captured and captures not yet written. Source addresses share it: the bodies of one ' +
+      'alone use at most half. Beyond it, bodies and then whole captures are dropped. A process stores at most as much of refused ' +
+      'requests per workspace and hour',
   ),
-  CAPTURE_REFUSED_MAX_BYTES_PER_HOUR: integer(
-    64 * MiB,
-    0,
-    'Maximum size of the captures of refused requests that one process stores per workspace and hour. Further ones are dropped',
-  ),
-  CAPTURE_WAITING_MAX_REQUESTS: integer(
-    10_000,
-    1,
-    'Maximum number of captures per process that wait to be written, of which one source address uses at most half. Further ones are dropped',
-  ),
-  CAPTURE_WRITE_INTERVAL_MS: integer(500, 10, 'Time that a capture waits so that several are written together'),
 
   DELIVERY_ATTEMPT_TIMEOUT_MS: integer(3_600_000, 1_000, 'Maximum duration of one delivery attempt'),
   DELIVERY_CONNECT_TIMEOUT_MS: integer(10_000, 100, 'Maximum time for connecting to a target'),

@@ -5,7 +5,7 @@ import { captureOf, durationMs, noResponse, type RequestFacts, type ResponseFact
 import type { Capture } from '../capture/capture.ts'
 import type { Piece } from '../capture/pieces.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
-import { isOpaque } from '../capture/redact.ts'
+import { isOpaque } from '../capture/redact-body.ts'
 import type { SealedQueries } from '../capture/sealed-query.ts'
 import { headersOf, type Answer } from './answer.ts'
 import { parseQuery, splitTarget, type Query } from './command.ts'

@@ -18,15 +18,16 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-const startQueue = (variables: Record<string, string> = {}, db: () => Database = () => database.db) => {
+const startQueue = (variables: Record<string, string> = {}, { writeIntervalMs = 50, db = (): Database => database.db } = {}) => {
   const log: string[] = []
   const queue = createCaptureQueue(
     {
       upsert: (captures) => createCaptureStore(db()).upsert(captures),
       complete: (completions) => createCaptureStore(db()).complete(completions),
     },
-    testConfig({ CAPTURE_WRITE_INTERVAL_MS: '50', ...variables }),
+    testConfig(variables),
     pino({}, { write: (line: string) => void log.push(line) }),
+    { writeIntervalMs },
   )
   const bodyOf = (text: string, sourceIp = '127.0.0.1') => {
     const body = queue.streamingBody(sourceIp)
@@ -67,7 +68,7 @@ const bodyOf = async (id: string) => String((await database.db('captured_bodies'
 
 describe('a captured request in the queue', () => {
   test('is written soon after it is added, in batches, with its body', async () => {
-    const { add, queue } = startQueue({ CAPTURE_WRITE_INTERVAL_MS: '500' })
+    const { add, queue } = startQueue({}, { writeIntervalMs: 500 })
     const [durationsMs, writtenAtOnce]: [number[], number[]] = [[], []]
     for (let round = 0; round < 3; round += 1) {
       const began = performance.now()
@@ -84,7 +85,7 @@ describe('a captured request in the queue', () => {
   })
 
   test('is written when the queue is closed, before the interval has passed', async () => {
-    const { add, queue } = startQueue({ CAPTURE_WRITE_INTERVAL_MS: '60000' })
+    const { add, queue } = startQueue({}, { writeIntervalMs: 60_000 })
     const ids = [add('one'), add('two')]
     await queue.close()
     expect(await writtenCount(ids)).toBe(2)
@@ -118,18 +119,19 @@ describe('a captured request in the queue', () => {
     ])
   })
 
-  test('above half of the maximum number from one address is dropped, counted, and logged once; another address has room', async () => {
-    const { add, queue, lost, log } = startQueue({ CAPTURE_WAITING_MAX_REQUESTS: '6', CAPTURE_WRITE_INTERVAL_MS: '60000' })
-    const flood = Array.from({ length: 10 }, (_, index) => add('x', {}, { sourceIp: `2001:db8::${index}` }))
+  test('above three quarters of the memory from one address is dropped, counted, and logged once; another address has room', async () => {
+    const { add, queue, lost, log } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) }, { writeIntervalMs: 60_000 })
+    const headers = { 'x-long': 'x'.repeat(100_000) }
+    const flood = Array.from({ length: 10 }, (_, index) => add('x', {}, { headers, sourceIp: `2001:db8::${index}` }))
     const other = add('x', {}, { sourceIp: '192.0.2.1' })
     await queue.close()
-    expect([await writtenCount(flood), await writtenCount([other])]).toEqual([3, 1])
-    expect(await lost('full')).toBe(7)
+    expect([await writtenCount(flood), await writtenCount([other])]).toEqual([7, 1])
+    expect(await lost('full')).toBe(3)
     expect(log).toHaveLength(1)
   })
 
   test('above the maximum memory is written without its body, and written bodies free memory', async () => {
-    const { add, queue } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024), CAPTURE_WRITE_INTERVAL_MS: '60000' })
+    const { add, queue } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) }, { writeIntervalMs: 60_000 })
     const ids = [300_000, 300_000, 90_000].map((bytes) => add('x'.repeat(bytes)))
     // One address has used its half of the memory for bodies. There is still room for another one.
     ids.push(add('y'.repeat(300_000), {}, { sourceIp: '192.0.2.1' }))
@@ -148,7 +150,7 @@ describe('a captured request in the queue', () => {
   })
 
   test('is written although stalled uploads hold all the memory for bodies', async () => {
-    const { add, queue } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024), CAPTURE_WRITE_INTERVAL_MS: '60000' })
+    const { add, queue } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) }, { writeIntervalMs: 60_000 })
     for (let size = 300_000; size >= 1; size = Math.floor(size / 2)) {
       for (let round = 0; round < 10; round += 1) queue.streamingBody('127.0.0.1').add(Buffer.alloc(size))
     }
@@ -158,13 +160,17 @@ describe('a captured request in the queue', () => {
   })
 
   test('of a refused request is dropped and counted once the hourly budget of its workspace is spent', async () => {
-    const { add, queue, lost } = startQueue({ CAPTURE_REFUSED_MAX_BYTES_PER_HOUR: '2000', CAPTURE_WRITE_INTERVAL_MS: '20' })
+    const { add, queue, lost } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) }, { writeIntervalMs: 20 })
     const refuse = (request: Partial<RequestFacts> = {}) => add('', { status: 404 }, request)
     const other = await createRoutes(database.db, [])
     // Requests to workspaces that do not exist spend nothing.
-    refuse({ workspaceSlug: 'nowhere', uri: `/${'x'.repeat(3_000)}` })
-    const first = refuse({ uri: `/${'x'.repeat(3_000)}` })
-    await until('the first is written', async () => (await writtenCount([first])) === 1)
+    const headers = { 'x-long': 'x'.repeat(600_000) }
+    refuse({ workspaceSlug: 'nowhere', headers })
+    await until('it is dropped', async () => (await lost('no_workspace')) === 1)
+    const first = [refuse({ headers, sourceIp: '192.0.2.1' })]
+    await until('the first is written', async () => (await writtenCount(first)) === 1)
+    first.push(refuse({ headers }))
+    await until('the budget is spent', async () => (await writtenCount(first)) === 2)
     const second = refuse()
     const accepted = add('body')
     const elsewhere = refuse({ workspaceSlug: other.workspaceSlug })
@@ -180,14 +186,14 @@ describe('a captured request in the queue', () => {
     proxied.host = `127.0.0.1:${proxy.port}`
     const unreachable = openDatabase({ ...databaseConfig(proxied.href), acquireTimeoutMs: 500 }, 'unreachable')
     let isReachable = false
-    const { add, queue, log } = startQueue({}, () => (isReachable ? database.db : unreachable))
+    const { add, queue, log } = startQueue({}, { db: () => (isReachable ? database.db : unreachable) })
     const id = add('x')
     await until('the failure is logged', () => log.some((line) => line.includes('failed to write captures')))
     isReachable = true
     await until('the request is written', async () => (await writtenCount([id])) === 1)
     await queue.close()
 
-    const other = startQueue({}, () => unreachable)
+    const other = startQueue({}, { db: () => unreachable })
     other.add('x')
     await other.queue.close()
     expect(await other.lost('unwritten')).toBe(1)

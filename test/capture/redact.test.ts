@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { isOpaque, redactBody as redactInSteps, redactHeaders, redactQuery, redactQueryForReplay } from '../../src/capture/redact.ts'
-import { runAtOnce, runInSlices } from '../../src/capture/steps.ts'
+import { isOpaque, redactBody as redactInSteps, runInSlices } from '../../src/capture/redact-body.ts'
+import { redactHeaders, redactQuery, redactQueryForReplay, runAtOnce } from '../../src/capture/redact.ts'
 import { bytesOf, check } from '../support/properties.ts'
 
 const json = 'application/json'

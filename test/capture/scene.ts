@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 
 /** Starts a receiver and a management API on one database, with one content store. */
 export const startCaptureScene = async (variables: Record<string, string> = {}, openStore?: Parameters<typeof startScene>[1]) => {
-  const scene = await startScene({ CAPTURE_WRITE_INTERVAL_MS: '20', ...variables }, openStore)
+  const scene = await startScene(variables, openStore)
   const replay = createReplay({
     db: scene.db,
     find: createCapturedRequests(scene.db).findForReplay,

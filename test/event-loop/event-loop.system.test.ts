@@ -54,7 +54,6 @@ beforeAll(async () => {
   // Nothing is delivered, so Temporal is not needed.
   relay = await startMeasuredRelay({
     ...relayVariables(database, { address: '127.0.0.1:1' }),
-    CAPTURE_WRITE_INTERVAL_MS: '10',
     RELAY_PUT_CERTS_PER_MINUTE: '1000',
   })
   const source = createSourceSystem(`${relay.baseUrl}/receiver/${workspace}`)

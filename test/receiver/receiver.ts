@@ -33,7 +33,7 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
   const launched: StartDocument[] = []
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
-  const captures = createCaptureQueue(createCaptureStore(db), config, log)
+  const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })
   const sealedQueries = createSealedQueries(createKeyRing([`test:${randomBytes(32).toString('base64')}`]))
   const threads = createThreads(config)
   const receiver = createReceiver({
