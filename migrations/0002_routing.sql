@@ -122,7 +122,7 @@ create table certificates (
   valid_to timestamptz not null,
   key_algorithm text not null,
   key_bits integer,
-  signature_algorithm text not null default '',
+  signature_algorithm text not null,
   fingerprint_sha1 text not null,
   fingerprint_sha256 text not null,
   signer_id text not null,

@@ -105,7 +105,7 @@ create table documents (
   component_created_at timestamptz,
   modified_at timestamptz not null,
   superseded_at timestamptz,
-  request_id text collate "C",
+  request_id text collate "C" not null,
   traceparent text
 );
 comment on table documents is
@@ -126,7 +126,7 @@ comment on column documents.component_created_at is
 comment on column documents.superseded_at is
   'Set when an update replaces the document or a delete ends it. The source system no longer reads it; its deliveries continue.';
 comment on column documents.request_id is
-  'The captured request that contained the document. It may have been removed since. Null for a document that is older than this column.';
+  'The captured request that contained the document. It may have been removed since.';
 comment on column documents.traceparent is
   'The span of the request that contained the document (W3C Trace Context): the parent of its deliveries. Null if it was not traced.';
 
@@ -156,8 +156,7 @@ create index documents_by_repository_and_status on documents (workspace_id, repo
 comment on index documents_by_repository_and_status is
   'Serves the list of documents by repository and status, with or without dates.';
 
-create index documents_by_request on documents (request_id)
-where request_id is not null;
+create index documents_by_request on documents (request_id);
 comment on index documents_by_request is
   'Serves the documents of a page of captured requests.';
 

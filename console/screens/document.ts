@@ -233,10 +233,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
           )}
           ${hasMoreAttempts && html`<p class="small">${words.earlier(attemptsMax)}</p>`}
           <${Preview} document=${document} />
-          ${
-            requestId !== null &&
-            html`<${Disclosure} title=${words.request}>${() => html`<${CapturedRequest} id=${requestId} />`}</${Disclosure}>`
-          }
+          <${Disclosure} title=${words.request}>${() => html`<${CapturedRequest} id=${requestId} />`}</${Disclosure}>
           ${
             isAcknowledging &&
             html`<${Confirm}

@@ -49,7 +49,7 @@ export const documentAttributes = z.object({
   content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
   acknowledged_at: timestamp.nullable().describe('When an operator acknowledged the failed document.'),
   received_at: timestamp,
-  request_id: z.string().nullable().describe('The captured request that contained the document, as long as it is stored.'),
+  request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
   deliveries: z.array(delivery),
 })
 

@@ -34,8 +34,8 @@ export interface Document extends BusinessMetadata {
   contentRetained: boolean
   acknowledgedAt: Date | null
   receivedAt: Date
-  /** The captured request that contained the document. Null for a document that is older than this link. */
-  requestId: string | null
+  /** The captured request that contained the document. It may have been removed since. */
+  requestId: string
   deliveries: DocumentDelivery[]
 }
 

@@ -3,7 +3,6 @@ import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { ReplayableRequest } from './captured-requests.ts'
-import { hasSecKey } from './sealed-query.ts'
 
 interface ReplayDeps {
   find(workspaceId: string, id: string): Promise<ReplayableRequest | undefined>
@@ -50,7 +49,6 @@ const obstacleOf = (request: ReplayableRequest): string | undefined => {
   if (request.channel === 'bridge') return 'a call through the bridge is not idempotent'
   if (request.requestBodyTruncated) return `its body was not stored (${request.requestBodyTruncationReason ?? 'for an unknown reason'})`
   if (request.requestContentLength > 0 && !request.body) return 'its body is no longer stored'
-  if (!request.querySealed && hasSecKey(request.queryString)) return 'its secKey is not stored'
   if (request.body?.redacted) return 'parts of its body were redacted'
   return undefined
 }

@@ -3,7 +3,7 @@ import { queryOf, SealError, type KeyRing } from '../security/seal.ts'
 import { isSecKey, redactQueryForReplay } from './redact.ts'
 
 /** Returns true if a query string contains a secKey, which may be redacted. */
-export const hasSecKey = (queryString: string): boolean => [...new URLSearchParams(queryString).keys()].some(isSecKey)
+const hasSecKey = (queryString: string): boolean => [...new URLSearchParams(queryString).keys()].some(isSecKey)
 
 /**
  * Creates what keeps the secKey of captured requests. A replay verifies the signature again, as of the time of the original request, so it

@@ -21,8 +21,8 @@ export interface DeliveryJob {
   workspaceId: string
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
-  /** The request that contained the document. Null for documents of earlier versions. */
-  requestId: string | null
+  /** The request that contained the document. */
+  requestId: string
   repoId: string
   docId: string
   compId: string

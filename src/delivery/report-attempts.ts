@@ -65,7 +65,7 @@ export const createAttemptReports = (log: Log, workflowId: () => string | undefi
       log[errorClass === 'relay' ? 'warn' : 'info'](
         {
           event: 'delivery.attempted',
-          request_id: job.requestId ?? undefined,
+          request_id: job.requestId,
           workspace: job.workspace,
           document_id: delivery.documentId,
           destination_id: delivery.destinationId,

@@ -68,6 +68,7 @@ const insert = async (changes: Partial<Row> = {}, workspaceId = acme.id): Promis
     erp_object_id: row.objectId,
     ar_object: row.arObject,
     acknowledged_at: row.acknowledged ? now : null,
+    request_id: newId(),
     received_at: now,
     modified_at: now,
   })
@@ -238,10 +239,11 @@ test('a search that would have to read many documents answers with part of a pag
   const { id: oldest } = await insert({ docId: 'MANY0', contentType: 'image/tiff' })
   await database.db.raw(
     `
-    insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+    insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at,
+        request_id)
     select
       '7ZZZZZZZZZ' || lpad(n::text, 16, '0'), workspace_id, repository_id, repo_id, 'MANY' || n, comp_id, 'text/plain', size_bytes, status,
-      received_at + n * interval '1 ms', modified_at
+      received_at + n * interval '1 ms', modified_at, request_id
     from documents, generate_series(1, 6000) as n
     `,
   )

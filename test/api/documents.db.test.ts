@@ -64,7 +64,7 @@ test('only the single response contains the metadata and the path of each delive
     content_retained: true,
     acknowledged_at: null,
     received_at: '2026-11-01T09:00:00.000Z',
-    request_id: null,
+    request_id: id,
   }
   expect((await acme.call('GET', '/documents')).json).toEqual({
     data: [{ id, type: 'document', attributes: { ...attributes, deliveries: [delivery] } }],

@@ -40,6 +40,7 @@ export const insertDocument = async (db: Database, row: DocumentRow): Promise<st
     ar_object: 'ZINVOICE',
     received_at: receivedAt,
     modified_at: receivedAt,
+    request_id: id,
   })
   for (const delivery of row.deliveries ?? []) {
     await db('deliveries').insert({

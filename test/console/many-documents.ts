@@ -52,11 +52,11 @@ const deliveries = `
 const insertDocuments = `
   insert into documents (
     id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, erp_object_type, erp_object_id, ar_object,
-    received_at, modified_at
+    received_at, modified_at, request_id
   )
   select
     id, :workspaceId, :repositoryId, 'Z1', upper(md5(n::text)), 'data', 'application/pdf', 20000 + n % 300000, status, 'VBRK',
-    lpad((90000000 + n)::text, 10, '0'), 'ZINVOICE', received_at, received_at
+    lpad((90000000 + n)::text, 10, '0'), 'ZINVOICE', received_at, received_at, id
   from (${documents}) as document
 `
 

@@ -70,10 +70,11 @@ const fill = async () => {
     select id, id, 0 from connections`,
   )
   await db.raw(
-    `insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+    `insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at,
+        request_id)
     select
       id, workspace_id, id, 'R' || n % 7, id, 'data', 'application/pdf', 5,
-      case when n % 101 = 0 then 'failed' when n % 103 = 0 then 'pending' else 'delivered' end, moment, moment
+      case when n % 101 = 0 then 'failed' when n % 103 = 0 then 'pending' else 'delivered' end, moment, moment, id
     from (${rows}) as rows`,
     values,
   )
@@ -109,9 +110,10 @@ const fill = async () => {
   ] as const) {
     await db.raw(`insert into workspaces (id, user_slug, workspace_slug) values (:id, 'acme', :id)`, { id })
     await db.raw(
-      `insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+      `insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at,
+        request_id)
       select
-        :id || id, :id, id, 'R' || n % 7, id, 'data', 'application/pdf', 5, case when n % 20 = 0 then 'failed' else 'delivered' end, moment, moment
+        :id || id, :id, id, 'R' || n % 7, id, 'data', 'application/pdf', 5, case when n % 20 = 0 then 'failed' else 'delivered' end, moment, moment, id
       from (${rows}) as rows
       where n <= :documents`,
       { ...values, id, documents },

@@ -210,8 +210,10 @@ describe('the reconciler', () => {
     // Copies of one document: 1,200 deliveries, of which the oldest 500 are lost.
     await db.raw(
       `
-      insert into documents (id, workspace_id, repository_id, content_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
-      select 'COPY' || lpad(n::text, 5, '0'), workspace_id, repository_id, content_id, repo_id, 'COPY' || n, comp_id, content_type, size_bytes, status, received_at, modified_at
+      insert into documents (id, workspace_id, repository_id, content_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at,
+        request_id)
+      select 'COPY' || lpad(n::text, 5, '0'), workspace_id, repository_id, content_id, repo_id, 'COPY' || n, comp_id, content_type, size_bytes, status, received_at, modified_at,
+        request_id
       from documents, generate_series(1, 1200) as n
       where id = :id
       `,

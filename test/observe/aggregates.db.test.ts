@@ -147,6 +147,7 @@ test('of the active certificates of a signer, the one that is valid for the long
       issuer: 'CN=T',
       serial_number: '1',
       key_algorithm: 'rsa',
+      signature_algorithm: '1.2.840.113549.1.1.11',
       signer_id: 's',
       valid_from: new Date(),
       valid_to: validTo,

@@ -152,10 +152,10 @@ export const insertNumberedDocuments = async (
     `
     with document as (
       insert into documents (
-        id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+        id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
       select
         :prefix || lpad(number::text, 8, '0'), :workspaceId, :repositoryId, 'Z1', 'DOC' || number, 'data', 'text/plain', 5, 'pending', now(),
-        now()
+        now(), 'REQUEST' || number
       from generate_series(1, :count::integer) as number
       returning id
     )

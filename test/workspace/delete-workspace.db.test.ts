@@ -56,7 +56,15 @@ const createFullWorkspace = async () => {
     matched_deliveries: 1,
     actor_type: 'system',
   })
-  const subject = { auth_id: 'CN=T', subject: 'CN=T', issuer: 'CN=T', serial_number: '1', key_algorithm: 'rsa', signer_id: 's' }
+  const subject = {
+    auth_id: 'CN=T',
+    subject: 'CN=T',
+    issuer: 'CN=T',
+    serial_number: '1',
+    key_algorithm: 'rsa',
+    signer_id: 's',
+    signature_algorithm: '1.2.840.113549.1.1.11',
+  }
   const validity = { valid_from: new Date(), valid_to: new Date(), fingerprint_sha1: '1', fingerprint_sha256: '2' }
   await db('certificates').insert({
     id,

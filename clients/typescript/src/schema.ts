@@ -2091,8 +2091,8 @@ export interface components {
                 /** Format: date-time */
                 received_at: string;
                 repo_id: string;
-                /** @description The captured request that contained the document, as long as it is stored. */
-                request_id: string | null;
+                /** @description The captured request that contained the document. It may have been removed since. */
+                request_id: string;
                 size_bytes: number;
                 status: components["schemas"]["DocumentStatus"];
             };
@@ -2656,8 +2656,8 @@ export interface components {
                 /** Format: date-time */
                 received_at: string;
                 repo_id: string;
-                /** @description The captured request that contained the document, as long as it is stored. */
-                request_id: string | null;
+                /** @description The captured request that contained the document. It may have been removed since. */
+                request_id: string;
                 size_bytes: number;
                 status: components["schemas"]["DocumentStatus"];
             };

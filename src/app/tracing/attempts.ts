@@ -74,7 +74,7 @@ const describe = (span: Span, job: Job, { id, outcome, bytesSent, error }: Attem
     'relay.repo_id': job.repoId,
     'relay.doc_id': job.docId,
     'relay.comp_id': job.compId,
-    'relay.request_id': job.requestId ?? undefined,
+    'relay.request_id': job.requestId,
     'relay.connector': job.destination.connector,
     'relay.attempt_id': id,
     'relay.attempt': attempts,

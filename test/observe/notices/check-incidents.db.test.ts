@@ -310,6 +310,7 @@ test('a certificate that expires is announced until a newer one is active', asyn
       valid_from: at(-day),
       valid_to: at(days * day),
       key_algorithm: 'RSA',
+      signature_algorithm: '1.2.840.113549.1.1.11',
       fingerprint_sha1: id,
       fingerprint_sha256: id,
       signer_id: id,

@@ -33,9 +33,9 @@ beforeAll(async () => {
     db.raw(
       `with rows as (${rows}), inserted as (
         insert into documents (
-          id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at)
+          id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
         select
-          id, workspace_id, workspace_id || 'R' || n % 20, 'Z' || n % 20, id, 'data', 'application/pdf', 5, :status, now(), now()
+          id, workspace_id, workspace_id || 'R' || n % 20, 'Z' || n % 20, id, 'data', 'application/pdf', 5, :status, now(), now(), id
         from rows
       )
       insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, last_error_code)
