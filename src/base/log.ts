@@ -15,9 +15,21 @@ const jsonLines = () => pino.destination({ dest: standardError, sync: true })
  * @param fields returns further fields of the line that is being written
  */
 export const openLog = async (level: string, format: 'json' | 'pretty', fields?: () => object): Promise<Log> => {
-  if (format === 'json') return logTo(jsonLines(), level, fields)
-  const { default: pretty } = await import('pino-pretty')
-  return logTo(pretty({ destination: standardError, sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' }), level, fields)
+  const lines = format === 'pretty' ? await textLines() : undefined
+  const log = logTo(lines ?? jsonLines(), level, fields)
+  if (format === 'pretty' && !lines) log.warn('the log is written as JSON: pino-pretty, which writes it as text, is not installed')
+  return log
+}
+
+/** @returns `undefined` if pino-pretty, which is an optional dependency, is not installed */
+const textLines = async (): Promise<DestinationStream | undefined> => {
+  try {
+    const { default: pretty } = await import('pino-pretty')
+    return pretty({ destination: standardError, sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' })
+  } catch (thrown) {
+    if ((thrown as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw thrown
+    return undefined
+  }
 }
 
 const secretNames = ['authorization', 'credentials', 'secret', 'password']
