@@ -894,6 +894,7 @@ create table notifications (
   events text[] not null check (cardinality(events) > 0),
   destination_id text collate "C" not null references destinations (id) on delete cascade,
   quiet_seconds integer not null,
+  silence_hours integer not null,
   is_active boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
@@ -904,6 +905,8 @@ comment on column notifications.events is
   'Kinds of incidents, see src/domain/notices.ts.';
 comment on column notifications.quiet_seconds is
   'Time after a notice in which no other incident of the same subject is announced.';
+comment on column notifications.silence_hours is
+  'Time without a request to a repository after which source.silent is announced.';
 
 create index notifications_active on notifications (workspace_id)
 where is_active;
@@ -994,24 +997,6 @@ create index notices_pending on notices (next_attempt_at)
 where status = 'pending';
 comment on index notices_pending is
   'Serves the search for notices whose workflow was lost.';
-
-create table repository_activity (
-  repository_id text collate "C" primary key references repositories (id) on delete cascade,
-  last_request_id text collate "C",
-  last_request_at timestamptz,
-  usual_gap_ms bigint not null default 0,
-  watched_since timestamptz not null,
-  checked_at timestamptz not null,
-  created_at timestamptz not null
-);
-comment on table repository_activity is
-  'When the source system sends to a repository, for the incident source.silent. Kept for workspaces with such a notification.';
-comment on column repository_activity.last_request_id is
-  'The last captured request that a check has seen.';
-comment on column repository_activity.usual_gap_ms is
-  'The longest time between two requests. It halves in four weeks.';
-comment on column repository_activity.watched_since is
-  'Since when the checks have not been interrupted. Silence is counted from then on.';
 
 create function document_keys_of(doc_id text, erp_object_id text) returns setof text language sql immutable parallel safe as $$
 select distinct upper(left(key, 255))

@@ -127,8 +127,8 @@ export const fill = async (db: Database, rowCount: number): Promise<Filled> => {
     insert into bulk_retries (id, workspace_id, status, filter, matched_documents, matched_deliveries, actor_type)
     select id, :workspaceId, 'completed', '{}', 1, 1, 'api_key' from (${rows}) as rows where n <= greatest(30, :rowCount::int / 1000)`)
   await run(`
-    insert into notifications (id, workspace_id, name, events, destination_id, quiet_seconds, is_active)
-    select (:prefixes::text[])[1] || lpad('0', 16, '0'), :workspaceId, 'Notification', '{destination.failing}', (:prefixes::text[])[1] || lpad('0', 16, '0'), 60, false`)
+    insert into notifications (id, workspace_id, name, events, destination_id, quiet_seconds, silence_hours, is_active)
+    select (:prefixes::text[])[1] || lpad('0', 16, '0'), :workspaceId, 'Notification', '{destination.failing}', (:prefixes::text[])[1] || lpad('0', 16, '0'), 60, 72, false`)
   await run(`
     insert into incidents (id, workspace_id, event, subject, count, details, opened_at, last_seen_at, closed_at)
     select id, :workspaceId, 'destination.failing', 'S' || n, 1, '{}', moment, moment, moment from (${rows}) as rows where n <= greatest(30, :rowCount::int / 100)`)

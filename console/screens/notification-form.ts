@@ -1,4 +1,4 @@
-import { quietSecondsBounds } from '../../src/domain/bounds.ts'
+import { quietSecondsBounds, silenceHoursBounds } from '../../src/domain/bounds.ts'
 import { callRaw, type Schemas } from '../api.ts'
 import { fieldAt, type Values } from '../form.ts'
 import { formatDuration } from '../format.ts'
@@ -23,7 +23,7 @@ const events: Schemas['IncidentEvent'][] = [
   'repository.not_connected',
 ]
 /** What a new notification starts with. */
-const start = { events, quiet_seconds: 900, is_active: true }
+const start = { events, quiet_seconds: 900, silence_hours: 72, is_active: true }
 
 const fields = [
   fieldAt('name', 'text', { isRequired: true }),
@@ -34,6 +34,12 @@ const fields = [
     isInteger: true,
     minimum: quietSecondsBounds.min,
     maximum: quietSecondsBounds.max,
+  }),
+  fieldAt('silence_hours', 'number', {
+    isRequired: true,
+    isInteger: true,
+    minimum: silenceHoursBounds.min,
+    maximum: silenceHoursBounds.max,
   }),
   fieldAt('is_active', 'switch'),
 ]
@@ -89,6 +95,7 @@ export const NotificationForm = ({
       hint=${words.quietHint}
       unit=${quiet >= 60 ? `${seconds} = ${formatDuration(quiet * 1_000, locale())}` : seconds}
     />
+    <${FormField} form=${form} path="silence_hours" label=${words.silence} hint=${words.silenceHint} unit=${words.hours} />
     <${FormField} form=${form} path="is_active" label=${words.active} hint=${words.activeHint} />
   </${FormCard}>`
 }

@@ -90,6 +90,9 @@ const NotificationFacts = ({ notification: { attributes }, destinations }: { not
           html`<a href=${`destinations/${attributes.destination_id}`}>${destination?.attributes.name ?? attributes.destination_id}</a>`,
         ],
         [words.quiet, formatDuration(attributes.quiet_seconds * 1_000, locale())],
+        ...(attributes.events.includes('source.silent')
+          ? [[words.silence, formatDuration(attributes.silence_hours * 3_600_000, locale())]]
+          : []),
         [words.created, html`<${ExactTime} at=${attributes.created_at} />`],
         [words.changed, html`<${ExactTime} at=${attributes.updated_at} />`],
       ]}

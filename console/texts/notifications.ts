@@ -16,6 +16,9 @@ export const en = {
   quiet: 'Quiet time',
   quietHint:
     'After a notice, no other incident of the same subject is announced for this long. One that is still open afterwards is announced then.',
+  silence: 'Silence of a source',
+  silenceHint: 'A repository that has received no request for this long is announced. Choose more than a usual night or weekend.',
+  hours: 'hours',
   status: 'Status',
   active: 'Active',
   inactive: 'Switched off',
@@ -41,7 +44,7 @@ export const en = {
   incidentHints: {
     'destination.failing': 'Attempts fail one after the other, or the circuit is open.',
     'delivery.failed': 'Deliveries have failed for good, and nobody has retried or acknowledged them.',
-    'source.silent': 'Nothing has come from the source system for longer than usual.',
+    'source.silent': 'Nothing has come from the source system for as long as is set below.',
     'certificate.expiring': 'A certificate that verifies signatures expires soon, and no newer one is active.',
     'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
   },
@@ -65,6 +68,10 @@ export const de: typeof en = {
   quiet: 'Ruhezeit',
   quietHint:
     'So lange wird nach einer Meldung kein weiterer Vorfall desselben Gegenstands gemeldet. Einer, der danach noch besteht, wird dann gemeldet.',
+  silence: 'Stille einer Quelle',
+  silenceHint:
+    'Ein Repository, das so lange keine Anfrage erhalten hat, wird gemeldet. Wählen Sie mehr als eine übliche Nacht oder ein Wochenende.',
+  hours: 'Stunden',
   status: 'Status',
   active: 'Aktiv',
   inactive: 'Ausgeschaltet',
@@ -90,7 +97,7 @@ export const de: typeof en = {
   incidentHints: {
     'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
     'delivery.failed': 'Zustellungen sind endgültig fehlgeschlagen, und niemand hat sie wiederholt oder zur Kenntnis genommen.',
-    'source.silent': 'Aus dem Quellsystem ist länger als üblich nichts gekommen.',
+    'source.silent': 'Aus dem Quellsystem ist so lange nichts gekommen, wie unten angegeben.',
     'certificate.expiring': 'Ein Zertifikat, das Signaturen prüft, läuft bald ab, und kein neueres ist aktiv.',
     'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
   },

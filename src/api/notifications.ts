@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { notFound, validationFailed } from '../base/refusals.ts'
 import type { FindConnector } from '../connectors/connector.ts'
-import { quietSecondsBounds } from '../domain/bounds.ts'
+import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
 import { incidentEventNames, incidentEvents, noticeData, noticeStatuses, noticeTypes } from '../domain/notices.ts'
 import type { NoticeLog } from '../observe/notices/notice-log.ts'
 import { actorOf } from '../workspace/authenticator.ts'
@@ -25,6 +25,11 @@ const quietSeconds = z
   .describe(
     'Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.',
   )
+const silenceHours = z
+  .int()
+  .min(silenceHoursBounds.min)
+  .max(silenceHoursBounds.max)
+  .describe('Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.')
 const isActive = z.boolean().describe('An inactive notification announces nothing.')
 
 export const newNotification = z.strictObject({
@@ -32,6 +37,7 @@ export const newNotification = z.strictObject({
   events,
   destination_id: destinationId,
   quiet_seconds: quietSeconds.default(900),
+  silence_hours: silenceHours.default(72),
   is_active: isActive.default(true),
 })
 
@@ -53,6 +59,7 @@ const notification = resource(
     events,
     destination_id: z.string(),
     quiet_seconds: z.int(),
+    silence_hours: z.int(),
     is_active: z.boolean(),
     created_at: timestamp,
     updated_at: timestamp,
@@ -88,9 +95,10 @@ const versionOf = ({
   events: own,
   destinationId: destination,
   quietSeconds: quiet,
+  silenceHours: silence,
   isActive: isOn,
-}: VersionedValues) => [displayName, own, destination, quiet, isOn]
-type VersionedValues = Pick<Notification, 'name' | 'events' | 'destinationId' | 'quietSeconds' | 'isActive'>
+}: VersionedValues) => [displayName, own, destination, quiet, silence, isOn]
+type VersionedValues = Pick<Notification, 'name' | 'events' | 'destinationId' | 'quietSeconds' | 'silenceHours' | 'isActive'>
 const version = ({ data }: { data: { attributes: VersionedValues } }) => versionOf(data.attributes)
 
 export interface NotificationDeps {
@@ -158,7 +166,16 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
       summary: 'Update a notification',
       description: '`events` replaces the current list.',
       params: idParams,
-      body: z.strictObject({ name, events, destination_id: destinationId, quiet_seconds: quietSeconds, is_active: isActive }).partial(),
+      body: z
+        .strictObject({
+          name,
+          events,
+          destination_id: destinationId,
+          quiet_seconds: quietSeconds,
+          silence_hours: silenceHours,
+          is_active: isActive,
+        })
+        .partial(),
       response: one(notification),
       version,
       status: 200,

@@ -28,5 +28,8 @@ export const settingsBounds = {
   receiver_max_requests_per_minute: { min: 1 },
 } satisfies Record<string, Bounds>
 
+/** Bounds of the silence after which a notification announces a source, in hours. */
+export const silenceHoursBounds = { min: 1, max: 30 * 24 }
+
 /** Bounds of the quiet time of a notification, in seconds. */
 export const quietSecondsBounds = { min: 0, max: 7 * daySeconds }

@@ -13,6 +13,7 @@ export interface Notification {
   events: IncidentEvent[]
   destinationId: string
   quietSeconds: number
+  silenceHours: number
   isActive: boolean
   createdAt: Date
   updatedAt: Date
@@ -23,6 +24,7 @@ export interface NotificationChange {
   events?: IncidentEvent[] | undefined
   destinationId?: string | undefined
   quietSeconds?: number | undefined
+  silenceHours?: number | undefined
   isActive?: boolean | undefined
 }
 
@@ -35,16 +37,18 @@ const columns = [
   'events',
   'destination_id as destinationId',
   'quiet_seconds as quietSeconds',
+  'silence_hours as silenceHours',
   'is_active as isActive',
   'created_at as createdAt',
   'updated_at as updatedAt',
 ]
 
-const columnsOf = ({ name, events, destinationId, quietSeconds, isActive }: NotificationChange) => ({
+const columnsOf = ({ name, events, destinationId, quietSeconds, silenceHours, isActive }: NotificationChange) => ({
   ...(name !== undefined && { name }),
   ...(events && { events: [...new Set(events)] }),
   ...(destinationId !== undefined && { destination_id: destinationId }),
   ...(quietSeconds !== undefined && { quiet_seconds: quietSeconds }),
+  ...(silenceHours !== undefined && { silence_hours: silenceHours }),
   ...(isActive !== undefined && { is_active: isActive }),
 })
 
@@ -54,6 +58,7 @@ const recorded = (notification: Notification): Record<string, unknown> => ({
   events: notification.events,
   destination_id: notification.destinationId,
   quiet_seconds: notification.quietSeconds,
+  silence_hours: notification.silenceHours,
   is_active: notification.isActive,
 })
 

@@ -118,7 +118,7 @@ const rows: Row[] = [
       {
         event: 'notification.created',
         description: 'Notification All was created.',
-        metadata: { name: 'All', events: ['source.silent'], quiet_seconds: 900, is_active: true },
+        metadata: { name: 'All', events: ['source.silent'], quiet_seconds: 900, silence_hours: 72, is_active: true },
       },
     ],
   },

@@ -27,14 +27,26 @@ test('a notification is created, listed, changed and deleted', async () => {
       events: ['destination.failing', 'source.silent'],
       destination_id: mail,
       quiet_seconds: 900,
+      silence_hours: 72,
       is_active: true,
     },
   })
   expect((await fresh.call('GET', `/notifications/${id}`)).json.data).toEqual(created.json.data)
   expect((await fresh.call('GET', '/notifications')).json).toMatchObject({ data: [created.json.data], meta: { total: 1 } })
 
-  const changed = await fresh.call('PATCH', `/notifications/${id}`, { destination_id: hook, is_active: false, quiet_seconds: 0 })
-  expect(changed.json.data.attributes).toMatchObject({ destination_id: hook, is_active: false, quiet_seconds: 0, name: 'All' })
+  const changed = await fresh.call('PATCH', `/notifications/${id}`, {
+    destination_id: hook,
+    is_active: false,
+    quiet_seconds: 0,
+    silence_hours: 24,
+  })
+  expect(changed.json.data.attributes).toMatchObject({
+    destination_id: hook,
+    is_active: false,
+    quiet_seconds: 0,
+    silence_hours: 24,
+    name: 'All',
+  })
   expect((await fresh.call('GET', `/notifications/${id}/notices`)).json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
 
   expect((await fresh.call('DELETE', `/notifications/${id}`)).status).toBe(204)
@@ -46,6 +58,8 @@ test.each([
   ['no events', { events: [] }, 'events'],
   ['an unknown event', { events: ['destination.sleeping'] }, 'events.0'],
   ['a negative quiet time', { quiet_seconds: -1 }, 'quiet_seconds'],
+  ['a silence of no hour', { silence_hours: 0 }, 'silence_hours'],
+  ['a silence of more than 30 days', { silence_hours: 721 }, 'silence_hours'],
   ['a quiet time of more than a week', { quiet_seconds: 7 * 86_400 + 1 }, 'quiet_seconds'],
 ])('%s is refused with 422', async (_, change, path) => {
   const refused = refusalOf(await create({ events: ['delivery.failed'], destination_id: await webhook(), ...change }))

@@ -239,11 +239,12 @@ test(
     await page.getByRole('button', { name: 'Create a notification' }).click()
     await page.getByText('Enter a number from 0 to 604,800.').waitFor()
     await page.getByLabel('Quiet time').fill('60')
+    await page.getByLabel('Silence of a source').fill('48')
     await page.getByRole('button', { name: 'Create a notification' }).click()
     await page.getByText('Nothing has been announced yet.').waitFor()
     const list = async () => (await call('GET', '/notifications')).json.data
     const [created] = await list()
-    expect(created.attributes).toMatchObject({ name: 'Night shift', destination_id: destinationId, quiet_seconds: 60 })
+    expect(created.attributes).toMatchObject({ name: 'Night shift', destination_id: destinationId, quiet_seconds: 60, silence_hours: 48 })
     expect(created.attributes.events).not.toContain('source.silent')
 
     await page.getByRole('button', { name: 'Edit' }).click()

@@ -171,7 +171,12 @@ destination=$(curl --header "Authorization: Bearer $key" "$api/destinations" --j
   "name": "Operators", "connector_type": "webhook", "config": {"url": "http://127.0.0.1:9000/"}, "credentials": {}}' | id)`,
     replace: { '"01K9R4B6ZD8M2V7X0QF3N5T1CG"': `"'$destination'"` },
   })
-  expect(JSON.parse(created!.output).data.attributes).toMatchObject({ name: 'On call', quiet_seconds: 900, is_active: true })
+  expect(JSON.parse(created!.output).data.attributes).toMatchObject({
+    name: 'On call',
+    quiet_seconds: 900,
+    silence_hours: 72,
+    is_active: true,
+  })
 })
 
 test('the commands of docs/audit-log.md and docs/console.md change the tier of a workspace and create a key', async () => {

@@ -187,7 +187,13 @@ describe('retention', () => {
     const { db } = database
     const routes = await createRoutes(db, [{ name: 'operators' }])
     const workspace = { workspace_id: routes.workspaceId }
-    const rule = { name: 'All', events: ['source.silent'], destination_id: routes.destinations['operators'], quiet_seconds: 0 }
+    const rule = {
+      name: 'All',
+      events: ['source.silent'],
+      destination_id: routes.destinations['operators'],
+      quiet_seconds: 0,
+      silence_hours: 72,
+    }
     await db('notifications').insert({ id: 'rule', ...workspace, ...rule })
     const incident = async (id: string, closedAt: Date | null) => {
       const seen = { opened_at: dayAt(0), last_seen_at: dayAt(0), closed_at: closedAt }

@@ -1065,7 +1065,7 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * The source system has sent nothing to a repository for longer than usual
+         * The source system has sent nothing to a repository for `silence_hours`
          * @description Sent to the webhook of a notification (Standard Webhooks).
          */
         post: operations["onRelaySourceSilent"];
@@ -2253,6 +2253,11 @@ export interface components {
             incident_id: string;
             /**
              * Format: date-time
+             * @description When a silent source system last sent a request.
+             */
+            last_request_at?: string;
+            /**
+             * Format: date-time
              * @description When the relay found the incident.
              */
             opened_at: string;
@@ -2280,11 +2285,12 @@ export interface components {
                 /** Format: date-time */
                 created_at: string;
                 destination_id: string;
-                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for longer than usual. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
                 events: components["schemas"]["IncidentEvent"][];
                 is_active: boolean;
                 name: string;
                 quiet_seconds: number;
+                silence_hours: number;
                 /** Format: date-time */
                 updated_at: string;
             };
@@ -5732,6 +5738,7 @@ export interface operations {
                      *             ],
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *             "quiet_seconds": 900,
+                     *             "silence_hours": 72,
                      *             "is_active": true,
                      *             "created_at": "2026-11-21T09:00:00.000Z",
                      *             "updated_at": "2026-11-21T09:00:00.000Z"
@@ -5782,7 +5789,7 @@ export interface operations {
                 "application/json": {
                     /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
                     destination_id: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for longer than usual. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
                     events: components["schemas"]["IncidentEvent"][];
                     /**
                      * @description An inactive notification announces nothing.
@@ -5796,6 +5803,11 @@ export interface operations {
                      * @default 900
                      */
                     quiet_seconds?: number;
+                    /**
+                     * @description Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.
+                     * @default 72
+                     */
+                    silence_hours?: number;
                 };
             };
         };
@@ -5823,6 +5835,7 @@ export interface operations {
                      *           ],
                      *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *           "quiet_seconds": 900,
+                     *           "silence_hours": 72,
                      *           "is_active": true,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
@@ -5882,6 +5895,7 @@ export interface operations {
                      *           ],
                      *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *           "quiet_seconds": 900,
+                     *           "silence_hours": 72,
                      *           "is_active": true,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
@@ -5968,13 +5982,14 @@ export interface operations {
                  *       ],
                  *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *       "quiet_seconds": 900,
+                 *       "silence_hours": 72,
                  *       "is_active": true
                  *     }
                  */
                 "application/json": {
                     /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
                     destination_id?: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for longer than usual. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
                     events?: components["schemas"]["IncidentEvent"][];
                     /** @description An inactive notification announces nothing. */
                     is_active?: boolean;
@@ -5982,6 +5997,8 @@ export interface operations {
                     name?: string;
                     /** @description Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then. */
                     quiet_seconds?: number;
+                    /** @description Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend. */
+                    silence_hours?: number;
                 };
             };
         };
@@ -6007,6 +6024,7 @@ export interface operations {
                      *           ],
                      *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *           "quiet_seconds": 900,
+                     *           "silence_hours": 72,
                      *           "is_active": true,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
@@ -6090,6 +6108,7 @@ export interface operations {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "repo_id": "Z1"
                      *               },
+                     *               "last_request_at": "2026-11-21T09:00:00.000Z",
                      *               "certificate": {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -7633,6 +7652,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -7721,6 +7741,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -7809,6 +7830,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -7897,6 +7919,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -7985,6 +8008,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -8073,6 +8097,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -8161,6 +8186,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -8249,6 +8275,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -8337,6 +8364,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -8425,6 +8453,7 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",

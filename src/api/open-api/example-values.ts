@@ -67,6 +67,7 @@ export const exampleValues: Record<string, unknown> = {
   query_string: 'create&pVersion=0047&contRep=Z1&docId=005056B5A3F21EEFA9C1D04F7B6E8C11&compId=data',
   quiet_seconds: 900,
   receiver_allowed_cidrs: ['192.0.2.0/24'],
+  silence_hours: 72,
   replay_of: '01K9R4B6ZD8M2V7X0QF3N5T1CE',
   remedy: 'Save valid credentials for destination Invoice archive, then retry the document.',
   repo_id: 'Z1',

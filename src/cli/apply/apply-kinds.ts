@@ -284,11 +284,12 @@ export const createConnectionKind = ({ trx, workspaceId, wanted, state, run }: T
 export const createNotificationKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedNotification, Notification> => {
   const notifications = createNotifications(trx)
   const check = createNoticeCheck(run.findConnector)
-  const valuesOf = ({ name, events, destination, quiet_seconds, is_active }: WantedNotification) => ({
+  const valuesOf = ({ name, events, destination, quiet_seconds, silence_hours, is_active }: WantedNotification) => ({
     name,
     events,
     destinationId: state.destinations.find((each) => each.name === destination)?.id ?? '',
     quietSeconds: quiet_seconds,
+    silenceHours: silence_hours,
     isActive: is_active,
   })
   const comparable = (item: WantedNotification) => ({ ...item, events: [...new Set(item.events)].toSorted() })

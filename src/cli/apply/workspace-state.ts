@@ -88,5 +88,6 @@ export const notificationInFile = (found: Notification, destinations: readonly {
   events: found.events,
   destination: destinations.find(({ id }) => id === found.destinationId)!.name,
   quiet_seconds: found.quietSeconds,
+  silence_hours: found.silenceHours,
   is_active: found.isActive,
 })

@@ -27,7 +27,15 @@ interface Incident {
   details: IncidentDetails
 }
 
-const detailsSchema = noticeData.pick({ destination: true, repository: true, certificate: true, error: true, document: true, remedy: true })
+const detailsSchema = noticeData.pick({
+  destination: true,
+  repository: true,
+  last_request_at: true,
+  certificate: true,
+  error: true,
+  document: true,
+  remedy: true,
+})
 // Without undefined values, as the database returns it.
 const stored = (details: IncidentDetails) => toSnakeCase(detailsSchema, details)
 
@@ -135,7 +143,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
     closed_at as "closedAt", notifications.id as "notificationId", user_slug || '/' || workspace_slug as workspace
   `
 
-  /** Finds the open incidents that are not announced, unless the notification is to be quiet about their subjects. */
+  /** Finds the open incidents that are not announced, unless the notification waits for longer silence, or is to be quiet about them. */
   const findUnannounced = async (trx: Transaction, now: Date): Promise<Due[]> => {
     const { rows } = await trx.raw<{ rows: Due[] }>(
       `
@@ -144,6 +152,10 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       join notifications on notifications.workspace_id = incidents.workspace_id and is_active and incidents.event = any (events)
       join workspaces on workspaces.id = incidents.workspace_id
       where closed_at is null
+        and (
+          incidents.event <> 'source.silent'
+          or (details ->> 'last_request_at')::timestamptz <= :now::timestamptz - silence_hours * interval '1 hour'
+        )
         and not exists (
           select
           from notices

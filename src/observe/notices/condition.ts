@@ -3,7 +3,10 @@ import type { Transaction } from '../../db/database.ts'
 import type { IncidentEvent, NoticeData } from '../../domain/notices.ts'
 
 /** The part of a notice that describes its incident, without the times. */
-export type IncidentDetails = Pick<NoticeData, 'destination' | 'repository' | 'certificate' | 'error' | 'document' | 'remedy'>
+export type IncidentDetails = Pick<
+  NoticeData,
+  'destination' | 'repository' | 'lastRequestAt' | 'certificate' | 'error' | 'document' | 'remedy'
+>
 
 /** Something that an open incident exists for as long as it holds. */
 export interface Condition {
@@ -14,10 +17,7 @@ export interface Condition {
   details: IncidentDetails
 }
 
-export type ConditionConfig = Pick<
-  Config,
-  'NOTIFICATION_SILENCE_MIN_MS' | 'NOTIFICATION_SILENCE_GAPS' | 'NOTIFICATION_SILENCE_LEARNING_MS' | 'TEMPORAL_UI_URL' | 'temporal'
->
+export type ConditionConfig = Pick<Config, 'TEMPORAL_UI_URL' | 'temporal'>
 
 export const conditionLimits = {
   /** Failed deliveries or discarded documents up to which an incident counts them. */

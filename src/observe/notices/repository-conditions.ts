@@ -1,5 +1,4 @@
 import { isConnected } from '../../workspace/repository-warnings.ts'
-import { noteActivity } from './activity.ts'
 import { watching, type Condition, type FindConditions } from './condition.ts'
 
 interface RepositoryRow {
@@ -24,29 +23,49 @@ const silentRemedy =
   'Check that the source system runs, that its HTTP script and its certificate still fit, and that it reaches the relay; ' +
   'the captured requests show the latest ones, also those that were refused.'
 
-export const findSilentSources: FindConditions = async (trx, config, now) => {
-  await noteActivity(trx, watching('source.silent'), config, now)
-  const { rows } = await trx.raw<{ rows: RepositoryRow[] }>(
+/**
+ * Finds sources that have sent nothing for as long as the least patient notification waits. A more patient one announces them later. Known
+ * from captured requests and, as retention may remove these sooner, from documents. A source that never sent anything is not silent.
+ */
+export const findSilentSources: FindConditions = async (trx, _, now) => {
+  const { rows } = await trx.raw<{ rows: (RepositoryRow & { lastRequestAt: Date })[] }>(
     `
-    select ${repositoryColumns}, 1 as count
-    from repositories
-    join repository_activity on repository_id = repositories.id
-    where workspace_id in (${watching('source.silent')})
-      and deleted_at is null
+    select ${repositoryColumns}, 1 as count, last_request_at as "lastRequestAt"
+    from (
+      select workspace_id, min(silence_hours) as silence_hours
+      from notifications
+      where is_active
+        and 'source.silent' = any (events)
+      group by workspace_id
+    ) as watched
+    join repositories using (workspace_id)
+    left join lateral (
+      select request_at
+      from captured_requests
+      where captured_requests.workspace_id = repositories.workspace_id
+        and captured_requests.repo_id = repositories.repo_id
+      order by id desc
+      limit 1
+    ) as captured on true
+    left join lateral (
+      select received_at
+      from documents
+      where documents.workspace_id = repositories.workspace_id
+        and documents.repo_id = repositories.repo_id
+      order by received_at desc, id desc
+      limit 1
+    ) as received on true
+    cross join lateral (select greatest(request_at, received_at) as last_request_at) as last
+    where deleted_at is null
       and status = 'active'
-      and last_request_at is not null
-      and repository_activity.created_at <= :now::timestamptz - :learningMs::bigint * interval '1 millisecond'
-      and greatest(last_request_at, watched_since)
-        < :now::timestamptz - greatest(:minMs::bigint, :gaps::integer * usual_gap_ms) * interval '1 millisecond'
+      and last_request_at <= :now::timestamptz - silence_hours * interval '1 hour'
     `,
-    {
-      now,
-      minMs: config.NOTIFICATION_SILENCE_MIN_MS,
-      gaps: config.NOTIFICATION_SILENCE_GAPS,
-      learningMs: config.NOTIFICATION_SILENCE_LEARNING_MS,
-    },
+    { now },
   )
-  return rows.map((row) => conditionOf(row, silentRemedy))
+  return rows.map(({ lastRequestAt, ...row }) => {
+    const condition = conditionOf(row, silentRemedy)
+    return { ...condition, details: { ...condition.details, lastRequestAt: lastRequestAt.toISOString() } }
+  })
 }
 
 const certificateRemedy = 'Let the source system send its new certificate, compare the fingerprint and activate it.'

@@ -24,7 +24,7 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
       `No delivery to destination ${destinationName(subject)} that failed ${errorName(subject)} needs attention any more.`,
   },
   'source.silent': {
-    opened: ({ repository }) => `Repository ${repository?.repoId} has received no request for longer than usual.`,
+    opened: ({ repository, lastRequestAt }) => `Repository ${repository?.repoId} has received no request since ${lastRequestAt}.`,
     closed: ({ repository }) => `The silence of repository ${repository?.repoId} has ended.`,
   },
   'certificate.expiring': {
@@ -89,6 +89,7 @@ export const textOf = (rendered: Rendered): string => {
     ...row('Ended', data.closedAt),
     ...row('Destination', destination && `${destination.name}, ${destination.type}, ${destination.id}`),
     ...row('Repository', repository && `${repository.repoId}, ${repository.id}`),
+    ...row('Last request', data.lastRequestAt),
     ...row('Last error', errorText || undefined),
     ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),
     ...row('Workflow', document?.workflowUrl ?? document?.workflowId),

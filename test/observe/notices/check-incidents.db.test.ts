@@ -10,8 +10,6 @@ import { captureAt, createRoutes, testConfig } from '../../support/factories.ts'
 
 const minute = 60_000
 const config = testConfig({
-  NOTIFICATION_SILENCE_MIN_MS: String(10 * minute),
-  NOTIFICATION_SILENCE_LEARNING_MS: String(60 * minute),
   TEMPORAL_UI_URL: 'https://temporal.example.com/',
 })
 
@@ -32,14 +30,22 @@ const start = Date.now()
 const at = (ms: number) => new Date(start + ms)
 
 /** Creates a workspace with a repository, a webhook and a notification about these events, which is sent to another webhook. */
-const createScene = async (events: IncidentEvent[], quietSeconds = 0) => {
+const createScene = async (events: IncidentEvent[], quietSeconds = 0, silenceHours = 1) => {
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'operators' }])
   const workspace = { workspace_id: routes.workspaceId }
-  const notify = async (quiet: number) => {
+  const notify = async (quiet: number, silence = silenceHours) => {
     const id = newId()
     const destination_id = routes.destinations['operators']!
-    await db('notifications').insert({ id, ...workspace, name: 'All', events, destination_id, quiet_seconds: quiet })
+    await db('notifications').insert({
+      id,
+      ...workspace,
+      name: 'All',
+      events,
+      destination_id,
+      quiet_seconds: quiet,
+      silence_hours: silence,
+    })
     return id
   }
   const notificationId = await notify(quietSeconds)
@@ -245,43 +251,54 @@ describe('a silent source', () => {
     await database.db('captured_requests').where({ id }).update({ repo_id: 'Z1' })
   }
 
-  test('is announced when it has been silent for twice the longest of the usual gaps', async () => {
-    const scene = await createScene(['source.silent'])
+  test('is announced when nothing has come for the hours of the notification, and so is its end', async () => {
+    const scene = await createScene(['source.silent'], 0, 2)
     const { workspaceId } = scene
-    const opened: number[] = []
+    const changed: number[] = []
     const run = async (minutes: number) => {
-      const { opened: count, closed } = await check(at(minutes * minute))
-      if (count + closed > 0) opened.push(minutes)
+      const { opened, closed } = await check(at(minutes * minute))
+      if (opened + closed > 0) changed.push(minutes)
     }
-    // A request every 20 minutes, for the two hours after the learning has begun.
-    for (let minutes = 0; minutes <= 120; minutes += 5) {
-      if (minutes % 20 === 0) await request(workspaceId, minutes * minute - 1)
-      await run(minutes)
-    }
-    expect(opened).toEqual([])
-    for (let minutes = 125; minutes <= 180; minutes += 5) await run(minutes)
-    // The last request came at minute 120, and the gap was 20 minutes.
-    expect(opened).toEqual([160])
+    await request(workspaceId, -60 * minute)
+    await request(workspaceId, 0)
+    for (let minutes = 0; minutes <= 180; minutes += 5) await run(minutes)
+    expect(changed).toEqual([120])
     const [notice] = await scene.notices()
-    expect(notice!.data).toMatchObject({ repository: { id: scene.repositoryId, repoId: 'Z1' } })
+    expect(notice!.data).toMatchObject({
+      summary: `Repository Z1 has received no request since ${at(0).toISOString()}.`,
+      repository: { id: scene.repositoryId, repoId: 'Z1' },
+      lastRequestAt: at(0).toISOString(),
+    })
     await request(workspaceId, 181 * minute)
     await run(185)
-    expect(opened).toEqual([160, 185])
+    expect(changed).toEqual([120, 185])
     expect(await scene.types()).toEqual(['relay.source.silent', 'relay.source.recovered'])
-    // The silence of an hour counts for no more than the 40 minutes after which it was announced.
-    const gap = await database.db('repository_activity').where({ repository_id: scene.repositoryId }).first()
-    expect(gap.usual_gap_ms).toBeGreaterThan(20 * minute)
-    expect(gap.usual_gap_ms).toBeLessThanOrEqual(40 * minute)
   })
 
-  test('is not announced before it is known, nor because the relay itself was stopped', async () => {
+  test('is announced by each notification after its own hours', async () => {
+    const scene = await createScene(['source.silent'], 0, 1)
+    const patient = await scene.notify(0, 3)
+    await request(scene.workspaceId, 0)
+    expect(await check(at(60 * minute))).toMatchObject({ opened: 1, notices: 1 })
+    expect(await check(at(179 * minute))).toMatchObject({ opened: 0, notices: 0 })
+    expect(await scene.types(patient)).toEqual([])
+    expect(await check(at(180 * minute))).toMatchObject({ opened: 0, notices: 1 })
+    await request(scene.workspaceId, 181 * minute)
+    expect(await check(at(182 * minute))).toMatchObject({ closed: 1, notices: 2 })
+    expect(await scene.types(patient)).toEqual(['relay.source.silent', 'relay.source.recovered'])
+  })
+
+  test('stays silent when retention has removed its last captured request but not its document', async () => {
     const scene = await createScene(['source.silent'])
-    await request(scene.workspaceId, -1)
-    for (const minutes of [0, 5, 10, 15, 30]) expect(await check(at(minutes * minute))).toMatchObject({ opened: 0 })
-    // Known for longer than an hour, but not watched for an hour and a half.
-    expect(await check(at(120 * minute))).toMatchObject({ opened: 0 })
-    expect(await check(at(125 * minute))).toMatchObject({ opened: 0 })
-    expect(await check(at(131 * minute))).toMatchObject({ opened: 1 })
+    await scene.fail('http_500')
+    await database
+      .db('documents')
+      .where({ workspace_id: scene.workspaceId })
+      .update({ received_at: at(0) })
+    await request(scene.workspaceId, 0)
+    expect(await check(at(120 * minute))).toMatchObject({ opened: 1 })
+    await database.db('captured_requests').delete()
+    expect(await check(at(121 * minute))).toMatchObject({ opened: 0, closed: 0 })
   })
 
   test('is not one that never sent anything', async () => {

@@ -65,6 +65,7 @@ beforeAll(async () => {
     events: [...incidentEventNames],
     destination_id: 'W001D9',
     quiet_seconds: 0,
+    silence_hours: 72,
   })
   for (const table of [...large, 'workspaces', 'repositories', 'destinations', 'destination_gates', 'notifications'])
     await db.raw('vacuum analyze ??', [table])

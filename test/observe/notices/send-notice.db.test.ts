@@ -68,7 +68,7 @@ const writeNotice = async (kind: 'email' | 'webhook', workspaceSettings: object 
   } as const
   const [targetConfig, credentials] = targets[kind]
   await saveTarget(db, { workspaceId: routes.workspaceId, id: destinationId }, kind, targetConfig, credentials)
-  const row = { workspace_id: routes.workspaceId, name: 'On call', events: ['destination.failing'], quiet_seconds: 0 }
+  const row = { workspace_id: routes.workspaceId, name: 'On call', events: ['destination.failing'], quiet_seconds: 0, silence_hours: 72 }
   await db('notifications').insert({ id: newId(), ...row, destination_id: destinationId })
   await db('destination_gates').insert({ destination_id: routes.destinations['archive'], circuit: 'open', failures: 10 })
   const delivery = {
