@@ -45,11 +45,7 @@ export type EndpointDeps = DestinationDeps &
   StatsDeps
 
 export interface ApiDeps extends EndpointDeps, ErrorDeps, Omit<SessionDeps, 'config'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
-  config: EndpointDeps['config'] &
-    MountDeps['config'] &
-    IdempotencyDeps['config'] &
-    SessionDeps['config'] &
-    Pick<Config, 'RELAY_CORS_ORIGINS'>
+  config: EndpointDeps['config'] & MountDeps['config'] & SessionDeps['config'] & Pick<Config, 'RELAY_CORS_ORIGINS'>
 }
 
 /** Returns all endpoints of the management API. Opens no connection: the API reference is generated from it, too. */

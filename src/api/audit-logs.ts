@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { createConcurrencyLimit, type ConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
-import type { Config } from '../config/config.ts'
 import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
 import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
+import { idleTimeoutMs } from '../http/server.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
 import { dateFrom, dateTo, openObject, resource, resourceOf, timestamp } from './schemas.ts'
@@ -52,15 +52,20 @@ const cellsOf = (entry: AuditLog): string[] => [
 
 export interface AuditLogDeps {
   auditLogs: AuditLogs
-  config: Pick<
-    Config,
-    | 'RELAY_EXPORT_MAX_ROWS'
-    | 'RELAY_EXPORT_TIMEOUT_MS'
-    | 'RELAY_EXPORT_MIN_BYTES'
-    | 'RELAY_HTTP_IDLE_TIMEOUT_MS'
-    | 'RELAY_MAX_CONCURRENT_EXPORTS'
-    | 'RELAY_MAX_CONCURRENT_EXPORTS_PER_WORKSPACE'
-  >
+  exportLimits?: Partial<typeof exportLimits>
+}
+
+const exportLimits = {
+  /** A narrower range of dates exports the remaining rows. */
+  maxRows: 100_000,
+  /** Includes the time that the client needs to read it. */
+  timeoutMs: 600_000,
+  /** What a client must read in each `waitMs` spent waiting for it. */
+  minBytes: 64 * 1_024,
+  waitMs: idleTimeoutMs,
+  /** Each export occupies a database connection of the process. */
+  maxConcurrent: 2,
+  maxConcurrentPerWorkspace: 1,
 }
 
 const busyRetryAfterSeconds = 30
@@ -82,11 +87,9 @@ async function* readWithin(
   }
 }
 
-export const auditLogEndpoints = ({ auditLogs, config }: AuditLogDeps): Endpoint[] => {
-  const exports = createConcurrencyLimit(() => ({
-    total: config.RELAY_MAX_CONCURRENT_EXPORTS,
-    perWorkspace: config.RELAY_MAX_CONCURRENT_EXPORTS_PER_WORKSPACE,
-  }))
+export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLogDeps): Endpoint[] => {
+  const limits = { ...exportLimits, ...changed }
+  const exports = createConcurrencyLimit(() => ({ total: limits.maxConcurrent, perWorkspace: limits.maxConcurrentPerWorkspace }))
   return [
     endpoint({
       method: 'GET',
@@ -112,9 +115,9 @@ export const auditLogEndpoints = ({ auditLogs, config }: AuditLogDeps): Endpoint
       handle: async (input, { workspaceId }) => ({
         fileName: 'audit-logs.csv',
         columns: csvColumns,
-        rows: () => readWithin(exports, workspaceId, () => auditLogs.read(workspaceId, input.query, config.RELAY_EXPORT_MAX_ROWS)),
-        timeoutMs: config.RELAY_EXPORT_TIMEOUT_MS,
-        slowest: { bytes: config.RELAY_EXPORT_MIN_BYTES, waitMs: config.RELAY_HTTP_IDLE_TIMEOUT_MS },
+        rows: () => readWithin(exports, workspaceId, () => auditLogs.read(workspaceId, input.query, limits.maxRows)),
+        timeoutMs: limits.timeoutMs,
+        slowest: { bytes: limits.minBytes, waitMs: limits.waitMs },
       }),
     }),
   ]

@@ -2,8 +2,15 @@ import { z } from 'zod'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import { notFound, validationFailed } from '../base/refusals.ts'
-import type { Config } from '../config/config.ts'
-import { certificateWarningCodes, certificateWarnings, isAuthId, isTooWeak, readCertificate, tooWeak } from '../security/certificate.ts'
+import {
+  certificateMaxBytes,
+  certificateWarningCodes,
+  certificateWarnings,
+  isAuthId,
+  isTooWeak,
+  readCertificate,
+  tooWeak,
+} from '../security/certificate.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import type { Certificate, Certificates } from '../workspace/certificates.ts'
 import type { Repositories } from '../workspace/repositories.ts'
@@ -14,8 +21,11 @@ import { activity, idParams, one, resource, resourceOf, timestamp } from './sche
 export interface CertificateDeps {
   certificates: Pick<Certificates, 'list' | 'add' | 'setStatus' | 'delete' | 'deleteInactive'>
   repositories: Pick<Repositories, 'find'>
-  config: Pick<Config, 'RELAY_CERTIFICATE_MAX_BYTES' | 'RELAY_REPOSITORY_MAX_CERTIFICATES'>
+  maxCertificates?: number
 }
+
+// Of a repository, that operators have added or activated, active or not. Each is tried for a signature of its authId.
+const certificatesMax = 100
 
 const warning = z
   .object({
@@ -54,7 +64,7 @@ const status = activity.describe('Only signatures made with an active certificat
 const resourceOfCertificate = resourceOf('certificate')
 const present = (found: Certificate) => resourceOfCertificate({ ...found, warnings: certificateWarnings(found, new Date()) })
 
-export const certificateEndpoints = ({ certificates, repositories, config }: CertificateDeps): Endpoint[] => {
+export const certificateEndpoints = ({ certificates, repositories, maxCertificates = certificatesMax }: CertificateDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -95,14 +105,14 @@ export const certificateEndpoints = ({ certificates, repositories, config }: Cer
       handle: async ({ params, body }, { workspaceId, actor }) => {
         if (!(await repositories.find(workspaceId, params.id))) throw notFound()
         const bytes = Buffer.from(body.certificate)
-        const facts = bytes.length <= config.RELAY_CERTIFICATE_MAX_BYTES ? readCertificate(bytes) : undefined
+        const facts = bytes.length <= certificateMaxBytes ? readCertificate(bytes) : undefined
         if (!facts) {
           throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
         }
         if (isTooWeak(facts)) throw validationFailed([{ path: 'certificate', message: tooWeak }])
         const outcome = await certificates.add(
           { ...body, workspaceId, repositoryId: params.id, received: facts.der, facts, actor: actorOf(actor) },
-          config.RELAY_REPOSITORY_MAX_CERTIFICATES,
+          maxCertificates,
         )
         if (outcome === 'repository_gone') throw notFound()
         if (outcome === 'too_many') {

@@ -124,7 +124,7 @@ const readQuery = (schema: z.ZodObject, context: Koa.Context) => {
 export interface MountDeps {
   sessions: Pick<Sessions, 'authenticate'>
   idempotency: Idempotency
-  config: Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_API_BODY_MAX_VALUES' | 'RELAY_BASE_URL'>
+  config: Pick<Config, 'RELAY_BASE_URL'>
 }
 
 const serve =
@@ -136,8 +136,7 @@ const serve =
     demandLevel(actor.level, definition.level)
     const params = read(definition.params ?? empty, named, notFound)
     const query = readQuery(definition.query ?? empty, context)
-    const bodyLimits = { maxBytes: config.RELAY_API_BODY_MAX_BYTES, maxValues: config.RELAY_API_BODY_MAX_VALUES }
-    const json = definition.body && (await readJson(context, bodyLimits))
+    const json = definition.body && (await readJson(context))
     const body = definition.body && read(definition.body, json, bodyRefusal)
     if (definition.method !== 'GET' && definition.method !== 'POST' && !definition.checksVersion) refuseIfMatch(context)
 

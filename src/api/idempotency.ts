@@ -4,13 +4,16 @@ import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { validationFailed } from '../base/refusals.ts'
-import type { Config } from '../config/config.ts'
 import { idempotencyOf, SealError, type KeyRing } from '../security/seal.ts'
 import type { IdempotencyKey, IdempotencyKeys } from './idempotency-keys.ts'
 
 export const idempotencyKeyMaxCharacters = 255
 const keyPattern = new RegExp(`^[\\x20-\\x7e]{1,${idempotencyKeyMaxCharacters}}$`)
 const runningRetryAfterSeconds = 1
+// For which an answer is kept, so that a repetition of the request gets it.
+const ttlMs = 24 * 3_600_000
+// After which a request whose process was lost may be repeated. Longer than any such request takes.
+const lockMs = 120_000
 
 /** A successful JSON answer. */
 export interface JsonAnswer {
@@ -22,7 +25,6 @@ export interface JsonAnswer {
 export interface IdempotencyDeps {
   idempotencyKeys: IdempotencyKeys
   keyRing: KeyRing
-  config: Pick<Config, 'RELAY_IDEMPOTENCY_TTL_MS' | 'RELAY_IDEMPOTENCY_LOCK_MS'>
   log: Log
 }
 
@@ -43,9 +45,7 @@ const readKey = (context: Koa.Context): string | undefined => {
  * Creates the handling of the header `Idempotency-Key`: a request is executed once, and a repetition gets the first answer. Only success is
  * stored: a refused request has changed nothing, so its repetition is executed.
  */
-export const createIdempotency = ({ idempotencyKeys, keyRing, config, log }: IdempotencyDeps) => {
-  const lockMs = config.RELAY_IDEMPOTENCY_LOCK_MS
-
+export const createIdempotency = ({ idempotencyKeys, keyRing, log }: IdempotencyDeps) => {
   const openStored = (key: IdempotencyKey, sealed: Buffer): unknown => {
     try {
       return keyRing.open(sealed, idempotencyOf(key.apiKeyId, key.key))
@@ -59,7 +59,7 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, config, log }: Ide
   /** Claims the key for an execution, or returns the stored answer. @throws AppError 409 or 422 if neither is possible */
   const claim = async (key: IdempotencyKey, executionId: string, digest: string): Promise<JsonAnswer | undefined> => {
     const requestSealed = keyRing.seal(digest, idempotencyOf(key.apiKeyId, key.key))
-    const stored = await idempotencyKeys.claim(key, { id: executionId, requestSealed, lockMs, ttlMs: config.RELAY_IDEMPOTENCY_TTL_MS })
+    const stored = await idempotencyKeys.claim(key, { id: executionId, requestSealed, lockMs, ttlMs })
     if (!stored) return undefined
     if (openStored(key, stored.requestSealed) !== digest) {
       throw validationFailed([{ path: 'idempotency-key', message: 'was used for a different request' }])

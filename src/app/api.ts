@@ -68,7 +68,7 @@ export const startApi = async (
 
     const connections = createConnectionLimit(config)
     const requestLog = createRequestLog(log)
-    const eventStreams = createEventStreams(createReadVersions(db), config, log)
+    const eventStreams = createEventStreams(createReadVersions(db), log)
     probes.watchPool(db)
     probes.add(dependenciesOf(runtime), [
       ...createOutboxMetrics(outbox),

@@ -38,7 +38,7 @@ export interface AppendedDocument {
  *   under way needs none: recording it compares the sizes.
  */
 export const createAppend =
-  (db: Database, redeliver: (trx: Transaction, document: AppendedDocument) => Promise<void>, config: LockConfig) =>
+  (db: Database, redeliver: (trx: Transaction, document: AppendedDocument) => Promise<void>, config: LockConfig = {}) =>
   (append: Append): Promise<'appended' | 'changed'> =>
     inTransaction(db, async (trx, rollback) => {
       const { repository, docId, compId, basedOn, segment, receivedAt, capture } = append

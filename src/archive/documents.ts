@@ -50,7 +50,7 @@ const findDocument = createStatement<Row>(
   `,
 )
 
-export const createArchiveDocuments = (db: Database, config: LockConfig) => ({
+export const createArchiveDocuments = (db: Database, config: LockConfig = {}) => ({
   exists: async (repositoryId: string, docId: string): Promise<boolean> => {
     const row = await db('archive_documents')
       .select('id')

@@ -1,12 +1,15 @@
 import type { Transaction } from '../db/database.ts'
 
 /** Bounds how long a command waits for another command that is changing the same document. */
+// A command that waits longer for another one on the same document is answered 409. Source systems then repeat it.
+export const documentLockTimeoutMs = 5_000
+
 export interface LockConfig {
-  RELAY_DOCUMENT_LOCK_TIMEOUT_MS: number
+  lockTimeoutMs?: number
 }
 
 /** Returns a value for PostgreSQL's `lock_timeout`. */
-export const lockTimeout = (config: LockConfig): string => `${config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS}ms`
+export const lockTimeout = ({ lockTimeoutMs = documentLockTimeoutMs }: LockConfig): string => `${lockTimeoutMs}ms`
 
 /**
  * Locks an archive document until the transaction ends. Every change of an existing archive document starts with this lock.

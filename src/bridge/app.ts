@@ -4,14 +4,13 @@ import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import { methodNotAllowed, nothingHere } from '../base/refusals.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
-import type { Config } from '../config/config.ts'
 import { record } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { Installation } from '../db/installation.ts'
 import { hasPassed, hopsHeader } from '../domain/headers.ts'
 import { functionName, rfcCredentials } from '../domain/rfc-settings.ts'
 import { workspaceSettings } from '../domain/settings.ts'
-import { checkIsJson, checkValues, readBytes } from '../http/body.ts'
+import { checkIsJson, checkValues, maxJsonBytes, readBytes } from '../http/body.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import type { RunOnThread } from '../http/threads.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
@@ -34,8 +33,17 @@ export interface BridgeDeps extends ErrorDeps {
   captures: Pick<CaptureQueue, 'streamingBody' | 'add'>
   outbound: RfcClientDeps['outbound']
   runOnThread: RunOnThread
-  config: RfcClientDeps['config'] &
-    Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RFC_CALL_MAX_VALUES' | 'RFC_MAX_CONCURRENT_CALLS' | 'RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE'>
+  config: RfcClientDeps['config']
+  limits?: Partial<typeof bridgeLimits>
+}
+
+const bridgeLimits = {
+  maxBytes: maxJsonBytes,
+  /** Keys and values in the body of a call. Reading them takes a thread half a second. */
+  maxValues: 50_000,
+  /** Calls at a time, in one process. */
+  maxConcurrent: 64,
+  maxConcurrentPerWorkspace: 16,
 }
 
 const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/(.*))?$/
@@ -48,10 +56,8 @@ const level = 'member'
  */
 export const createBridge = (deps: BridgeDeps): Middleware => {
   const errors = answerErrors(deps, 'bridge')
-  const calls = createConcurrencyLimit(() => ({
-    total: deps.config.RFC_MAX_CONCURRENT_CALLS,
-    perWorkspace: deps.config.RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE,
-  }))
+  const limits = { ...bridgeLimits, ...deps.limits }
+  const calls = createConcurrencyLimit(() => ({ total: limits.maxConcurrent, perWorkspace: limits.maxConcurrentPerWorkspace }))
   return async (context, next) => {
     const [, userSlug, workspaceSlug, subPath = ''] = ownPath.exec(context.path) ?? []
     if (userSlug === undefined || workspaceSlug === undefined) return next()
@@ -69,10 +75,10 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       context.state['keyId'] = actor.keyId
       demandLevel(actor.level, level)
       // Read the body only now, so that without a key nobody can fill the memory and the table of captured requests.
-      const bytes = await readBytes(context, deps.config.RELAY_API_BODY_MAX_BYTES)
+      const bytes = await readBytes(context, limits.maxBytes)
       exchange.received(bytes)
       checkIsJson(context)
-      checkValues(bytes, deps.config.RFC_CALL_MAX_VALUES)
+      checkValues(bytes, limits.maxValues)
       const calledFunction = readFunctionName(encodedName)
       const end = calls.begin(actor.workspace.id)
       if (!end) throw tooManyCalls()

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { integer, flag, KiB, GiB, TiB } from './values.ts'
+import { integer, flag, GiB, TiB } from './values.ts'
 
 /** Variables of the receivers: limits of documents and searches, signatures, threads, and the content store. */
 export const archiveVariables = {
@@ -15,13 +15,7 @@ export const archiveVariables = {
     'Maximum number of receiver requests per minute of one workspace, per process. ' +
       'receiver_max_requests_per_minute of a workspace can lower it. 0 means no limit',
   ),
-  RELAY_DOCUMENT_MAX_PARTS: integer(1_000, 1, 'Maximum number of components in one multipart request'),
   RELAY_APPEND_QUIET_MS: integer(60_000, 0, 'Time without a further append after which an appended component is delivered again'),
-  RELAY_DOCUMENT_LOCK_TIMEOUT_MS: integer(
-    5_000,
-    100,
-    'Maximum time that a command waits for another command on the same document before it is answered 409',
-  ),
   RELAY_SEARCH_TIMEOUT_MS: integer(30_000, 1, 'Maximum duration of one search or attrSearch. After it, the search is answered 503'),
   RELAY_SIGNATURE_SKEW_MS: integer(
     120_000,
@@ -35,27 +29,6 @@ export const archiveVariables = {
       'Commands that need a signature in a repository with signature_verification: all of them, or those that the ' +
         'docProt of the document names',
     ),
-  RELAY_CERTIFICATE_MAX_BYTES: integer(
-    16 * KiB,
-    1 * KiB,
-    'Maximum size of a certificate. Reading a hostile one of this size takes 10 to 30 ms, and other requests wait meanwhile',
-  ),
-  RELAY_REPOSITORY_MAX_CERTIFICATES: integer(
-    100,
-    1,
-    'Maximum number of certificates per repository that operators have added or activated, active or not',
-  ),
-  RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES: integer(
-    20,
-    1,
-    'Maximum number of certificates per repository that a source system has sent and no operator has activated. ' +
-      'Beyond it, the oldest gives way',
-  ),
-  RELAY_PUT_CERTS_PER_MINUTE: integer(
-    30,
-    1,
-    'Number of certificates that one address may send per minute to one process before it is answered 503',
-  ),
   RELAY_THREADS: integer(
     2,
     1,

@@ -73,11 +73,4 @@ export const deliveryVariables = {
     1 * KiB,
     'Maximum size of the answer to a remote function call, as XML. Reading it takes a thread 0.3 seconds and 60 MB per MiB',
   ),
-  RFC_CALL_MAX_VALUES: integer(
-    50_000,
-    1,
-    'Maximum number of keys and values in the body of a remote function call. Reading them takes a thread half a second',
-  ),
-  RFC_MAX_CONCURRENT_CALLS: integer(64, 1, 'Maximum number of concurrent remote function calls per process. Further ones are answered 503'),
-  RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE: integer(16, 1, 'Maximum number of concurrent remote function calls of one workspace per process'),
 }

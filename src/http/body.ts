@@ -32,17 +32,16 @@ const refuseUnstorable = (key: string, value: unknown) => {
   return value
 }
 
-export interface BodyLimits {
-  maxBytes: number
-  /** Largest number of keys and values, including those of nested arrays and objects. */
-  maxValues: number
-}
+// Of a JSON body.
+export const maxJsonBytes = 1_024 * 1_024
+// Keys and values of a JSON body, including those of nested arrays and objects.
+const maxJsonValues = 5_000
 
 /** Reads the JSON body of a request. @throws AppError 400, 413 or 415 */
-export const readJson = async (context: Context, { maxBytes, maxValues }: BodyLimits): Promise<unknown> => {
+export const readJson = async (context: Context): Promise<unknown> => {
   checkIsJson(context)
-  const bytes = await readBytes(context, maxBytes)
-  checkValues(bytes, maxValues)
+  const bytes = await readBytes(context, maxJsonBytes)
+  checkValues(bytes, maxJsonValues)
   return parseJson(bytes)
 }
 

@@ -9,17 +9,15 @@ import type { ConnectionLimit } from './connection-limit.ts'
 
 type ServerConfig = Pick<
   Config,
-  | 'RELAY_PORT'
-  | 'RELAY_WORKER_PORT'
-  | 'RELAY_HOST'
-  | 'RELAY_BASE_URL'
-  | 'RELAY_TRUST_PROXY'
-  | 'RELAY_HTTP_HEADERS_TIMEOUT_MS'
-  | 'RELAY_HTTP_IDLE_TIMEOUT_MS'
-  | 'RELAY_HTTP_MAX_HEADER_BYTES'
-  | 'RELAY_DRAIN_MS'
-  | 'RELAY_SHUTDOWN_GRACE_MS'
+  'RELAY_PORT' | 'RELAY_WORKER_PORT' | 'RELAY_HOST' | 'RELAY_BASE_URL' | 'RELAY_TRUST_PROXY' | 'RELAY_DRAIN_MS' | 'RELAY_SHUTDOWN_GRACE_MS'
 >
+
+// In which a client must send its request headers.
+const headersTimeoutMs = 30_000
+// Of the request line and headers together. A signed URL with long names needs 4 KiB.
+const maxHeaderBytes = 64 * 1_024
+// Without any transferred byte, the connection of a running request is closed.
+export const idleTimeoutMs = 60_000
 
 /** The setting that names the port: the API and the worker listen on one port each. */
 type PortVariable = 'RELAY_PORT' | 'RELAY_WORKER_PORT'
@@ -66,16 +64,16 @@ export const startHttpServer = async (
   const handle = app.callback()
   const server = createServer(
     {
-      headersTimeout: config.RELAY_HTTP_HEADERS_TIMEOUT_MS,
+      headersTimeout: headersTimeoutMs,
       // No limit for a whole request, because a large document may take long. The idle timeout ends a stalled upload.
       requestTimeout: 0,
-      maxHeaderSize: config.RELAY_HTTP_MAX_HEADER_BYTES,
+      maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: 5_000,
     },
     (request, response) => void handle(request, response),
   )
   connections.attach(server)
-  server.timeout = config.RELAY_HTTP_IDLE_TIMEOUT_MS
+  server.timeout = idleTimeoutMs
   await listen(server, portVariable, config)
 
   const { port } = server.address() as AddressInfo

@@ -5,17 +5,16 @@ import { newId, timeOfId } from '../base/ids.ts'
 import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { openStoredBody } from '../capture/stored-body.ts'
-import type { Config } from '../config/config.ts'
 import { sendAnswer } from './answer.ts'
 import { drainBody } from './body.ts'
 import { createExchange, isReceiverTarget, joinHeaders, type ExchangeDeps, type ReceiverRequest } from './exchange.ts'
 import { createExecute, type ExecuteDeps } from './execute.ts'
+import { receiverLimits } from './limits.ts'
 import { createReceiverLog } from './receiver-log.ts'
 
 export interface ReceiverDeps extends Omit<ExecuteDeps, 'receiverLog'> {
   captures: CaptureQueue
   sealedQueries: ExchangeDeps['sealedQueries']
-  config: ExecuteDeps['config'] & Pick<Config, 'RELAY_HTTP_LINGER_TIMEOUT_MS'>
 }
 
 export interface Receiver {
@@ -30,7 +29,8 @@ export interface Receiver {
 }
 
 export const createReceiver = (deps: ReceiverDeps): Receiver => {
-  const { captures, config, log } = deps
+  const { captures, log } = deps
+  const { lingerTimeoutMs } = { ...receiverLimits, ...deps.limits }
   const receiverLog = createReceiverLog(log)
   const execute = createExecute({ ...deps, receiverLog })
 
@@ -42,7 +42,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     Object.assign(ctx.state, { route: '/receiver/:userSlug/:workspaceSlug', command: receiverLog.commandOf(exchange) })
     let drained: Promise<boolean> | undefined
     const outcome = await execute(exchange, async (answer) => {
-      drained ??= drainBody(request, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
+      drained ??= drainBody(request, lingerTimeoutMs)
       // Closing a connection with unread bytes discards the answer, so read them first if the connection closes after the answer.
       if (!ctx.res.shouldKeepAlive) await drained
       else void drained.then((ended) => ended || ctx.req.destroy())
@@ -65,7 +65,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     const exchange = createExchange(replayOf(replayed, id, body, captures), deps)
     let how: 'complete' | 'aborted' = 'aborted'
     await execute(exchange, async (answer) => {
-      await drainBody(exchange.request, config.RELAY_HTTP_LINGER_TIMEOUT_MS)
+      await drainBody(exchange.request, lingerTimeoutMs)
       const sent = exchange.respond(answer).body
       how = sent instanceof Readable ? await readAnswer(sent, sent !== answer.body) : 'complete'
     })

@@ -1,13 +1,15 @@
 import { finished } from 'node:stream/promises'
 import type { Config } from '../config/config.ts'
 import { announcesBody, type ReceiverRequest } from './exchange.ts'
+import type { ReceiverLimits } from './limits.ts'
 import { checkQuota, type Quota } from './quota.ts'
 import { Refusal } from './refusal.ts'
 
-export type BodyLimits = Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_HTTP_IDLE_TIMEOUT_MS' | 'RELAY_HTTP_MIN_BODY_BYTES'> & {
-  /** Set if the body will be stored. */
-  quota?: Quota
-}
+export type BodyLimits = Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES'> &
+  Pick<ReceiverLimits, 'idleTimeoutMs' | 'minBodyBytes'> & {
+    /** Set if the body will be stored. */
+    quota?: Quota
+  }
 
 /** The client closed the connection, or was too slow and was disconnected. Nobody waits for an answer. */
 export class ClientGone extends Error {
@@ -64,13 +66,13 @@ const createStallTimeout = ({ body }: ReceiverRequest, limits: BodyLimits) => {
 
   return async (next: () => Promise<IteratorResult<Buffer, undefined>>): Promise<Buffer | undefined> => {
     const startedAt = performance.now()
-    const timer = setTimeout(() => body.destroy(new ClientGone('the body stalls')), limits.RELAY_HTTP_IDLE_TIMEOUT_MS - waitedMs)
+    const timer = setTimeout(() => body.destroy(new ClientGone('the body stalls')), limits.idleTimeoutMs - waitedMs)
     try {
       const { done, value } = await next()
       if (done) return undefined
       waitedMs += performance.now() - startedAt
       receivedBytes += value.length
-      if (receivedBytes >= limits.RELAY_HTTP_MIN_BODY_BYTES) {
+      if (receivedBytes >= limits.minBodyBytes) {
         waitedMs = 0
         receivedBytes = 0
       }

@@ -13,10 +13,10 @@ import type { RunOnThread } from '../http/threads.ts'
 import type { AttemptLimit } from '../security/attempt-limit.ts'
 import type { Certificates } from '../workspace/certificates.ts'
 import type { Answer } from './answer.ts'
-import type { BodyLimits } from './body.ts'
 import type { Command } from './command.ts'
 import type { Exchange } from './exchange.ts'
 import type { KeyedMutex } from './keyed-mutex.ts'
+import type { ReceiverLimits } from './limits.ts'
 import type { QuotaConfig } from './quota.ts'
 import type { ReceiverLog } from './receiver-log.ts'
 
@@ -32,6 +32,8 @@ export interface ContentStores {
   /** The store of new documents. */
   writeTo: ContentStore
 }
+
+export type CommandConfig = QuotaConfig & Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_SEARCH_TIMEOUT_MS'>
 
 export interface CommandDeps {
   archiveDocuments: ArchiveDocuments
@@ -52,15 +54,7 @@ export interface CommandDeps {
   launch(messages: StartDocument[]): void
   log: Log
   receiverLog: Pick<ReceiverLog, 'documentsReceived'>
-  limits: BodyLimits &
-    QuotaConfig &
-    Pick<
-      Config,
-      | 'RELAY_DOCUMENT_MAX_PARTS'
-      | 'RELAY_SEARCH_TIMEOUT_MS'
-      | 'RELAY_CERTIFICATE_MAX_BYTES'
-      | 'RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES'
-    >
+  limits: CommandConfig & ReceiverLimits
 }
 
 export type CommandHandler = (context: CommandContext, deps: CommandDeps) => Promise<Answer>

@@ -108,7 +108,7 @@ async function* componentOfBody({ command, exchange }: CommandContext, limits: B
 async function* componentsOfParts(context: CommandContext, limits: CommandDeps['limits']) {
   const { request } = context.exchange
   const boundary = boundaryOf(request.headers['content-type'])
-  for await (const part of readParts(readBody(request, limits), { boundary, maxParts: limits.RELAY_DOCUMENT_MAX_PARTS })) {
+  for await (const part of readParts(readBody(request, limits), { boundary, maxParts: limits.maxParts })) {
     const compId = compIdOf(part)
     if (compId === undefined) {
       if ((await countBytes(part.body)) > 0) throw new Refusal('invalid_parameter', 'a part has no component name')

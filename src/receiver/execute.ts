@@ -1,6 +1,5 @@
 import type { ReceivingRepositories, RepositorySummary } from '../archive/receiving-repository.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
-import type { Config } from '../config/config.ts'
 import type { Installation } from '../db/installation.ts'
 import { hasPassed, hopsHeader } from '../domain/headers.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
@@ -10,7 +9,7 @@ import type { Workspaces } from '../workspace/workspaces.ts'
 import { checkAccess, checkAddress, type AccessDeps } from './access.ts'
 import { refusalAnswer, type Answer } from './answer.ts'
 import { ClientGone } from './body.ts'
-import type { CommandDeps, CommandHandler } from './command-context.ts'
+import type { CommandConfig, CommandDeps, CommandHandler } from './command-context.ts'
 import { readCommand, type Command } from './command.ts'
 import { append } from './commands/append.ts'
 import { attrSearch } from './commands/attr-search.ts'
@@ -27,6 +26,7 @@ import { serverInfo } from './commands/server-info.ts'
 import { update } from './commands/update.ts'
 import type { Exchange } from './exchange.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
+import { receiverLimits, type ReceiverLimits } from './limits.ts'
 import type { CommandName } from './parameters.ts'
 import { checkRate, createRateLimit } from './quota.ts'
 import type { ReceiverLog } from './receiver-log.ts'
@@ -58,9 +58,8 @@ export interface ExecuteDeps extends Omit<
   installation: Installation
   certificates: CommandDeps['certificates'] & Pick<Certificates, 'listKeys'>
   receiverLog: CommandDeps['receiverLog'] & Pick<ReceiverLog, 'refused'>
-  config: CommandDeps['limits'] &
-    AccessDeps['config'] &
-    Pick<Config, 'RELAY_DOCUMENT_LOCK_TIMEOUT_MS' | 'RELAY_PUT_CERTS_PER_MINUTE' | 'RELAY_WRONG_KEY_MAX_ADDRESSES'>
+  limits?: Partial<ReceiverLimits>
+  config: CommandConfig & AccessDeps['config']
 }
 
 /** Executes a request, whether it arrives over HTTP or is replayed, and passes its answer to `send`. */
@@ -70,14 +69,15 @@ const newestProtocolVersion = '0047'
 
 export const createExecute = (deps: ExecuteDeps): Execute => {
   const { receivingRepositories, workspaces, installation, certificates, archiveDocuments, config, log, receiverLog } = deps
+  const limits = { ...receiverLimits, ...deps.limits }
   const rateLimit = createRateLimit()
   const access: AccessDeps = { listKeys: certificates.listKeys, findDocProts: archiveDocuments.findDocProts, config }
   const commandDeps: CommandDeps = {
     ...deps,
-    appendMutex: createKeyedMutex(config.RELAY_DOCUMENT_LOCK_TIMEOUT_MS),
-    putCertLimit: createAttemptLimit(config.RELAY_PUT_CERTS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
+    appendMutex: createKeyedMutex(limits.lockTimeoutMs),
+    putCertLimit: createAttemptLimit(limits.certificatesPerMinute),
     searches: createConcurrencyLimit(() => concurrentSearches),
-    limits: config,
+    limits: { ...config, ...limits },
   }
 
   const run = async (exchange: Exchange): Promise<Answer> => {

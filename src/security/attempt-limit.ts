@@ -2,13 +2,18 @@ import { createTtlCache } from '../base/ttl-cache.ts'
 import { sourceOf } from './source-address.ts'
 
 const windowMs = 60_000
+// Of a few hundred bytes each.
+const maxAddressesCounted = 10_000
 
 /**
  * Counts wrong attempts per source address in windows of one minute. Keeps at most `maxAddresses` addresses and drops the least
  * recently seen one. The count is per process and in memory: it slows down guessing and is not an exact total.
  * @param now clock in milliseconds that no change of the time of day affects
  */
-export const createAttemptLimit = (perMinute: number, maxAddresses: number, now: () => number = () => performance.now()) => {
+export const createAttemptLimit = (
+  perMinute: number,
+  { maxAddresses = maxAddressesCounted, now = () => performance.now() }: { maxAddresses?: number; now?: () => number } = {},
+) => {
   const windows = createTtlCache<{ endsAtMs: number; count: number }>({ maxEntries: maxAddresses, now })
   return {
     /** Counts one attempt. @returns seconds until the next attempt is allowed, 0 while the limit is not exceeded */

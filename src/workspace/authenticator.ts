@@ -4,14 +4,14 @@ import { createAuthenticator, type Actor, type Authenticator } from '../security
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { ApiKeys } from './api-keys.ts'
 
-type WrongKeyLimits = Pick<Config, 'RELAY_WRONG_KEYS_PER_MINUTE' | 'RELAY_WRONG_KEY_MAX_ADDRESSES'>
+type WrongKeyLimits = Pick<Config, 'RELAY_WRONG_KEYS_PER_MINUTE'>
 
 /** Creates the authenticator that all HTTP surfaces share, so that wrong keys count together wherever they are tried. */
 export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, config: WrongKeyLimits): Authenticator =>
   createAuthenticator({
     findKey: apiKeys.find,
     recordUse: apiKeys.recordUse,
-    wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE, config.RELAY_WRONG_KEY_MAX_ADDRESSES),
+    wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE),
   })
 
 /** The holder of an API key, as the audit log names whoever changes something. */

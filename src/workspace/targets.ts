@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import { messageOf } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { detailsOf, validationFailed } from '../base/refusals.ts'
-import type { Config } from '../config/config.ts'
 import { DeliveryError, type Connector, type FindConnector, type Target } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import { secretsIn, withoutSecrets } from '../connectors/shared/secrets.ts'
@@ -10,8 +9,11 @@ import { contextOf, unencryptedAddress, type AttemptDeps } from '../connectors/t
 
 export type OpenObject = Record<string, unknown>
 
+// Somebody waits for the result of a test.
+const probeMaxMs = 30_000
+
 export interface ProbeDeps extends AttemptDeps {
-  config: AttemptDeps['config'] & Pick<Config, 'RELAY_PROBE_TIMEOUT_MS'>
+  probeTimeoutMs?: number
 }
 
 /** Finds the connector of a type. @throws AppError 422 if the type is unknown or not available in this installation */
@@ -76,12 +78,11 @@ export interface TestResult {
 
 /** Tests whether the relay can write to a target. @returns `failed` with a message for the operator if it cannot */
 export const testTarget = async (
-  deps: ProbeDeps,
+  { probeTimeoutMs: timeoutMs = probeMaxMs, ...deps }: ProbeDeps,
   connector: Connector,
   target: Target<unknown, unknown>,
   disconnected: AbortSignal,
 ): Promise<TestResult> => {
-  const timeoutMs = deps.config.RELAY_PROBE_TIMEOUT_MS
   const signal = AbortSignal.any([disconnected, AbortSignal.timeout(timeoutMs)])
   const pinned: Record<string, string> = {}
   const context = await contextOf(deps, connector, target, { signal, pin: (values) => Object.assign(pinned, values) })

@@ -99,6 +99,8 @@ export const startApi = async (
     variables = {},
     contents = {},
     temporal = {},
+    overrides = {},
+    streamLimits,
     replay,
     findConnector: find = registry,
     keyRing = createKeyRing([`first:${randomBytes(32).toString('base64')}`]),
@@ -106,6 +108,9 @@ export const startApi = async (
     variables?: Record<string, string>
     contents?: Stores
     temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
+    /** Limits of endpoints. */
+    overrides?: Pick<EndpointDeps, 'exportLimits' | 'maxCertificates' | 'probeTimeoutMs'>
+    streamLimits?: Parameters<typeof createEventStreams>[2]
     replay?: Replay
     findConnector?: EndpointDeps['findConnector']
     keyRing?: EndpointDeps['keyRing']
@@ -120,7 +125,7 @@ export const startApi = async (
     config,
     authenticator: openAuthenticator(useCases.apiKeys, config),
     ...logs,
-    eventStreams: createEventStreams(createReadVersions(db), config, logs.log),
+    eventStreams: createEventStreams(createReadVersions(db), logs.log, streamLimits),
     keyRing,
     findConnector: find,
     pinConfig: createPinConfig(db, { keyRing, findConnector: find }),
@@ -130,6 +135,7 @@ export const startApi = async (
     launch: () => {},
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
     ...temporal,
+    ...overrides,
     // Replays are processed in the tests that have a receiver.
     replay:
       replay ?? createReplay({ db, find: useCases.capturedRequests.findForReplay, openQuery: () => '', execute: () => Promise.resolve() }),

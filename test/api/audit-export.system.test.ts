@@ -13,7 +13,7 @@ const MiB = 1024 * 1024
 const moment = '2026-11-21T09:00:00.000Z'
 const header = 'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata'
 
-const { database, api, acme, stop } = await startScene({ variables: { RELAY_EXPORT_MAX_ROWS: '8000', RELAY_MAX_CONCURRENT_EXPORTS: '2' } })
+const { database, api, acme, stop } = await startScene({ overrides: { exportLimits: { maxRows: 8_000 } } })
 const many = await api.tenant('acme/many')
 // The export of 50 MB of each is larger than the buffers of a connection, 36 MiB on common Linux systems: it stays open while nobody reads.
 const long = await api.tenant('acme/long')
@@ -174,7 +174,7 @@ test('an export whose client disconnects frees its database connection', async (
 })
 
 test('an export whose client does not read is aborted after the timeout', async () => {
-  const slow = await startApi(database.db, { variables: { RELAY_EXPORT_TIMEOUT_MS: '3000' } })
+  const slow = await startApi(database.db, { overrides: { exportLimits: { timeoutMs: 3_000 } } })
   try {
     const sent = request(`${slow.url}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
     sent.on('error', () => {})
@@ -188,8 +188,7 @@ test('an export whose client does not read is aborted after the timeout', async 
 })
 
 test('an export whose client reads more slowly than the lowest rate is aborted', async () => {
-  const variables = { RELAY_HTTP_IDLE_TIMEOUT_MS: '1000', RELAY_EXPORT_MIN_BYTES: String(1024 * MiB) }
-  const strict = await startApi(database.db, { variables })
+  const strict = await startApi(database.db, { overrides: { exportLimits: { waitMs: 1_000, minBytes: 1024 * MiB } } })
   try {
     const sent = request(`${strict.url}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
     sent.on('error', () => {})

@@ -258,7 +258,7 @@ test('a test reports its result with 200 and redacts secrets that the target quo
     (await at.call('POST', `${acme.path}/destinations/test`, { key: acme.keys.admin, body })).json.data
   expect(await run(good)).toMatchObject({ status: 'success' })
   expect(await run(missing)).toEqual({ status: 'failed', message: 'there is no such bucket (asked with [REDACTED])' })
-  const hasty = await startApi(database.db, { variables: { RELAY_PROBE_TIMEOUT_MS: '200' } })
+  const hasty = await startApi(database.db, { overrides: { probeTimeoutMs: 200 } })
   expect(await run(silent, hasty)).toEqual({ status: 'failed', message: 'the test took longer than 200 ms' })
   await hasty.stop()
   expect((await acme.call('POST', '/destinations/test', { ...good, config: {} })).status).toBe(422)

@@ -160,7 +160,7 @@ test('a validly signed link does not return a document of another workspace', as
 
 describe('a link ends', () => {
   const statusOf = async (download: LinkedDownload) => (await fetchLink(links.pathOf({ ...download, expiresAt: inAMinute() }))).status
-  const archiveDocuments = () => createArchiveDocuments(database.db, config)
+  const archiveDocuments = () => createArchiveDocuments(database.db)
 
   test('when the source system deletes the document or its component', async () => {
     for (const compId of [undefined, 'data']) {

@@ -180,7 +180,7 @@ describe('GET /stats', () => {
     expect(json.error.details).toMatchObject([{ path, message: expect.stringMatching(/\w/) }])
   })
 
-  test('a range of more than 7 days is counted by day, up to RELAY_STATISTICS_MAX_DAYS', async () => {
+  test('a range of more than 7 days is counted by day, up to 92 days', async () => {
     const hourly = (await get('?date_from=2026-01-01&date_to=2026-01-07')).json.data.attributes
     expect({ interval: hourly.interval, length: hourly.series.length }).toEqual({ interval: 'hour', length: 7 * 24 })
     const daily = (await get('?date_from=2026-01-01&date_to=2026-04-02')).json.data.attributes

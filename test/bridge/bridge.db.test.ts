@@ -83,15 +83,13 @@ const startBridge = async (
   rfc: object | null = {},
   credentials: object = system.logon,
   cidrs = '127.0.0.0/8',
-  variables: Record<string, string> = {},
+  { variables = {}, maxConcurrentPerWorkspace = 16 }: { variables?: Record<string, string>; maxConcurrentPerWorkspace?: number } = {},
 ) => {
   const { db } = database
   const config = testConfig({
     RFC_TIMEOUT_MS: '500',
     RFC_ANSWER_MAX_BYTES: '200000',
-    RELAY_API_BODY_MAX_BYTES: '1024',
     RELAY_ALLOWED_PRIVATE_CIDRS: cidrs,
-    RFC_CALL_MAX_VALUES: '100',
     ...variables,
   })
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
@@ -107,6 +105,7 @@ const startBridge = async (
       ...useCases,
       db,
       config,
+      limits: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace },
       keyRing,
       captures,
       outbound,
@@ -277,8 +276,8 @@ describe('a remote function call', () => {
   })
 
   test('beyond the limit of the workspace is refused with Retry-After while another one is running', async () => {
-    const variables = { RFC_TIMEOUT_MS: '600000', RFC_MAX_CONCURRENT_CALLS_PER_WORKSPACE: '1' }
-    const bridge = await startBridge({}, system.logon, '127.0.0.0/8', variables)
+    const patient = { variables: { RFC_TIMEOUT_MS: '600000' }, maxConcurrentPerWorkspace: 1 }
+    const bridge = await startBridge({}, system.logon, '127.0.0.0/8', patient)
     const abort = new AbortController()
     const running = bridge.call('Z_HANGING', {}, { signal: abort.signal }).catch(() => 'aborted')
     await until('the system is called', () => system.calls.some(({ functionName }) => functionName === 'Z_HANGING'))

@@ -11,11 +11,10 @@ let scene: CaptureScene
 let workspace: CaptureWorkspace
 
 beforeAll(async () => {
-  scene = await startCaptureScene({
-    CAPTURE_BODY_MAX_BYTES: '1000',
-    RELAY_DOCUMENT_MAX_BYTES: '100000',
-    RELAY_HTTP_LINGER_TIMEOUT_MS: '300',
-  })
+  scene = await startCaptureScene(
+    { CAPTURE_BODY_MAX_BYTES: '1000', RELAY_DOCUMENT_MAX_BYTES: '100000' },
+    { limits: { lingerTimeoutMs: 300 } },
+  )
   workspace = await scene.workspace()
   await workspace.source.create('D1', 'hello')
 })

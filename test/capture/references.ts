@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { sweepOrphans } from '../../src/maintenance/sweep.ts'
-import type { startScene } from '../receiver/receiver.ts'
+import type { ReceiverOptions } from '../receiver/receiver.ts'
 import { testConfig } from '../support/factories.ts'
 import { multipartBody, part, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
@@ -15,12 +15,12 @@ const idOf = (answer: SourceAnswer) => answer.headers['x-relay-request-id']!
 const daysFromNow = (days: number) => new Date(Date.now() + days * dayMs)
 
 /** Defines the tests of captured bodies that refer to contents, for one content store. */
-export const describeReferences = (name: string, openStore: () => NonNullable<Parameters<typeof startScene>[1]>) => {
+export const describeReferences = (name: string, openStore: () => NonNullable<ReceiverOptions['openStore']>) => {
   describe(`a captured body that is a document in the ${name} store`, () => {
     // Retention and the sweep count what all workspaces have, so each test has a scene of its own.
     let scene: CaptureScene
     beforeEach(async () => {
-      scene = await startCaptureScene({ CAPTURE_BODY_MAX_BYTES: String(1024 * KiB) }, openStore())
+      scene = await startCaptureScene({ CAPTURE_BODY_MAX_BYTES: String(1024 * KiB) }, { openStore: openStore() })
     })
     afterEach(() => scene.stop())
 

@@ -7,8 +7,8 @@ import type { SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
 /** Starts a receiver and a management API on one database, with one content store. */
-export const startCaptureScene = async (variables: Record<string, string> = {}, openStore?: Parameters<typeof startScene>[1]) => {
-  const scene = await startScene(variables, openStore)
+export const startCaptureScene = async (variables: Record<string, string> = {}, receiverOptions?: Parameters<typeof startScene>[1]) => {
+  const scene = await startScene(variables, receiverOptions)
   const replay = createReplay({
     db: scene.db,
     find: createCapturedRequests(scene.db).findForReplay,

@@ -98,8 +98,9 @@ export const receiverRequests = (path: string): HostileRequest[] => {
     ),
     request('delete', 'a document', 'docId=JSON', { method: 'DELETE' }),
   ]
-  const certificates = Object.entries(hostileAsn1(15_000)).map(([name, body]) =>
-    request('putCert', name, 'authId=a', { method: 'PUT', body }),
+  // From as many addresses, because one may send few of them.
+  const certificates = Object.entries(hostileAsn1(15_000)).map(([name, body], index) =>
+    request('putCert', name, 'authId=a', { method: 'PUT', headers: { 'x-forwarded-for': `10.0.0.${index}` }, body }),
   )
   const signature = `accessMode=r&authId=CN%3DTST&expiration=${expirationIn(3_600)}`
   const secKeys = Object.entries(hostileAsn1(14_900)).map(([name, bytes]) =>

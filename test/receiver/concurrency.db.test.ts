@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { PassThrough } from 'node:stream'
 import { newId } from '../../src/base/ids.ts'
-import { testConfig } from '../support/factories.ts'
+import { receiverLimits } from '../../src/receiver/limits.ts'
 import { part } from '../support/source-system.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
@@ -10,7 +10,7 @@ let workspace: SceneWorkspace
 
 const startWith = (lockTimeoutMs: number) => {
   beforeAll(async () => {
-    scene = await startScene({ RELAY_DOCUMENT_LOCK_TIMEOUT_MS: String(lockTimeoutMs) })
+    scene = await startScene({}, { limits: { lockTimeoutMs } })
   })
   beforeEach(async () => {
     workspace = await scene.workspace()
@@ -123,7 +123,6 @@ describe('concurrent requests', () => {
 
 describe('a document that another request locks for too long', () => {
   const lockTimeoutMs = 300
-  const defaultLockTimeoutMs = testConfig().RELAY_DOCUMENT_LOCK_TIMEOUT_MS
   startWith(lockTimeoutMs)
 
   const locked = { status: 409, headers: { 'x-errordescription': expect.stringMatching(/^document_locked: [ -~]+$/) } }
@@ -140,7 +139,7 @@ describe('a document that another request locks for too long', () => {
       expect(await workspace.source.delete('L1')).toMatchObject(locked)
       const waitedMs = performance.now() - began
       expect(waitedMs).toBeGreaterThan(3 * lockTimeoutMs - 50)
-      expect(waitedMs).toBeLessThan(3 * defaultLockTimeoutMs)
+      expect(waitedMs).toBeLessThan(3 * receiverLimits.lockTimeoutMs)
       expect(String((await workspace.source.get('L1')).body)).toBe('before')
     } finally {
       await holder.rollback()

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { testConfig } from '../support/factories.ts'
+import { receiverLimits } from '../../src/receiver/limits.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
@@ -8,18 +8,13 @@ let scene: Scene
 let workspace: SceneWorkspace
 
 beforeAll(async () => {
-  scene = await startScene({
-    RELAY_DOCUMENT_MAX_BYTES: '2000000',
-    RELAY_HTTP_IDLE_TIMEOUT_MS: '2000',
-    RELAY_HTTP_MIN_BODY_BYTES: '100',
-    RELAY_HTTP_LINGER_TIMEOUT_MS: '1500',
-  })
+  const limits = { idleTimeoutMs: 2_000, minBodyBytes: 100, lingerTimeoutMs: 1_500 }
+  scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '2000000' }, { limits })
   workspace = await scene.workspace()
   await workspace.source.create('TAKEN', 'x')
 })
 afterAll(() => scene.stop())
 
-const defaultIdleTimeoutMs = testConfig().RELAY_HTTP_IDLE_TIMEOUT_MS
 const createQuery = (docId: string) => `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
 const head = (docId: string, ...headers: string[]) =>
   [`PUT ${workspace.path}?${createQuery(docId)} HTTP/1.1`, 'Host: cs', ...headers, '', ''].join('\r\n')
@@ -188,7 +183,7 @@ describe('a body', () => {
     await Promise.all([stalled.untilClosed(), trickling.untilClosed()])
     clearInterval(timer)
     expect(Date.now() - began).toBeGreaterThan(1_000)
-    expect(Date.now() - began).toBeLessThan(defaultIdleTimeoutMs)
+    expect(Date.now() - began).toBeLessThan(receiverLimits.idleTimeoutMs)
     await untilNothingStored('STALLED')
     await untilNothingStored('TRICKLING')
   })

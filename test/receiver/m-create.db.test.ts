@@ -7,7 +7,7 @@ let scene: Scene
 let workspace: SceneWorkspace
 
 beforeAll(async () => {
-  scene = await startScene({ RELAY_DOCUMENT_MAX_PARTS: '50' })
+  scene = await startScene({}, { limits: { maxParts: 50 } })
 })
 beforeEach(async () => {
   workspace = await scene.workspace()

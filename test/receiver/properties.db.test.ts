@@ -148,7 +148,7 @@ describe('a damaged create request', () => {
   let workspace: SceneWorkspace
 
   beforeAll(async () => {
-    scene = await startScene({ RELAY_DOCUMENT_MAX_PARTS: '5' })
+    scene = await startScene({}, { limits: { maxParts: 5 } })
     workspace = await scene.workspace()
   })
   afterAll(() => scene.stop())

@@ -15,18 +15,26 @@ import type { Database } from '../../src/db/database.ts'
 import type { StartDocument } from '../../src/db/outbox.ts'
 import { createThreads } from '../../src/http/threads.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
+import type { ReceiverLimits } from '../../src/receiver/limits.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 
-type OpenStore = (db: Database) => ContentStore
+export interface ReceiverOptions {
+  /** Opens the content store; by default PostgreSQL. */
+  openStore?: ((db: Database) => ContentStore) | undefined
+  limits?: Partial<ReceiverLimits>
+}
 
 /**
  * Starts a receiver on its own port, without Temporal: `launched` records the documents whose workflow it would start.
- * @param openStore opens the content store; by default PostgreSQL
  */
-export const startReceiver = async (db: Database, variables: Record<string, string> = {}, openStore: OpenStore = createPostgresStore) => {
+export const startReceiver = async (
+  db: Database,
+  variables: Record<string, string> = {},
+  { openStore = createPostgresStore, limits = {} }: ReceiverOptions = {},
+) => {
   const config = testConfig(variables)
   const writeTo = openStore(db)
   const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
@@ -40,12 +48,13 @@ export const startReceiver = async (db: Database, variables: Record<string, stri
     captures,
     sealedQueries,
     runOnThread: threads.run,
-    ...createUseCases(db, config),
+    ...createUseCases(db, { ...config, ...limits }),
     contents: { stores, writeTo },
     launch: (messages) => {
       for (const message of messages) if (message.kind === 'startDocument') launched.push(message)
     },
     config,
+    limits,
     log,
   })
   const app = new Koa()
@@ -93,9 +102,9 @@ export const longAgo = '2026-03-02T10:15:30Z'
  * Starts a database and a receiver. `workspace` creates a workspace with the repository Z1, its destinations, and a source system that
  * calls it.
  */
-export const startScene = async (variables: Record<string, string> = {}, openStore?: OpenStore) => {
+export const startScene = async (variables: Record<string, string> = {}, receiverOptions: ReceiverOptions = {}) => {
   const database: TestDatabase = await createTestDatabase()
-  const receiver: Receiver = await startReceiver(database.db, variables, openStore)
+  const receiver: Receiver = await startReceiver(database.db, variables, receiverOptions)
   const closers: (() => Promise<void>)[] = []
 
   const workspace = async (destinations = [{ name: 'archive' }], options: Parameters<typeof createRoutes>[2] = {}) => {

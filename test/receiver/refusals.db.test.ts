@@ -6,7 +6,7 @@ let scene: Scene
 let workspace: SceneWorkspace
 
 beforeAll(async () => {
-  scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '100000', RELAY_DOCUMENT_MAX_PARTS: '5' })
+  scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '100000' }, { limits: { maxParts: 5 } })
   workspace = await scene.workspace()
   await workspace.source.create('D1', 'hello')
 })

@@ -315,7 +315,7 @@ describe('putCert', () => {
   })
 
   test('keeps room for the source system: the oldest unreviewed certificate gives way', async () => {
-    const small = await startScene({ RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES: '2' })
+    const small = await startScene({}, { limits: { maxUnreviewedCertificates: 2 } })
     const { source, repositoryId } = await small.workspace()
     const put = (authName: string) =>
       source.call(`putCert&pVersion=0045&contRep=Z1&authId=${authName}`, { method: 'PUT', body: stranger.der })
@@ -325,7 +325,7 @@ describe('putCert', () => {
   })
 
   test('is refused if the address sends too many certificates', async () => {
-    const small = await startScene({ RELAY_PUT_CERTS_PER_MINUTE: '2' })
+    const small = await startScene({}, { limits: { certificatesPerMinute: 2 } })
     const { source, repositoryId } = await small.workspace()
     const put = () => source.call('putCert&pVersion=0045&contRep=Z1&authId=A', { method: 'PUT', body: stranger.der })
     expect([outcome(await put()), outcome(await put())]).toEqual([

@@ -27,7 +27,7 @@ const arrange = (change: Partial<StoredKey> = {}) => {
       used.push(usedId)
       return Promise.resolve()
     },
-    wrongKeys: createAttemptLimit(100, 100),
+    wrongKeys: createAttemptLimit(100),
   })
   const authenticate = (authorization: string | undefined) => authenticator.authenticate(authorization, '192.0.2.1', path)
   return { id, key, authenticate, lookedUp, used }
@@ -82,7 +82,7 @@ test('a use is recorded only if the last recorded use is at least a minute old',
 describe('the limit of wrong keys', () => {
   test('counts per address and minute', () => {
     let now = 0
-    const limit = createAttemptLimit(2, 10, () => now)
+    const limit = createAttemptLimit(2, { now: () => now })
     expect([limit.count('192.0.2.1'), limit.count('192.0.2.1'), limit.count('192.0.2.1')]).toEqual([0, 0, 60])
     expect(limit.count('192.0.2.2')).toBe(0)
     now = 45_000
@@ -92,13 +92,13 @@ describe('the limit of wrong keys', () => {
   })
 
   test('counts a mapped address as IPv4, and an IPv6 /64 network as one address', () => {
-    const limit = createAttemptLimit(1, 10, () => 0)
+    const limit = createAttemptLimit(1, { now: () => 0 })
     expect([limit.count('::ffff:192.0.2.1'), limit.count('192.0.2.1')]).toEqual([0, 60])
     expect([limit.count('2001:db8::1'), limit.count('2001:db8::ffff:1'), limit.count('2001:db8:0:1::1')]).toEqual([0, 60, 0])
   })
 
   test('removes the oldest address when it is full', () => {
-    const limit = createAttemptLimit(1, 2, () => 0)
+    const limit = createAttemptLimit(1, { maxAddresses: 2, now: () => 0 })
     for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) limit.count(address)
     expect(limit.count('192.0.2.3')).toBe(60)
     expect(limit.count('192.0.2.2')).toBe(60)

@@ -842,7 +842,7 @@ export interface paths {
         };
         /**
          * Retrieve statistics
-         * @description Counts documents, deliveries and attempts by status and by hour or day, names the oldest deliveries and the most frequent errors, and estimates how long deliveries take. Without dates, the range is the last 24 hours. Its maximum length is `RELAY_STATISTICS_MAX_DAYS`. The counts are exact. Required level: `viewer`.
+         * @description Counts documents, deliveries and attempts by status and by hour or day, names the oldest deliveries and the most frequent errors, and estimates how long deliveries take. Without dates, the range is the last 24 hours. Its maximum length is 92 days. The counts are exact. Required level: `viewer`.
          */
         get: operations["getStats"];
         put?: never;

@@ -13,7 +13,7 @@ import { createPage, type Page } from './page.ts'
 import { createSessions, signInRequired, type Session, type SessionDeps } from './session.ts'
 
 type ConsoleConfig = SessionDeps['config'] &
-  Pick<Config, 'RELAY_API_BODY_MAX_BYTES' | 'RELAY_API_BODY_MAX_VALUES' | 'TEMPORAL_UI_URL'> & {
+  Pick<Config, 'TEMPORAL_UI_URL'> & {
     temporal: Pick<Config['temporal'], 'namespace'>
   }
 
@@ -80,7 +80,7 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
       return
     }
     if (context.method === 'POST') {
-      const json = await readJson(context, { maxBytes: config.RELAY_API_BODY_MAX_BYTES, maxValues: config.RELAY_API_BODY_MAX_VALUES })
+      const json = await readJson(context)
       const parsed = signIn.safeParse(json, { reportInput: true })
       if (!parsed.success) throw bodyRefusal(parsed.error)
       const session = await sessions.start(context, 'key' in parsed.data ? { key: parsed.data.key.trim() } : parsed.data)

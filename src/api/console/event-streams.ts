@@ -3,14 +3,18 @@ import type { Context } from 'koa'
 import { Gauge, type Metric } from 'prom-client'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
-import type { Config } from '../../config/config.ts'
 import type { Actor } from '../../security/api-keys.ts'
 import { changeKinds, type ReadVersions, type Versions } from './changes.ts'
 
-type StreamConfig = Pick<
-  Config,
-  'RELAY_EVENT_STREAMS' | 'RELAY_EVENT_STREAMS_PER_KEY' | 'RELAY_EVENT_INTERVAL_MS' | 'RELAY_EVENT_HEARTBEAT_MS'
->
+const streamLimits = {
+  /** Pages that listen at one process. Others ask by themselves. */
+  maxStreams: 1_000,
+  maxStreamsPerKey: 20,
+  /** Between two looks for changes. */
+  intervalMs: 1_000,
+  /** Shorter than the idle timeouts of proxies and of the HTTP server. */
+  heartbeatMs: 15_000,
+}
 
 interface Stream {
   workspaceId: string
@@ -28,7 +32,8 @@ const tooMany = () => new AppError('unavailable', 'This process has too many str
  * Creates the streams of server-sent events by which pages of the console learn that something has changed. All streams of a process share
  * one query per interval, and none is made while nobody listens.
  */
-export const createEventStreams = (readVersions: ReadVersions, config: StreamConfig, log: Log) => {
+export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLimits: Partial<typeof streamLimits> = {}) => {
+  const limits = { ...streamLimits, ...otherLimits }
   const streams = new Set<Stream>()
   // By workspace, while it has a stream.
   const known = new Map<string, Versions>()
@@ -68,7 +73,7 @@ export const createEventStreams = (readVersions: ReadVersions, config: StreamCon
           timer = undefined
           schedule()
         })
-    }, config.RELAY_EVENT_INTERVAL_MS)
+    }, limits.intervalMs)
   }
 
   const gauge = new Gauge({
@@ -89,8 +94,8 @@ export const createEventStreams = (readVersions: ReadVersions, config: StreamCon
      * @throws AppError 429 if the key has too many streams, 503 if the process has
      */
     open: async (context: Context, { keyId, workspace }: Actor, isSignedIn: () => Promise<boolean>): Promise<void> => {
-      if (streams.size >= config.RELAY_EVENT_STREAMS || isClosed) throw tooMany()
-      if ([...streams].filter((stream) => stream.keyId === keyId).length >= config.RELAY_EVENT_STREAMS_PER_KEY) {
+      if (streams.size >= limits.maxStreams || isClosed) throw tooMany()
+      if ([...streams].filter((stream) => stream.keyId === keyId).length >= limits.maxStreamsPerKey) {
         throw new AppError('rate_limited', 'This API key has too many streams of events.', { retryAfterSeconds })
       }
       context.type = 'text/event-stream'
@@ -107,7 +112,7 @@ export const createEventStreams = (readVersions: ReadVersions, config: StreamCon
           // Without the database, nobody can tell.
           () => send(stream, ': still here\n\n'),
         )
-      }, config.RELAY_EVENT_HEARTBEAT_MS)
+      }, limits.heartbeatMs)
       stream.body.once('close', () => {
         clearInterval(heartbeat)
         streams.delete(stream)

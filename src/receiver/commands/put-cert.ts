@@ -1,5 +1,5 @@
 import { systemActor } from '../../db/audit.ts'
-import { isAuthId, isTooWeak, readCertificate, tooWeak } from '../../security/certificate.ts'
+import { certificateMaxBytes, isAuthId, isTooWeak, readCertificate, tooWeak } from '../../security/certificate.ts'
 import type { Answer } from '../answer.ts'
 import { readBody } from '../body.ts'
 import type { CommandContext, CommandDeps, CommandHandler } from '../command-context.ts'
@@ -26,7 +26,7 @@ export const putCert: CommandHandler = async (context, deps): Promise<Answer> =>
   if (isTooWeak(facts)) throw new Refusal('certificate_too_weak', `the certificate ${tooWeak}`)
   const outcome = await deps.certificates.receive(
     { workspaceId: repository.workspace.id, repositoryId: repository.id, authId, received, facts, actor: systemActor },
-    deps.limits.RELAY_REPOSITORY_MAX_UNREVIEWED_CERTIFICATES,
+    deps.limits.maxUnreviewedCertificates,
   )
   if (outcome === 'repository_gone') throw new Refusal('repository_not_found', 'the repository does not exist')
   return { status: 200, headers: {}, body: '' }
@@ -34,7 +34,7 @@ export const putCert: CommandHandler = async (context, deps): Promise<Answer> =>
 
 const readWholeBody = async ({ exchange }: CommandContext, { limits }: CommandDeps): Promise<Buffer> => {
   const chunks: Buffer[] = []
-  const bounded = { ...limits, RELAY_DOCUMENT_MAX_BYTES: limits.RELAY_CERTIFICATE_MAX_BYTES }
+  const bounded = { ...limits, RELAY_DOCUMENT_MAX_BYTES: certificateMaxBytes }
   for await (const chunk of readBody(exchange.request, bounded)) chunks.push(chunk)
   return Buffer.concat(chunks)
 }

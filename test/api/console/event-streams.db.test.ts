@@ -6,8 +6,7 @@ import { objstore, startApi, wire } from '../api.ts'
 import { insertDocument } from '../insert-document.ts'
 
 const database = await createTestDatabase()
-const variables = { RELAY_EVENT_INTERVAL_MS: '100', RELAY_EVENT_HEARTBEAT_MS: '1000', RELAY_EVENT_STREAMS_PER_KEY: '2' }
-const api = await startApi(database.db, { variables })
+const api = await startApi(database.db, { streamLimits: { intervalMs: 100, heartbeatMs: 1_000, maxStreamsPerKey: 2 } })
 const acme = await api.tenant('acme/prod')
 const other = await api.tenant('other/prod')
 const wired = await wire(acme, 'A1')

@@ -221,7 +221,7 @@ test('an API key is created with the value that the file refers to, and the valu
   const authenticator = createAuthenticator({
     findKey: (id) => createApiKeys(database.db).find(id),
     recordUse: () => Promise.resolve(),
-    wrongKeys: createAttemptLimit(1, 1),
+    wrongKeys: createAttemptLimit(1),
   })
   const path = { userSlug: 'acme', workspaceSlug: 'prod' }
   const actors = await Promise.all([billing, consoleKey].map((key) => authenticator.authenticate(`Bearer ${key}`, '192.0.2.1', path)))

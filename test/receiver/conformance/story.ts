@@ -50,7 +50,7 @@ export const base = ['contRep', 'docId', 'docProt', 'accessMode', 'authId', 'exp
 /** Starts a run of the conformance script: a repository, its source system, and the actions of an operator. */
 export const startStory = async (signing: Signing | undefined) => {
   const { kind, digest } = signing ?? { kind: 'RSA 2048', digest: 'sha256' }
-  const scene = await startScene({ RELAY_DOCUMENT_LOCK_TIMEOUT_MS: String(lockTimeoutMs) })
+  const scene = await startScene({}, { limits: { lockTimeoutMs } })
   const [signer, stranger, workspace] = await Promise.all([createSigner(kind), createSigner(kind), scene.workspace()])
   const { source, workspaceId, repositoryId } = workspace
   const certificates = createCertificates(scene.db)

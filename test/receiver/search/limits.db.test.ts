@@ -28,7 +28,7 @@ const openStore = (db: Database) => {
   }
 }
 
-const scene = await startScene({}, openStore)
+const scene = await startScene({}, { openStore })
 const [acme, other, third] = [await scene.workspace(), await scene.workspace(), await scene.workspace()]
 afterAll(scene.stop)
 
