@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { newId } from '../base/ids.ts'
 import { bindCapture, capturedOnOf } from '../capture/capture-store.ts'
-import type { Capture } from '../capture/capture.ts'
+import { insertCaptures, type Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { outboxKey, type StartDocument } from '../db/outbox.ts'
@@ -269,16 +269,7 @@ const insert = createStatement<{ inserted: boolean }>(
     on conflict (repository_id, shard) do update
     set documents = repository_counts.documents + excluded.documents
   ), captured as (
-    insert into captured_requests (
-      id, workspace_id, channel, http_method, uri, query_string, query_sealed, repo_id, doc_id, request_headers, request_content_type,
-      request_content_length, request_body_truncated, request_body_truncation_reason, source_ip, request_at, status_code,
-      response_headers, response_content_type, response_content_length, response_body_truncated, response_body_truncation_reason,
-      duration_ms, response_at, replay_of)
-    select
-      capture.id, :workspaceId, channel, http_method, uri, query_string, query_sealed, repo_id, doc_id, request_headers, request_content_type,
-      request_content_length, request_body_truncated, request_body_truncation_reason, source_ip, request_at, status_code,
-      response_headers, response_content_type, response_content_length, response_body_truncated, response_body_truncation_reason,
-      duration_ms, response_at, replay_of
+    ${insertCaptures(':workspaceId')}
     from archive_document, jsonb_populate_recordset(null::captured_requests, :captures::jsonb) as capture
     on conflict (id) do nothing
     returning id

@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../db/database.ts'
-import { captureRow, type Capture } from './capture.ts'
+import { captureRow, insertCaptures, type Capture } from './capture.ts'
 import { capturedDay, contentIdsOf } from './pieces.ts'
 
 /**
@@ -19,16 +19,7 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
     `
     with captured as (
-      insert into captured_requests (
-        id, workspace_id, channel, http_method, uri, query_string, query_sealed, repo_id, doc_id, request_headers, request_content_type,
-        request_content_length, request_body_truncated, request_body_truncation_reason, source_ip, request_at, status_code,
-        response_headers, response_content_type, response_content_length, response_body_truncated, response_body_truncation_reason,
-        duration_ms, response_at, replay_of)
-      select
-        capture.id, workspaces.id, channel, http_method, uri, query_string, query_sealed, repo_id, doc_id, request_headers, request_content_type,
-        request_content_length, request_body_truncated, request_body_truncation_reason, source_ip, request_at, status_code,
-        response_headers, response_content_type, response_content_length, response_body_truncated, response_body_truncation_reason,
-        duration_ms, response_at, replay_of
+      ${insertCaptures('workspaces.id')}
       from jsonb_array_elements(?::jsonb) as item (value)
       cross join lateral jsonb_populate_record(null::captured_requests, item.value) as capture
       join workspaces on user_slug = item.value ->> 'user_slug' and workspace_slug = item.value ->> 'workspace_slug'

@@ -177,32 +177,55 @@ const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {
 const nameMaxCharacters = 255
 const nameOrNull = (name: string | null) => (name !== null && name.length <= nameMaxCharacters ? storable(name) : null)
 
+// The columns of `captured_requests`, by the field that they hold. workspace_id is found by the slugs; the bodies have a table of their own.
+const columns = {
+  id: 'id',
+  channel: 'channel',
+  httpMethod: 'http_method',
+  uri: 'uri',
+  queryString: 'query_string',
+  querySealed: 'query_sealed',
+  repoId: 'repo_id',
+  docId: 'doc_id',
+  requestHeaders: 'request_headers',
+  requestContentType: 'request_content_type',
+  requestContentLength: 'request_content_length',
+  requestBodyTruncated: 'request_body_truncated',
+  requestBodyTruncationReason: 'request_body_truncation_reason',
+  sourceIp: 'source_ip',
+  requestAt: 'request_at',
+  statusCode: 'status_code',
+  responseHeaders: 'response_headers',
+  responseContentType: 'response_content_type',
+  responseContentLength: 'response_content_length',
+  responseBodyTruncated: 'response_body_truncated',
+  responseBodyTruncationReason: 'response_body_truncation_reason',
+  durationMs: 'duration_ms',
+  responseAt: 'response_at',
+  replayOf: 'replay_of',
+} satisfies Record<Exclude<keyof Capture, 'userSlug' | 'workspaceSlug' | 'requestBody' | 'responseBody'>, string>
+
+type ColumnField = keyof typeof columns
+
+const columnFields = Object.keys(columns) as ColumnField[]
+
+/** Returns what a query selects to read these fields. */
+export const captureSelection = (...fields: ColumnField[]): string[] => fields.map((field) => `${columns[field]} as ${field}`)
+
+/**
+ * Returns the beginning of a statement that inserts rows named `capture`.
+ * @param workspaceId expression for the column workspace_id
+ */
+export const insertCaptures = (workspaceId: string): string => `
+  insert into captured_requests (workspace_id, ${Object.values(columns).join(', ')})
+  select ${workspaceId}, ${Object.values(columns)
+    .map((column) => `capture.${column}`)
+    .join(', ')}`
+
 /** Returns a capture as a row of `captured_requests`, with the slugs of its workspace. */
-export const captureRow = (capture: Capture) => ({
-  id: capture.id,
+export const captureRow = (capture: Capture): Record<string, unknown> => ({
+  ...Object.fromEntries(columnFields.map((field) => [columns[field], capture[field]])),
+  query_sealed: capture.querySealed && `\\x${capture.querySealed.toString('hex')}`,
   user_slug: capture.userSlug,
   workspace_slug: capture.workspaceSlug,
-  channel: capture.channel,
-  http_method: capture.httpMethod,
-  uri: capture.uri,
-  query_string: capture.queryString,
-  query_sealed: capture.querySealed && `\\x${capture.querySealed.toString('hex')}`,
-  repo_id: capture.repoId,
-  doc_id: capture.docId,
-  request_headers: capture.requestHeaders,
-  request_content_type: capture.requestContentType,
-  request_content_length: capture.requestContentLength,
-  request_body_truncated: capture.requestBodyTruncated,
-  request_body_truncation_reason: capture.requestBodyTruncationReason,
-  source_ip: capture.sourceIp,
-  request_at: capture.requestAt,
-  status_code: capture.statusCode,
-  response_headers: capture.responseHeaders,
-  response_content_type: capture.responseContentType,
-  response_content_length: capture.responseContentLength,
-  response_body_truncated: capture.responseBodyTruncated,
-  response_body_truncation_reason: capture.responseBodyTruncationReason,
-  duration_ms: capture.durationMs,
-  response_at: capture.responseAt,
-  replay_of: capture.replayOf,
 })

@@ -1,7 +1,7 @@
 import { idPrefixAt } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from '../db/page.ts'
-import type { Capture } from './capture.ts'
+import { captureSelection, type Capture } from './capture.ts'
 import { emptyBody, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 
 /** A captured request as the list shows it. */
@@ -76,26 +76,28 @@ interface Described {
   httpMethod: string
 }
 
-const columns = [
-  'id',
-  'channel',
+const listedColumns = [
+  ...captureSelection(
+    'id',
+    'channel',
+    'httpMethod',
+    'uri',
+    'queryString',
+    'requestContentType',
+    'requestContentLength',
+    'requestBodyTruncated',
+    'requestBodyTruncationReason',
+    'sourceIp',
+    'requestAt',
+    'statusCode',
+    'responseContentType',
+    'responseContentLength',
+    'responseBodyTruncated',
+    'responseBodyTruncationReason',
+    'durationMs',
+    'responseAt',
+  ),
   'captured_requests.workspace_id as workspaceId',
-  'http_method as httpMethod',
-  'uri',
-  'query_string as queryString',
-  'request_content_type as requestContentType',
-  'request_content_length as requestContentLength',
-  'request_body_truncated as requestBodyTruncated',
-  'request_body_truncation_reason as requestBodyTruncationReason',
-  'source_ip as sourceIp',
-  'request_at as requestAt',
-  'status_code as statusCode',
-  'response_content_type as responseContentType',
-  'response_content_length as responseContentLength',
-  'response_body_truncated as responseBodyTruncated',
-  'response_body_truncation_reason as responseBodyTruncationReason',
-  'duration_ms as durationMs',
-  'response_at as responseAt',
   'created_at as createdAt',
 ]
 
@@ -121,18 +123,16 @@ export const createCapturedRequests = (db: Database) => ({
     // The id of a request begins with the millisecond of its arrival.
     if (dateFrom) query.where('id', '>=', idPrefixAt(dateFrom))
     if (dateTo) query.where('id', '<', idPrefixAt(new Date(dateTo.getTime() + 1)))
-    return pageBefore(query, [...columns, documentIdsOf(db)], { before, perPage })
+    return pageBefore(query, [...listedColumns, documentIdsOf(db)], { before, perPage })
   },
 
   /** Finds a captured request. @param smallBytes bodies shorter than this are included */
   find: async (workspaceId: string, id: string, smallBytes: number): Promise<SingleRequest | undefined> => {
     const request = await db('captured_requests')
       .select<Omit<SingleRequest, 'smallRequestBody' | 'smallResponseBody'>[]>([
-        ...columns,
+        ...listedColumns,
         documentIdsOf(db),
-        'request_headers as requestHeaders',
-        'response_headers as responseHeaders',
-        'replay_of as replayOf',
+        ...captureSelection('requestHeaders', 'responseHeaders', 'replayOf'),
       ])
       .where({ workspace_id: workspaceId, id })
       .first()
@@ -165,20 +165,22 @@ export const createCapturedRequests = (db: Database) => ({
   /** Finds a captured request for a replay. */
   findForReplay: async (workspaceId: string, id: string): Promise<ReplayableRequest | undefined> => {
     const request = await db('captured_requests')
-      .select<Omit<ReplayableRequest, 'body'>[]>([
-        'id',
-        'channel',
-        'http_method as httpMethod',
-        'uri',
-        'query_string as queryString',
-        'query_sealed as querySealed',
-        'request_headers as requestHeaders',
-        'source_ip as sourceIp',
-        'request_at as requestAt',
-        'request_content_length as requestContentLength',
-        'request_body_truncated as requestBodyTruncated',
-        'request_body_truncation_reason as requestBodyTruncationReason',
-      ])
+      .select<Omit<ReplayableRequest, 'body'>[]>(
+        captureSelection(
+          'id',
+          'channel',
+          'httpMethod',
+          'uri',
+          'queryString',
+          'querySealed',
+          'requestHeaders',
+          'sourceIp',
+          'requestAt',
+          'requestContentLength',
+          'requestBodyTruncated',
+          'requestBodyTruncationReason',
+        ),
+      )
       .where({ workspace_id: workspaceId, id })
       .first()
     return request && { ...request, body: await findStoredBody(db, id, 'request') }

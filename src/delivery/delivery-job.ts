@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
+import { createStatement } from '../db/statement.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
@@ -102,6 +103,164 @@ interface StartRequest {
 const limitOf = (key: string, fallback: string) =>
   `case when jsonb_typeof(config -> '${key}') = 'number' then (config ->> '${key}')::numeric::integer else ${fallback}::integer end`
 
+const loadAndStart = createStatement<LoadedJob>(
+  'load-delivery-job',
+  `
+  with job as (
+    select
+      deliveries.status, deliveries.path, overwrites, superseded_at is not null as superseded,
+      -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
+      case when superseded_at is not null then exists (
+        select
+        from documents as newer
+        join deliveries as delivered on delivered.document_id = newer.id
+        where newer.workspace_id = documents.workspace_id
+          and newer.repo_id = documents.repo_id
+          and newer.doc_id = documents.doc_id
+          and newer.id > documents.id
+          and delivered.destination_id = deliveries.destination_id
+          and delivered.path = deliveries.path
+          and delivered.status = 'delivered'
+      ) else false end as overtaken,
+      deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace,
+      request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
+      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
+      content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
+      case when appends = 0 then sha256 else appended_sha256 end as sha256,
+      jsonb_build_object(
+        'id', contents.id, 'store', contents.store, 'sizeBytes', documents.size_bytes, 'appends', appends) as content,
+      jsonb_build_object(
+        'id', destinations.id, 'name', destinations.name, 'connector', connector_type, 'config', config,
+        'deleted', destinations.deleted_at is not null, 'downloadLinksVersion', download_links_version) as destination,
+      deliveries.last_error as "lastError", last_error_code as "lastErrorCode", lost_attempts as "lostAttempts",
+      attempt_id,
+      jsonb_build_object(
+        'maxConcurrent', ${limitOf('max_concurrent_deliveries', ':maxConcurrent')},
+        'maxPerMinute', ${limitOf('max_deliveries_per_minute', ':maxPerMinute')}) as limits,
+      -- A connection that was deleted, or from which the destination was removed, does not hold what it has forwarded.
+      case when exists (
+        select
+        from connections
+        join connection_destinations on connection_id = connections.id
+        where connections.id = deliveries.connection_id
+          and destination_id = deliveries.destination_id
+          and not is_active
+      ) then array(
+        select settings
+        from connection_repositories
+        join connection_destinations using (connection_id)
+        join connections on connections.id = connection_id
+        where repository_id = documents.repository_id
+          and connection_destinations.destination_id = deliveries.destination_id
+          and is_active
+      ) end as "activeRoutes"
+    from deliveries
+    join documents on documents.id = deliveries.document_id
+    join contents on contents.id = documents.content_id
+    join destinations on destinations.id = deliveries.destination_id
+    join workspaces on workspaces.id = deliveries.workspace_id
+    where deliveries.document_id = :documentId
+      and deliveries.destination_id = :destinationId
+  ), permitted as (
+    select (limits -> 'maxConcurrent')::integer as max_concurrent, (limits -> 'maxPerMinute')::integer as max_per_minute
+    from job
+    where :attemptId::text is not null
+      and attempt_id is null
+      and status = any (:startable)
+      and not (destination -> 'deleted')::boolean
+      -- A crash of PostgreSQL may undo the mark and the lease of an attempt, which costs less than to wait for the disk each time.
+      and set_config('synchronous_commit', 'off', true) = 'off'
+  ), gate as (
+    -- Locked, so that of two attempts at the same moment the second one sees the start of the first.
+    select
+    from destination_gates
+    join permitted on max_per_minute = 0 or next_start_at <= clock_timestamp() + :catchUpMs::integer * interval '1 millisecond'
+    where destination_id = :destinationId
+      and (max_per_minute > 0 or circuit <> 'closed')
+      and (circuit = 'closed' or trial_at <= clock_timestamp() or :circuitFailures::integer = 0)
+    for update of destination_gates
+  ), open_gate as (
+    -- Without a limit per minute and with a closed circuit, attempts do not wait for each other.
+    select
+    from destination_gates, permitted
+    where destination_id = :destinationId
+      and max_per_minute = 0
+      and circuit = 'closed'
+  ), slot as (
+    update destination_slots
+    set holder = :attemptId, leased_until = now() + :leaseMs::integer * interval '1 millisecond'
+    where destination_id = :destinationId
+      and number = coalesce(
+        (
+          select number
+          from destination_slots, permitted
+          where destination_id = :destinationId
+            and holder = :continues
+        ),
+        (
+          select number
+          from destination_slots
+          join permitted on number <= greatest(1, max_concurrent - :reserved::integer)
+          where destination_id = :destinationId
+            and leased_until < now()
+            and (exists (select from open_gate) or exists (select from gate))
+          order by number
+          limit 1
+          for update of destination_slots skip locked
+        )
+      )
+      and (leased_until < now() or holder = :continues)
+    returning number
+  ), passed as (
+    update destination_gates
+    set
+      next_start_at = case
+        when max_per_minute = 0 then next_start_at
+        else greatest(next_start_at, clock_timestamp()) + :intervalMinutes::float / max_per_minute * interval '1 minute'
+      end,
+      circuit = case when circuit = 'closed' then circuit else 'half_open' end,
+      circuit_since = case when circuit = 'open' then now() else circuit_since end,
+      trial_at = case when circuit <> 'closed' then now() + :leaseMs::integer * interval '1 millisecond' end,
+      trial_id = case when circuit <> 'closed' then :attemptId end
+    from slot, permitted, gate
+    where destination_id = :destinationId
+  ), started as (
+    update deliveries
+    set attempt_id = :attemptId
+    from slot
+    where document_id = :documentId
+      and destination_id = :destinationId
+      and attempt_id is null
+      and status = any (:startable)
+    returning attempt_id
+  )
+  select
+    job.*, coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
+    case when number is null then (
+      select jsonb_build_object(
+        'state', circuit, 'trialInMs', greatest(0, extract(epoch from trial_at - now()) * 1000), 'pauseMs', pause_ms)
+      from destination_gates
+      where destination_id = :destinationId
+        and circuit <> 'closed'
+        and :circuitFailures::integer > 0
+    ) end as circuit,
+    case when number is null then (
+      select min(holder)
+      from destination_slots
+      where destination_id = :destinationId
+        and leased_until >= now()
+    ) end as "oldestAttemptId",
+    max_concurrent is not null and number is null and (
+      max_concurrent > (select count(*) from destination_slots where destination_id = :destinationId)
+      or not exists (select from destination_gates where destination_id = :destinationId)
+    ) as "isNew"
+  from job
+  left join permitted on true
+  left join slot on true
+  left join started on true
+  `,
+)
+
 /**
  * Loads a delivery by its key. If an attempt is to be made and the limits of the destination allow it, leases a slot and marks the attempt
  * as started, in the same statement. The mark stays until the attempt is recorded: one that is found here belongs to an attempt whose
@@ -111,179 +270,21 @@ const limitOf = (key: string, fallback: string) =>
  */
 export const createLoadJob = (db: Database, config: LeaseConfig) => {
   const load = async ({ documentId, destinationId }: DeliveryRef, start?: StartRequest): Promise<LoadedJob | undefined> => {
-    const { rows } = await db
-      .raw<{ rows: LoadedJob[] }>(
-        `
-        with job as (
-          select
-            deliveries.status, deliveries.path, overwrites, superseded_at is not null as superseded,
-            -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
-            case when superseded_at is not null then exists (
-              select
-              from documents as newer
-              join deliveries as delivered on delivered.document_id = newer.id
-              where newer.workspace_id = documents.workspace_id
-                and newer.repo_id = documents.repo_id
-                and newer.doc_id = documents.doc_id
-                and newer.id > documents.id
-                and delivered.destination_id = deliveries.destination_id
-                and delivered.path = deliveries.path
-                and delivered.status = 'delivered'
-            ) else false end as overtaken,
-            deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace, request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
-            erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
-            content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
-            case when appends = 0 then sha256 else appended_sha256 end as sha256,
-            jsonb_build_object(
-              'id', contents.id, 'store', contents.store, 'sizeBytes', documents.size_bytes, 'appends', appends) as content,
-            jsonb_build_object(
-              'id', destinations.id, 'name', destinations.name, 'connector', connector_type, 'config', config,
-              'deleted', destinations.deleted_at is not null, 'downloadLinksVersion', download_links_version) as destination,
-            deliveries.last_error as "lastError", last_error_code as "lastErrorCode", lost_attempts as "lostAttempts",
-            attempt_id,
-            jsonb_build_object(
-              'maxConcurrent', ${limitOf('max_concurrent_deliveries', ':maxConcurrent')},
-              'maxPerMinute', ${limitOf('max_deliveries_per_minute', ':maxPerMinute')}) as limits,
-            -- A connection that was deleted, or from which the destination was removed, does not hold what it has forwarded.
-            case when exists (
-              select
-              from connections
-              join connection_destinations on connection_id = connections.id
-              where connections.id = deliveries.connection_id
-                and destination_id = deliveries.destination_id
-                and not is_active
-            ) then array(
-              select settings
-              from connection_repositories
-              join connection_destinations using (connection_id)
-              join connections on connections.id = connection_id
-              where repository_id = documents.repository_id
-                and connection_destinations.destination_id = deliveries.destination_id
-                and is_active
-            ) end as "activeRoutes"
-          from deliveries
-          join documents on documents.id = deliveries.document_id
-          join contents on contents.id = documents.content_id
-          join destinations on destinations.id = deliveries.destination_id
-          join workspaces on workspaces.id = deliveries.workspace_id
-          where deliveries.document_id = :documentId
-            and deliveries.destination_id = :destinationId
-        ), permitted as (
-          select (limits -> 'maxConcurrent')::integer as max_concurrent, (limits -> 'maxPerMinute')::integer as max_per_minute
-          from job
-          where :attemptId::text is not null
-            and attempt_id is null
-            and status = any (:startable)
-            and not (destination -> 'deleted')::boolean
-            -- A crash of PostgreSQL may undo the mark and the lease of an attempt, which costs less than to wait for the disk each time.
-            and set_config('synchronous_commit', 'off', true) = 'off'
-        ), gate as (
-          -- Locked, so that of two attempts at the same moment the second one sees the start of the first.
-          select
-          from destination_gates
-          join permitted on max_per_minute = 0 or next_start_at <= clock_timestamp() + :catchUpMs::integer * interval '1 millisecond'
-          where destination_id = :destinationId
-            and (max_per_minute > 0 or circuit <> 'closed')
-            and (circuit = 'closed' or trial_at <= clock_timestamp() or :circuitFailures::integer = 0)
-          for update of destination_gates
-        ), open_gate as (
-          -- Without a limit per minute and with a closed circuit, attempts do not wait for each other.
-          select
-          from destination_gates, permitted
-          where destination_id = :destinationId
-            and max_per_minute = 0
-            and circuit = 'closed'
-        ), slot as (
-          update destination_slots
-          set holder = :attemptId, leased_until = now() + :leaseMs::integer * interval '1 millisecond'
-          where destination_id = :destinationId
-            and number = coalesce(
-              (
-                select number
-                from destination_slots, permitted
-                where destination_id = :destinationId
-                  and holder = :continues
-              ),
-              (
-                select number
-                from destination_slots
-                join permitted on number <= greatest(1, max_concurrent - :reserved::integer)
-                where destination_id = :destinationId
-                  and leased_until < now()
-                  and (exists (select from open_gate) or exists (select from gate))
-                order by number
-                limit 1
-                for update of destination_slots skip locked
-              )
-            )
-            and (leased_until < now() or holder = :continues)
-          returning number
-        ), passed as (
-          update destination_gates
-          set
-            next_start_at = case
-              when max_per_minute = 0 then next_start_at
-              else greatest(next_start_at, clock_timestamp()) + :intervalMinutes::float / max_per_minute * interval '1 minute'
-            end,
-            circuit = case when circuit = 'closed' then circuit else 'half_open' end,
-            circuit_since = case when circuit = 'open' then now() else circuit_since end,
-            trial_at = case when circuit <> 'closed' then now() + :leaseMs::integer * interval '1 millisecond' end,
-            trial_id = case when circuit <> 'closed' then :attemptId end
-          from slot, permitted, gate
-          where destination_id = :destinationId
-        ), started as (
-          update deliveries
-          set attempt_id = :attemptId
-          from slot
-          where document_id = :documentId
-            and destination_id = :destinationId
-            and attempt_id is null
-            and status = any (:startable)
-          returning attempt_id
-        )
-        select
-          job.*, coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
-          case when number is null then (
-            select jsonb_build_object(
-              'state', circuit, 'trialInMs', greatest(0, extract(epoch from trial_at - now()) * 1000), 'pauseMs', pause_ms)
-            from destination_gates
-            where destination_id = :destinationId
-              and circuit <> 'closed'
-              and :circuitFailures::integer > 0
-          ) end as circuit,
-          case when number is null then (
-            select min(holder)
-            from destination_slots
-            where destination_id = :destinationId
-              and leased_until >= now()
-          ) end as "oldestAttemptId",
-          max_concurrent is not null and number is null and (
-            max_concurrent > (select count(*) from destination_slots where destination_id = :destinationId)
-            or not exists (select from destination_gates where destination_id = :destinationId)
-          ) as "isNew"
-        from job
-        left join permitted on true
-        left join slot on true
-        left join started on true
-        `,
-        {
-          documentId,
-          destinationId,
-          attemptId: start?.attemptId ?? null,
-          reserved: start?.reserved ?? 0,
-          continues: start?.continues ?? null,
-          startable: [...startable],
-          maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
-          maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
-          catchUpMs,
-          circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
-          intervalMinutes: intervalMs({ maxPerMinute: 1 }) / 60_000,
-          leaseMs: leaseMs(config),
-        },
-      )
-      // A named statement is parsed and planned once per connection, which is half of its cost.
-      .options({ name: 'load-delivery-job' })
-    return rows[0]
+    const [job] = await loadAndStart(db, {
+      documentId,
+      destinationId,
+      attemptId: start?.attemptId ?? null,
+      reserved: start?.reserved ?? 0,
+      continues: start?.continues ?? null,
+      startable: [...startable],
+      maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+      maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+      catchUpMs,
+      circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
+      intervalMinutes: intervalMs({ maxPerMinute: 1 }) / 60_000,
+      leaseMs: leaseMs(config),
+    })
+    return job
   }
 
   return async (delivery: DeliveryRef, start?: StartRequest): Promise<DeliveryJob | undefined> => {

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { DeliveryResult, TargetAnswer } from '../connectors/connector.ts'
 import { storable, type Database } from '../db/database.ts'
 import { outboxKey, type OutboxMessage } from '../db/outbox.ts'
+import { createStatement } from '../db/statement.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
 import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
@@ -61,42 +62,40 @@ export const createRecordAttempt =
     const answer = attempt.result?.answer ?? attempt.error?.answer
     const { id, name } = job.destination
     const wake = wakeMessage({ workspace: job.workspace, destination: { id, name } }, attempt.id)
-    const { rows } = await db
-      .raw<{ rows: (Recorded & { closesCircuit: boolean })[] }>(statement, {
-        id: attempt.id,
-        lostAttempts: attempt.lostAttempts ?? 0,
-        keepsSlot: attempt.keepsSlot ?? false,
-        leaseMs: leaseMs(config),
-        signal: attempt.signal ?? 'unknown',
-        circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
-        pauseMs: config.DELIVERY_CIRCUIT_PAUSE_MS,
-        maxPauseMs: config.DELIVERY_CIRCUIT_MAX_PAUSE_MS,
-        documentId,
-        destinationId,
-        contentId: job.content.id,
-        sizeBytes: job.content.sizeBytes,
-        overwrites: job.overwrites,
-        from: [...from],
-        to,
-        outdatedTo: transitions.attemptOutdated.to,
-        outcome: attempt.outcome,
-        location: attempt.result?.path ?? null,
-        startedAt: timeOfId(attempt.id),
-        durationMs: attempt.durationMs,
-        errorCode: attempt.error?.code ?? null,
-        // A target's text may hold characters that PostgreSQL refuses. An attempt that cannot be recorded would be repeated for ever.
-        errorMessage: attempt.error ? storable(attempt.error.message) : null,
-        answer: answer ? JSON.stringify(answer, (_, value: unknown) => (typeof value === 'string' ? storable(value) : value)) : null,
-        bytesSent: attempt.bytesSent,
-        endedBy: attempt.endedBy ?? null,
-        retryDelayMs: attempt.retryDelayMs ?? 0,
-        wakeKey: outboxKey(wake),
-        wake: JSON.stringify(wake),
-      })
-      .options({ name: 'record-attempt' })
+    const [row] = await writeAttempt(db, {
+      id: attempt.id,
+      lostAttempts: attempt.lostAttempts ?? 0,
+      keepsSlot: attempt.keepsSlot ?? false,
+      leaseMs: leaseMs(config),
+      signal: attempt.signal ?? 'unknown',
+      circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
+      pauseMs: config.DELIVERY_CIRCUIT_PAUSE_MS,
+      maxPauseMs: config.DELIVERY_CIRCUIT_MAX_PAUSE_MS,
+      documentId,
+      destinationId,
+      contentId: job.content.id,
+      sizeBytes: job.content.sizeBytes,
+      overwrites: job.overwrites,
+      from: [...from],
+      to,
+      outdatedTo: transitions.attemptOutdated.to,
+      outcome: attempt.outcome,
+      location: attempt.result?.path ?? null,
+      startedAt: timeOfId(attempt.id),
+      durationMs: attempt.durationMs,
+      errorCode: attempt.error?.code ?? null,
+      // A target's text may hold characters that PostgreSQL refuses. An attempt that cannot be recorded would be repeated for ever.
+      errorMessage: attempt.error ? storable(attempt.error.message) : null,
+      answer: answer ? JSON.stringify(answer, (_, value: unknown) => (typeof value === 'string' ? storable(value) : value)) : null,
+      bytesSent: attempt.bytesSent,
+      endedBy: attempt.endedBy ?? null,
+      retryDelayMs: attempt.retryDelayMs ?? 0,
+      wakeKey: outboxKey(wake),
+      wake: JSON.stringify(wake),
+    })
     // The workspace was deleted meanwhile.
-    if (!rows[0]) return { status: 'cancelled', superseded: false, attempts: 0 }
-    const { closesCircuit, ...recorded } = rows[0]
+    if (!row) return { status: 'cancelled', superseded: false, attempts: 0 }
+    const { closesCircuit, ...recorded } = row
     if (closesCircuit) launch([wake])
     return recorded
   }
@@ -107,7 +106,9 @@ export type RecordAttempt = ReturnType<typeof createRecordAttempt>
 const opens = `(:signal = 'failed' and (trial_id = :id or (circuit = 'closed' and failures + 1 >= :circuitFailures::integer)))`
 const pause = `case when trial_id = :id then least(2 * pause_ms, :maxPauseMs::integer) else :pauseMs::integer end`
 
-const statement = `
+const writeAttempt = createStatement<Recorded & { closesCircuit: boolean }>(
+  'record-attempt',
+  `
   with document as (
     -- Locked, so that an append either comes first and is seen here, or comes later and sees the recorded delivery.
     select content_id = :contentId and size_bytes = :sizeBytes::bigint as unchanged, superseded_at is not null as superseded
@@ -227,4 +228,5 @@ const statement = `
   where document_id = :documentId
     and destination_id = :destinationId
     and not exists (select from delivery)
-`
+`,
+)
