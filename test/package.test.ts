@@ -53,6 +53,7 @@ interface Step {
 
 interface Job {
   needs?: string
+  strategy?: { matrix: Record<string, string[]> }
   uses?: string
   permissions?: Record<string, string>
   steps?: Step[]
@@ -138,4 +139,31 @@ test('a change is tested with every package of Debian that tests use, and may on
   expect(commands.at(-1)).toBe('.ci/run')
   const installed = commands.flatMap((command) => /^sudo apt-get install (.*)$/.exec(command)?.[1]!.split(' ') ?? [])
   expect(installed).toEqual(expect.arrayContaining(Object.values(debianPrograms).map((program) => program.package)))
+})
+
+test('the oldest Node that is promised is the one that CI runs the unit and db tests on, and that the scripts accept', async () => {
+  const read = (path: string) => readFile(new URL(`../${path}`, import.meta.url), 'utf8')
+  const { engines } = JSON.parse(await read('package.json')) as { engines: { node: string } }
+  const [, oldest, major, minor] = /^>=((\d+)\.(\d+))$/.exec(engines.node)!
+  const { steps = [] } = (await readWorkflow('test')).jobs['oldest-node']!
+  expect(steps.map((step) => step.with?.['node-version']).filter(Boolean)).toEqual([oldest])
+  expect(steps.flatMap(commandsOf)).toEqual(expect.arrayContaining(['script/test unit', 'script/test db']))
+  const script = await read('script/lib')
+  expect(script).toContain(`major > ${major} || (major === ${major} && minor >= ${minor})`)
+  for (const text of [script, await read('README.md'), await read('CONTRIBUTING.md'), await read('docs/operations.md')]) {
+    expect(text).toContain(oldest)
+  }
+})
+
+test('the unit tests run on each platform that README.md names', async () => {
+  const { strategy, steps = [] } = (await readWorkflow('test')).jobs['platforms']!
+  expect(strategy!.matrix).toEqual({ os: [expect.stringMatching(/-arm$/), expect.stringMatching(/^macos-/)] })
+  expect(steps.flatMap(commandsOf).at(-1)).toBe('script/test unit')
+})
+
+test('advisories are asked for every week', async () => {
+  const { on, permissions, jobs } = await readWorkflow('audit')
+  expect(Object.keys(on)).toContain('schedule')
+  expect(permissions).toEqual({ contents: 'read' })
+  expect(jobs['audit']!.steps!.flatMap(commandsOf)).toEqual(['npm run audit'])
 })
