@@ -90,19 +90,6 @@ create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
 comment on index idempotency_keys_by_expiry is
   'Serves the removal of expired keys.';
 
-create table sign_in_links (
-  token_sha256 bytea primary key,
-  key_id text collate "C" not null references api_keys (id) on delete cascade,
-  expires_at timestamptz not null
-);
-comment on table sign_in_links is
-  'Links that sign a browser in at the console with an API key. A link works once: its row is deleted with its use. Few rows exist at a '
-  'time.';
-
-create index sign_in_links_of_key on sign_in_links (key_id);
-comment on index sign_in_links_of_key is
-  'Serves the deletion of a workspace with its API keys.';
-
 create table required_migrations (
   name text collate "C" primary key
 );

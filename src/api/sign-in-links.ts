@@ -1,28 +1,28 @@
-import { createHash, randomBytes } from 'node:crypto'
-import type { Database } from '../db/database.ts'
+import { SealError, signInLink, type KeyRing } from '../security/seal.ts'
 
-const tokenBytes = 32
+interface SealedLink {
+  keyId: string
+  /** Milliseconds since 1970. */
+  expiresAt: number
+}
 
-const sha256 = (token: string) => createHash('sha256').update(token).digest()
+/**
+ * Creates the tokens of links that sign a browser in. A token is the id of an API key and the end of its validity, sealed with
+ * RELAY_SECRET_KEYS: nothing is stored. It may be used several times, so let it live for some minutes only. It ends with its key.
+ */
+export const createSignInLinks = (keyRing: Pick<KeyRing, 'seal' | 'open'>) => ({
+  /** Returns the token of a new link. */
+  create: (keyId: string, lifetimeMs: number): string =>
+    keyRing.seal({ keyId, expiresAt: Date.now() + lifetimeMs } satisfies SealedLink, signInLink).toString('base64url'),
 
-/** Creates the table of links that sign a browser in once. It contains digests of the tokens only. */
-export const createSignInLinks = (db: Database) => ({
-  /** Returns the token of a new link. Links that have expired are removed. */
-  create: async (keyId: string, lifetimeMs: number): Promise<string> => {
-    const token = randomBytes(tokenBytes).toString('base64url')
-    await db('sign_in_links').where('expires_at', '<', db.fn.now()).delete()
-    await db('sign_in_links').insert({ token_sha256: sha256(token), key_id: keyId, expires_at: new Date(Date.now() + lifetimeMs) })
-    return token
-  },
-
-  /** Uses a link up. @returns the id of its API key, or undefined if the link does not exist, was used or has expired */
-  redeem: async (token: string): Promise<string | undefined> => {
-    const [redeemed]: { keyId: string; expiresAt: Date }[] = await db('sign_in_links')
-      .where({ token_sha256: sha256(token) })
-      .delete()
-      .returning(['key_id as keyId', 'expires_at as expiresAt'])
-    return redeemed && redeemed.expiresAt > new Date() ? redeemed.keyId : undefined
+  /** Returns the id of the API key of a link, or undefined if the token is none, or has expired. */
+  open: (token: string): string | undefined => {
+    try {
+      const { keyId, expiresAt } = keyRing.open(Buffer.from(token, 'base64url'), signInLink) as SealedLink
+      return expiresAt > Date.now() ? keyId : undefined
+    } catch (thrown) {
+      if (thrown instanceof SealError) return undefined
+      throw thrown
+    }
   },
 })
-
-export type SignInLinks = ReturnType<typeof createSignInLinks>

@@ -1,5 +1,4 @@
 import { createIdempotencyKeys } from '../api/idempotency-keys.ts'
-import { createSignInLinks } from '../api/sign-in-links.ts'
 import { createAppend } from '../archive/append.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import { createArchiveDocuments } from '../archive/documents.ts'
@@ -67,7 +66,6 @@ export const createUseCases = (db: Database, config: InsertConfig & AppendConfig
   idempotencyKeys: createIdempotencyKeys(db),
   installation: createInstallation(db),
   members: createMembers(db),
-  signInLinks: createSignInLinks(db),
   statistics: createStatistics(db),
   destinationStatistics: createDestinationStatistics(db),
   workspaces: createWorkspaces(db),

@@ -34,6 +34,9 @@ export const queryOf = (requestId: string): SealedFor => ['query', requestId]
 /** The owner of the cookies of console sessions. */
 export const sessionCookie: SealedFor = ['session']
 
+/** The owner of the links that sign a browser in. */
+export const signInLink: SealedFor = ['sign-in link']
+
 /** Envelope that cannot be opened: modified, of another owner, sealed for another address, or sealed with a key that is not configured. */
 export class SealError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {

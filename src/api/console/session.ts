@@ -3,12 +3,11 @@ import { AppError } from '../../base/errors.ts'
 import type { Config } from '../../config/config.ts'
 import type { Actor, Authenticator } from '../../security/api-keys.ts'
 import { SealError, sessionCookie, type KeyRing } from '../../security/seal.ts'
-import type { SignInLinks } from '../sign-in-links.ts'
+import { createSignInLinks } from '../sign-in-links.ts'
 
 export interface SessionDeps {
   authenticator: Authenticator
   keyRing: KeyRing
-  signInLinks: Pick<SignInLinks, 'redeem'>
   config: Pick<Config, 'RELAY_BASE_URL' | 'RELAY_SESSION_TTL_MS'>
 }
 
@@ -33,7 +32,8 @@ export const signInRequired = () => new AppError('unauthorized', 'The session ha
  * itself, and the end of the session, sealed with RELAY_SECRET_KEYS. So any API process can open it, and nothing is stored. The key is
  * looked up for each request: a session ends with the key.
  */
-export const createSessions = ({ authenticator, keyRing, signInLinks, config }: SessionDeps) => {
+export const createSessions = ({ authenticator, keyRing, config }: SessionDeps) => {
+  const links = createSignInLinks(keyRing)
   const baseUrl = config.RELAY_BASE_URL === undefined || !URL.canParse(config.RELAY_BASE_URL) ? undefined : new URL(config.RELAY_BASE_URL)
 
   const isSecure = (context: Context) => context.secure || baseUrl?.protocol === 'https:'
@@ -82,7 +82,7 @@ export const createSessions = ({ authenticator, keyRing, signInLinks, config }: 
     find,
 
     /**
-     * Signs in with an API key or with a link, which works once.
+     * Signs in with an API key or with the token of a link.
      * @throws AppError 401, 403 if another page than the console asks for it, or 429 after too many wrong keys
      */
     start: async (context: Context, credential: { key: string } | { token: string }): Promise<Session> => {
@@ -90,7 +90,7 @@ export const createSessions = ({ authenticator, keyRing, signInLinks, config }: 
       const { actor, expiresAt: keyExpiresAt } =
         'key' in credential
           ? await authenticator.signIn(credential.key, context.ip)
-          : await authenticator.signInById(await signInLinks.redeem(credential.token), context.ip)
+          : await authenticator.signInById(links.open(credential.token), context.ip)
       const expiresAt = Math.min(Date.now() + config.RELAY_SESSION_TTL_MS, keyExpiresAt?.getTime() ?? Infinity)
       const sealed: SealedSession = { keyId: actor.keyId, expiresAt }
       const maxAgeSeconds = Math.max(1, Math.floor((expiresAt - Date.now()) / 1_000))

@@ -7,6 +7,7 @@ import { documentWorkflowId } from '../../../workflows/ids.ts'
 import { createSignInLinks } from '../../api/sign-in-links.ts'
 import type { Running } from '../../app/runtime.ts'
 import { withDatabase } from '../../db/with-database.ts'
+import { createKeyRing } from '../../security/seal.ts'
 import { createKey, createWorkspace } from '../../workspace/administration.ts'
 import { startDevServer, type DevServer, type DevServerOptions } from '../dev-server.ts'
 import { invoicePdf } from './invoice.ts'
@@ -119,10 +120,10 @@ export const runDemo = async (
       say('6. Sent 15 more documents. Some fail, some are retried, and some are held by an inactive connection.')
       say('')
     }
-    const token = await createDemoLink(server, keyId)
+    const token = createSignInLinks(createKeyRing(server.config.RELAY_SECRET_KEYS)).create(keyId, linkLifetimeMs)
     say('Explore:')
     say(`  Console          ${server.baseUrl}/console/#sign-in=${token}`)
-    say(`                   The link signs in once, within ${linkLifetimeMs / 60_000} minutes. After that, use the key ${key}`)
+    say(`                   The link signs in for ${linkLifetimeMs / 60_000} minutes. After that, use the key ${key}`)
     if (server.temporalUiUrl) {
       const workflowId = documentWorkflowId({ documentId: document.id, workspace: slugs, repoId: 'Z1', docId, compId: 'data' })
       say(`  Its workflow     ${server.temporalUiUrl}/namespaces/default/workflows/${encodeURIComponent(workflowId)}`)
@@ -136,9 +137,6 @@ export const runDemo = async (
     throw thrown
   }
 }
-
-const createDemoLink = (server: DevServer, keyId: string): Promise<string> =>
-  withDatabase(server.config, 'demo', (db) => createSignInLinks(db).create(keyId, linkLifetimeMs))
 
 const createDemoWorkspace = (server: DevServer, slugs: string): Promise<{ id: string; key: string }> =>
   withDatabase(server.config, 'demo', async (db) => {

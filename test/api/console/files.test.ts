@@ -25,7 +25,6 @@ const start = async (variables: Record<string, string> = {}) => {
         authenticator,
         keyRing,
         eventStreams: { open: async () => {} },
-        signInLinks: { redeem: async () => undefined },
         ...logsTo([]),
       }),
     }),
