@@ -190,7 +190,7 @@ const writeAttempt = createStatement<Recorded & { closesCircuit: boolean }>(
           and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
       )
   ), gate as (
-    -- src/domain/circuit.ts states the rules. All attempts at a destination share the row, so that it is written only after a failure or if
+    -- test/delivery/circuit.ts states the rules. All attempts at a destination share the row, so that it is written only after a failure or if
     -- it changes. A change of the destination also locks the destination first.
     update destination_gates
     set

@@ -4,9 +4,10 @@ import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { closeCircuit, tryNow, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
-import { closedCircuit, endAttempt, startAttempt, type Circuit, type CircuitSignal } from '../../src/domain/circuit.ts'
+import type { Circuit, CircuitSignal } from '../../src/domain/circuit.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { closedCircuit, endAttempt, startAttempt } from './circuit.ts'
 
 // Pauses are long, so that time passes only where the test says so.
 const limits = { maxFailures: 3, pauseMs: 1_000_000, maxPauseMs: 3_000_000 }

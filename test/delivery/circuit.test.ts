@@ -1,4 +1,5 @@
-import { closedCircuit, endAttempt, startAttempt, type Circuit, type CircuitSignal } from '../../src/domain/circuit.ts'
+import type { Circuit, CircuitSignal } from '../../src/domain/circuit.ts'
+import { closedCircuit, endAttempt, startAttempt } from './circuit.ts'
 
 const limits = { maxFailures: 3, pauseMs: 10_000, maxPauseMs: 30_000 }
 const now = 1_000_000
