@@ -13,11 +13,11 @@ interface Segment {
   sizeBytes: number
 }
 
-// Every 16th append merges the segments of the last 16 appends into one, every 256th those of the last 256, and so on. A byte is then
-// written at most five times in a million appends, and at most 75 small segments are left to read.
-const mergeFactor = 16
-// A larger segment is not merged any more: reading many of them costs little.
-const mergeMaxBytes = 8 * 1024 * 1024
+// Every 64th append merges the segments of the last 64 appends into one. A byte is then written at most twice, and a reader opens at most
+// n / 64 + 63 small segments after n appends: 219 after 10,000.
+const mergeEvery = 64
+// A larger segment is never merged: reading many of them costs little. So a merge writes at most 64 MiB.
+const mergeMaxBytes = 1024 * 1024
 
 /** Makes the stores read and remove contents with their segments. A segment may be in another store than the content it extends. */
 export const createSegmentedStores = (db: Database, stores: Stores): Stores => {
@@ -121,14 +121,12 @@ export interface AppendPlan {
 /** Plans the next append to a content, as it is now. */
 export const planAppend = async (db: Database, { id, sizeBytes, appends = 0 }: Content): Promise<AppendPlan> => {
   const number = appends + 1
-  let span = 1
-  while (number % (span * mergeFactor) === 0) span *= mergeFactor
-  if (span === 1) return { startByte: sizeBytes, merged: [] }
+  if (number % mergeEvery !== 0) return { startByte: sizeBytes, merged: [] }
   const recent = await db('content_segments')
     .join('contents', 'contents.id', 'content_segments.segment_id')
     .select<Omit<Segment, 'store'>[]>('contents.id', 'start_byte as startByte', 'size_bytes as sizeBytes')
     .where('content_id', id)
-    .where('append', '>', number - span)
+    .where('append', '>', number - mergeEvery)
     .orderBy('append')
   const merged = recent.slice(recent.findLastIndex((segment) => segment.sizeBytes >= mergeMaxBytes) + 1)
   return { startByte: merged[0]?.startByte ?? sizeBytes, merged: merged.map((segment) => segment.id) }

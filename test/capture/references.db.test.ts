@@ -146,7 +146,7 @@ describe('a captured body', () => {
     const workspace = await scene.workspace()
     await workspace.source.create('D1', 'start')
     const answers: SourceAnswer[] = []
-    for (let number = 0; number < 17; number += 1) answers.push(await workspace.source.append('D1', `append ${number}`))
+    for (let number = 0; number < 65; number += 1) answers.push(await workspace.source.append('D1', `append ${number}`))
     const sweep = () => sweepOrphans(scene.db, scene.receiver.stores, new Date(Date.now() + 60_000))
     expect(await sweep()).toBeGreaterThan(0)
     for (const [number, answer] of answers.entries()) expect(String(await requestBodyOf(workspace, answer))).toBe(`append ${number}`)

@@ -116,10 +116,10 @@ describe('append', () => {
     expect(range.body.equals(Buffer.concat([data.subarray(-1), Buffer.from('ab')]))).toBe(true)
   })
 
-  test('merges small segments, so that many appends leave few of them and write no byte often', async () => {
+  test('merges small segments, so that many appends leave few of them and write no byte more than twice', async () => {
     await workspace.source.create('D8', 'begin')
     const { content_id: id } = await documentOf('D8')
-    const [first, last] = [225, 273]
+    const [first, last] = [61, 129]
     await scene
       .db('contents')
       .where({ id })
@@ -130,14 +130,26 @@ describe('append', () => {
       expected += ` ${number}`
     }
     expect(String((await workspace.source.get('D8')).body)).toBe(expected)
-    // Append 256 has merged all before it, and append 272 the 16 before it.
+    // Appends 64 and 128 have merged those before them.
     const segments = scene.db('content_segments').where({ content_id: id }).orderBy('append')
-    expect(await segments.pluck('append')).toEqual([256, 272, 273])
+    expect(await segments.pluck('append')).toEqual([64, 128, 129])
     const { rows } = await scene.db.raw(
       `select sum(size_bytes) as bytes from contents where workspace_id = ? and owned_at is null and id > ?`,
       [workspace.workspaceId, id],
     )
-    expect(Number(rows[0].bytes)).toBeLessThan(2 * expected.length)
+    // What was written before it was merged.
+    expect(Number(rows[0].bytes)).toBeLessThan(expected.length)
+  })
+
+  test('does not write a large segment again', async () => {
+    await workspace.source.create('D11', 'begin')
+    const { content_id: id } = await documentOf('D11')
+    await scene.db('contents').where({ id }).update({ appends: 60 })
+    const large = randomBytes(1024 * 1024)
+    for (const bytes of ['61', large, '63', '64']) expect((await workspace.source.append('D11', bytes)).status).toBe(200)
+    const segments = scene.db('content_segments').where({ content_id: id }).orderBy('append')
+    expect(await segments.pluck('append')).toEqual([61, 62, 64])
+    expect((await workspace.source.get('D11')).body.equals(Buffer.concat([Buffer.from('begin61'), large, Buffer.from('6364')]))).toBe(true)
   })
 
   test('of an empty component that has segments leaves it unchanged', async () => {
