@@ -2,7 +2,6 @@ import type Koa from 'koa'
 import type { Config } from '../config/config.ts'
 import { allowOrigins, compressText } from '../http/browsers.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
-import { acknowledgeEndpoints, type AcknowledgeDeps } from './acknowledge.ts'
 import { apiKeyEndpoints, type ApiKeyDeps } from './api-keys.ts'
 import { attemptEndpoints, type AttemptDeps } from './attempts.ts'
 import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
@@ -12,10 +11,16 @@ import { connectionEndpoints, type ConnectionDeps } from './connections.ts'
 import { createSessions, type SessionDeps } from './console/session.ts'
 import { destinationTestEndpoints } from './destination-tests.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
-import { documentEndpoints, type DocumentDeps } from './documents.ts'
+import {
+  acknowledgeEndpoints,
+  documentEndpoints,
+  erasureEndpoints,
+  type AcknowledgeDeps,
+  type DocumentDeps,
+  type ErasureDeps,
+} from './documents.ts'
 import { downloadLinkEndpoints, type DownloadLinkDeps } from './download-links.ts'
 import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
-import { erasureEndpoints, type ErasureDeps } from './erasure.ts'
 import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
 import { notificationEndpoints, type NotificationDeps } from './notifications.ts'

@@ -5,12 +5,14 @@ import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import { invalidRequest, notFound } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
+import type { Acknowledge, Erase } from '../delivery/erase.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
 import type { Download } from '../http/attachments.ts'
-import { isStorable } from '../http/body.ts'
+import { isStorable } from '../http/input.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
+import type { LaunchDeps } from './launch.ts'
 import { anyPageOf, cursorQuery, pageQuery, toCursorPage, toPage } from './pagination.ts'
 import { connectorTypeName, dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
 
@@ -53,7 +55,7 @@ export const documentAttributes = z.object({
   deliveries: z.array(delivery),
 })
 
-export const document = resource('document', documentAttributes).meta({ id: 'Document' })
+const document = resource('document', documentAttributes).meta({ id: 'Document' })
 const metadata = z
   .object({
     erp_object_type: z.string().nullable(),
@@ -234,3 +236,61 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
     }),
   ]
 }
+
+export interface AcknowledgeDeps {
+  acknowledge: Acknowledge
+  documents: Pick<Documents, 'find'>
+}
+
+export const acknowledgeEndpoints = ({ acknowledge, documents }: AcknowledgeDeps): Endpoint[] => [
+  endpoint({
+    method: 'POST',
+    path: '/documents/:id/acknowledge',
+    level: 'member',
+    audit: 'document.acknowledged',
+    summary: 'Acknowledge a failed document',
+    description:
+      'Marks a failed document that will not be retried, so that `GET /documents?status=failed&acknowledged=false` lists only documents ' +
+      'that need attention. A bulk retry leaves it out. Each change of its status, for example by a retry, ends the acknowledgement.',
+    params: idParams,
+    response: one(document),
+    conflict: 'The document has not failed.',
+    status: 200,
+    handle: async ({ params: { id } }, { workspaceId, actor }) => {
+      const outcome = await acknowledge(workspaceId, id, actorOf(actor))
+      const found = outcome && (await documents.find(workspaceId, id))
+      if (!found) throw notFound()
+      if (outcome !== 'acknowledged') {
+        throw new AppError('conflict', `Only a failed document can be acknowledged. The status of this document is ${outcome}.`)
+      }
+      return { data: presentDocument(found) }
+    },
+  }),
+]
+
+export interface ErasureDeps extends Pick<LaunchDeps, 'launch'>, Pick<DocumentDeps, 'contents'> {
+  erase: Erase
+}
+
+export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endpoint[] => [
+  endpoint({
+    method: 'DELETE',
+    path: '/documents/:id/content',
+    level: 'admin',
+    audit: 'document.erased',
+    summary: 'Erase the content of a document',
+    description:
+      'Removes the bytes of the document and the captured bodies of every request about its `doc_id`. Deliveries that have not been made ' +
+      'are cancelled, and download links end. The document stays in the lists with `content_retained` false. Irreversible.',
+    params: idParams,
+    response: 'none',
+    status: 204,
+    handle: async ({ params: { id } }, { workspaceId, actor }) => {
+      const erased = await erase(workspaceId, id, actorOf(actor))
+      if (!erased) throw notFound()
+      launch(erased.messages)
+      // The job remove-orphans removes what cannot be removed now.
+      for (const { id: contentId, store } of erased.contents) await contents[store]?.remove([contentId]).catch(() => {})
+    },
+  }),
+]

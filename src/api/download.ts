@@ -5,7 +5,7 @@ import { methodNotAllowed, nothingHere } from '../base/refusals.ts'
 import { withExtension } from '../domain/headers.ts'
 import { answerBytes } from '../http/attachments.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
-import { queryOf } from '../http/query.ts'
+import { queryOf } from '../http/input.ts'
 import type { DownloadLinks } from '../security/download-link.ts'
 import { downloadOf, type DocumentDeps } from './documents.ts'
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Router } from '@koa/router'
 import type Koa from 'koa'
 import { z } from 'zod'
@@ -8,12 +9,10 @@ import type { Config } from '../config/config.ts'
 import type { AuditEvent } from '../domain/audit-events.ts'
 import { toCamelCase, toSnakeCase, type CamelCased, type CamelCasedOutput } from '../domain/casing.ts'
 import { answerBytes, answerCsv, type CsvExport, type Download } from '../http/attachments.ts'
-import { isStorable, readJson } from '../http/body.ts'
-import { queryOf } from '../http/query.ts'
+import { isStorable, readJson, queryOf } from '../http/input.ts'
 import type { Actor } from '../security/api-keys.ts'
 import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import type { Sessions } from './console/session.ts'
-import { checkVersionOf, entityTagOf, refuseIfMatch, type CheckVersion } from './entity-tag.ts'
 import type { Idempotency, JsonAnswer } from './idempotency.ts'
 import { setLinks } from './pagination.ts'
 
@@ -196,4 +195,31 @@ export const mount = (endpoints: readonly Endpoint[], deps: MountDeps): Koa.Midd
     routes(context, () => {
       throw nothingHere()
     })
+}
+
+/** Returns the entity tag of values: their digest. */
+export const entityTagOf = (values: unknown): string => `"${createHash('sha256').update(JSON.stringify(values)).digest('base64url')}"`
+
+/** Checks that a resource still has the values that the client has seen. @throws AppError 412 */
+type CheckVersion = (values: unknown) => void
+
+/**
+ * Returns the check of the header `If-Match`, which the use case calls with the resource locked. Without the header, every version is
+ * accepted. A weak tag never matches (RFC 9110, 13.1.1).
+ */
+const checkVersionOf = (context: Koa.Context): CheckVersion => {
+  const wanted = context
+    .get('if-match')
+    .split(',')
+    .map((tag) => tag.trim())
+  return (values) => {
+    if (wanted[0] === '' || wanted.includes('*') || wanted.includes(entityTagOf(values))) return
+    throw new AppError('precondition_failed', 'The resource has changed since its ETag was returned. Retrieve it again.')
+  }
+}
+
+/** Refuses a condition on a resource without an entity tag, instead of ignoring it. `*` asks only that the resource exists. */
+const refuseIfMatch = (context: Koa.Context): void => {
+  if (['', '*'].includes(context.get('if-match'))) return
+  throw new AppError('precondition_failed', 'This resource has no ETag, so If-Match cannot be met.')
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isId } from '../base/ids.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
-import { isStorable } from '../http/body.ts'
+import { isStorable } from '../http/input.ts'
 import { failureStatuses, type Failures } from '../observe/failures.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'

@@ -1,14 +1,291 @@
+import { randomInt } from 'node:crypto'
+import { newId } from '../base/ids.ts'
+import { bindCapture, capturedOnOf } from '../capture/capture-store.ts'
+import { insertCaptures, type Capture } from '../capture/capture.ts'
+import type { UnownedContent } from '../content/store.ts'
 import { inTransaction, type Database, type Transaction } from '../db/database.ts'
-import type { StartDocument } from '../db/outbox.ts'
-import {
-  insertDocuments,
-  isOneStatement,
-  ownContents,
-  type InsertConfig,
-  type Inserted,
-  type InsertedDocument,
-  type ReceivedDocument,
-} from './insert-documents.ts'
+import { outboxKey, type StartDocument } from '../db/outbox.ts'
+import { createStatement } from '../db/statement.ts'
+import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
+import { documentStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import { planDeliveries } from '../domain/fan-out.ts'
+import { deliveryTerms, traceOf, type DeliveryTermsConfig } from './delivery-terms.ts'
+import { lockTimeout, type LockConfig } from './locks.ts'
+import type { ReceivingRepository } from './receiving-repository.ts'
+
+export interface ReceivedComponent {
+  compId: string
+  /** Null if the source system sent none. */
+  contentType: string | null
+  sizeBytes: number
+  /** Null if no destination is wired to the repository: the component is acknowledged and not kept. */
+  content: UnownedContent | null
+}
+
+/** Components that a create or an update has sent for one archive document. */
+export interface ReceivedDocument {
+  repository: ReceivingRepository
+  docId: string
+  /** Letters of the accesses that require a signature; null if the create has none. */
+  docProt: string | null
+  metadata: BusinessMetadata
+  components: ReceivedComponent[]
+  receivedAt: Date
+  /** Id of the request that contains the document. */
+  requestId: string
+  /** The captured request, unless another document of the same request takes it. */
+  capture: Capture | undefined
+  /** Span of the request, if it is traced. */
+  traceparent?: string | undefined
+}
+
+/** Attributes of a component that an update keeps from the component it replaces. */
+export interface CarriedOver {
+  position: number
+  contentType?: string | undefined
+  createdAt?: Date | undefined
+}
+
+export interface InsertedDocument {
+  documentId: string
+  repoId: string
+  compId: string
+  contentType: string
+  sizeBytes: number
+  status: DocumentStatus
+  /** Number of destinations that the document is delivered to, including those that an inactive connection holds back. */
+  destinations: number
+  startsWorkflow: boolean
+}
+
+export interface Inserted {
+  /** False if nothing was inserted: in mode `create` or `discard`, the docId exists already. */
+  inserted: boolean
+  documents: InsertedDocument[]
+  /** Start the workflows of documents that have a delivery to make. */
+  messages: StartDocument[]
+}
+
+export type InsertConfig = DeliveryTermsConfig & LockConfig
+
+/** How the archive document comes about: a new one, an existing and locked one, or none for a document whose content is not kept. */
+type Target = { mode: 'create' } | { mode: 'update'; archiveDocumentId: string } | { mode: 'discard' }
+
+// Writers rarely meet at one of sixteen rows, and a reader can add sixteen rows up quickly.
+const countShards = 16
+const defaultContentType = 'application/octet-stream'
+
+const planDocument = (received: ReceivedDocument, component: ReceivedComponent, carriedOver: CarriedOver, config: InsertConfig) => {
+  const { repository, docId, metadata, receivedAt, traceparent = null } = received
+  const { repoId, routes, workspace } = repository
+  const { compId, sizeBytes } = component
+  const contentType = component.contentType ?? carriedOver.contentType ?? defaultContentType
+  const deliveries = planDeliveries(routes, { repoId, docId, compId, contentType, sizeBytes, arObject: metadata.arObject, receivedAt })
+  const documentId = newId()
+  const message: StartDocument = {
+    kind: 'startDocument',
+    input: {
+      documentId,
+      repoId,
+      docId,
+      compId,
+      ...businessObjectOf(metadata),
+      ...traceOf({ traceparent }),
+      destinations: deliveries.filter(({ status }) => status === 'pending').map(({ destination }) => destination),
+      ...deliveryTerms(workspace, config),
+    },
+  }
+  return { documentId, component, contentType, carriedOver, deliveries, message }
+}
+
+/** Returns the content that the statement writes as well: the only content of the request, if it is still in memory. */
+const bufferedContent = (components: ReceivedComponent[]) => {
+  const content = components.length === 1 ? components[0]!.content : null
+  return content?.buffer ? { ...content, buffer: content.buffer } : undefined
+}
+
+/** Returns true if `insertDocuments` needs no transaction around it. */
+const isOneStatement = (components: ReceivedComponent[]): boolean =>
+  bufferedContent(components) !== undefined || components.every(({ content }) => content === null)
+
+/** Ties the contents to a transaction. Call it before `insertDocuments`, which writes a single content in memory by itself. */
+export const ownContents = async (
+  trx: Transaction,
+  { components, capture }: Pick<ReceivedDocument, 'components' | 'capture'>,
+): Promise<void> => {
+  if (bufferedContent(components)) return
+  for (const { content } of components) await content?.own(trx, capturedOnOf(capture))
+}
+
+/**
+ * Inserts the documents that a request has sent: archive document, documents, planned deliveries, outbox messages, the repository's
+ * count and the captured request, all in one statement. A small document costs one round trip instead of four (10 KiB: 5.2 ms, was 9.3).
+ * @param carriedOver one entry per component
+ */
+export const insertDocuments = async (
+  db: Database | Transaction,
+  target: Target,
+  received: ReceivedDocument,
+  carriedOver: CarriedOver[],
+  config: InsertConfig,
+): Promise<Inserted> => {
+  const { repository, docId, docProt, metadata, receivedAt, requestId, traceparent = null, capture } = received
+  const plans = received.components.map((component, index) => planDocument(received, component, carriedOver[index]!, config))
+  const documents = plans.map((plan) => ({
+    id: plan.documentId,
+    content_id: plan.component.content?.id ?? null,
+    comp_id: plan.component.compId,
+    position: plan.carriedOver.position,
+    content_type: plan.contentType,
+    size_bytes: plan.component.sizeBytes,
+    status: documentStatus(plan.deliveries.map(({ status }) => status)),
+    component_created_at: plan.carriedOver.createdAt ?? null,
+  }))
+  const deliveries = plans.flatMap((plan) =>
+    plan.deliveries.map(({ destination, connectionId, status, path }) => ({
+      document_id: plan.documentId,
+      destination_id: destination.id,
+      connection_id: connectionId,
+      status,
+      path,
+    })),
+  )
+  const messages = plans.map(({ message }) => message).filter(({ input }) => input.destinations.length > 0)
+  const buffered = bufferedContent(received.components)
+
+  const [row] = await writeDocuments(db, {
+    mode: target.mode,
+    archiveDocumentId: target.mode === 'update' ? target.archiveDocumentId : newId(),
+    lockTimeout: lockTimeout(config),
+    workspaceId: repository.workspace.id,
+    repositoryId: repository.id,
+    repoId: repository.repoId,
+    docId,
+    docProt,
+    ...metadata,
+    receivedAt,
+    requestId,
+    traceparent,
+    contentId: buffered?.id ?? null,
+    contentSizeBytes: buffered?.sizeBytes ?? null,
+    contentSha256: buffered?.sha256 ?? null,
+    contentData: buffered?.buffer.data ?? null,
+    documents: JSON.stringify(documents),
+    deliveries: JSON.stringify(deliveries),
+    messages: JSON.stringify(messages.map((message) => ({ key: outboxKey(message), message }))),
+    shard: randomInt(countShards),
+    keptDocuments: documents.filter((document) => document.content_id !== null).length,
+    ...bindCapture(capture),
+  })
+  const { inserted } = row!
+  if (!inserted) return { inserted, documents: [], messages: [] }
+  buffered?.buffer.release()
+  return { inserted, documents: plans.map(describe), messages }
+}
+
+const describe = ({ documentId, component, contentType, deliveries, message }: ReturnType<typeof planDocument>): InsertedDocument => ({
+  documentId,
+  repoId: message.input.repoId,
+  compId: component.compId,
+  contentType,
+  sizeBytes: component.sizeBytes,
+  status: documentStatus(deliveries.map(({ status }) => status)),
+  destinations: deliveries.length,
+  startsWorkflow: message.input.destinations.length > 0,
+})
+
+// Every part inserts nothing unless archive_document has a row.
+const writeDocuments = createStatement<{ inserted: boolean }>(
+  'insert-documents',
+  `
+  with created as (
+    -- Concurrent creates of one docId wait for each other at the unique index, up to lock_timeout. The first commit wins.
+    insert into archive_documents (id, workspace_id, repository_id, doc_id, doc_prot, created_at, modified_at)
+    select :archiveDocumentId, :workspaceId, :repositoryId, :docId, :docProt, :receivedAt::timestamptz, :receivedAt::timestamptz
+    where :mode = 'create'
+      and set_config('lock_timeout', :lockTimeout, true) is not null
+    on conflict (repository_id, doc_id) where deleted_at is null do nothing
+    returning id
+  ), updated as (
+    -- Two updates may commit in another order than they arrived.
+    update archive_documents
+    set modified_at = greatest(modified_at, :receivedAt::timestamptz)
+    where :mode = 'update'
+      and id = :archiveDocumentId
+    returning id
+  ), discarded as (
+    -- A document that is not kept has no archive document, and still must not use the docId of one that was kept.
+    select null::text as id
+    where :mode = 'discard'
+      and not exists (
+        select
+        from archive_documents
+        where repository_id = :repositoryId
+          and doc_id = :docId
+          and deleted_at is null
+      )
+  ), archive_document as (
+    select id from created
+    union all
+    select id from updated
+    union all
+    select id from discarded
+  ), content as (
+    -- A content that waited in memory: see src/content/postgres.ts.
+    insert into contents (id, workspace_id, store, size_bytes, sha256, owned_at, captured_on)
+    select :contentId, :workspaceId, 'postgres', :contentSizeBytes::bigint, :contentSha256::bytea, now(), :capturedOn::date
+    from archive_document
+    where :contentId::text is not null
+  ), content_chunk as (
+    insert into content_chunks (content_id, seq, data)
+    select :contentId, 0, :contentData::bytea
+    from archive_document
+    where length(:contentData::bytea) > 0
+  ), document as (
+    insert into documents (
+      id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
+      status, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at, request_id, traceparent)
+    select
+      planned.id, :workspaceId, :repositoryId, archive_document.id, content_id, :repoId, :docId, comp_id, position, content_type,
+      size_bytes, status, :erpObjectType, :erpObjectId, :arObject, :receivedAt::timestamptz, :receivedAt::timestamptz,
+      component_created_at, :requestId, :traceparent
+    from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (
+      id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text,
+      component_created_at timestamptz)
+  ), delivery as (
+    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at)
+    select document_id, destination_id, :workspaceId, connection_id, status, path, case when status = 'pending' then now() end
+    from archive_document, jsonb_to_recordset(:deliveries::jsonb) as planned (
+      document_id text, destination_id text, connection_id text, status text, path text)
+  ), message as (
+    insert into outbox (key, message)
+    select key, message
+    from archive_document, jsonb_to_recordset(:messages::jsonb) as planned (key text, message jsonb)
+  ), count as (
+    insert into repository_counts (repository_id, shard, documents)
+    select :repositoryId, :shard::smallint, :keptDocuments::bigint
+    from archive_document
+    where :keptDocuments::bigint > 0
+    on conflict (repository_id, shard) do update
+    set documents = repository_counts.documents + excluded.documents
+  ), captured as (
+    ${insertCaptures(':workspaceId')}
+    from archive_document, jsonb_populate_recordset(null::captured_requests, :captures::jsonb) as capture
+    on conflict (id) do nothing
+    returning id
+  ), captured_body as (
+    insert into captured_bodies (request_id, kind, workspace_id, data, redacted, pieces)
+    select captured.id, body.kind, :workspaceId, body.data, body.redacted, body.pieces
+    from captured, (values
+      ('request', :requestData::bytea, :requestRedacted::boolean, :requestPieces::jsonb),
+      ('response', :responseData::bytea, :responseRedacted::boolean, null)) as body (kind, data, redacted, pieces)
+    where body.data is not null
+      or body.pieces is not null
+  )
+  select count(*) > 0 as inserted
+  from archive_document
+  `,
+)
 
 /**
  * Commits a create: archive document, contents, documents, planned deliveries and the messages that start their workflows, all or none.

@@ -1,6 +1,7 @@
 import type { Database, Transaction } from '../db/database.ts'
 import type { StartDocument } from '../db/outbox.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
+import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
 import {
   insertDocuments,
   ownContents,
@@ -8,8 +9,7 @@ import {
   type InsertConfig,
   type InsertedDocument,
   type ReceivedDocument,
-} from './insert-documents.ts'
-import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
+} from './receive.ts'
 
 /** A create's content for an existing document: one component of it, or the whole document. */
 export interface Update extends ReceivedDocument {

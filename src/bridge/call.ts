@@ -3,7 +3,7 @@ import { AppError, type ErrorCode, type ErrorDetail } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { bodyRefusal } from '../base/refusals.ts'
 import { threadTask } from '../base/thread-task.ts'
-import { parseJson } from '../http/body.ts'
+import { parseJson } from '../http/input.ts'
 import { readLink, type ObjectLink } from './object-link.ts'
 import { readRfcAnswer, rfcEnvelope, type RfcAnswer, type RfcValue } from './soap.ts'
 

@@ -177,7 +177,7 @@ const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {
 const nameMaxCharacters = 255
 const nameOrNull = (name: string | null) => (name !== null && name.length <= nameMaxCharacters ? storable(name) : null)
 
-// The columns of `captured_requests`, by the field that they hold. workspace_id is found by the slugs; the bodies have a table of their own.
+// The columns of `captured_requests`, by the field that they hold. The slugs lead to workspace_id; bodies have a table of their own.
 const columns = {
   id: 'id',
   channel: 'channel',

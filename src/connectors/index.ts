@@ -1,9 +1,9 @@
+import { z } from 'zod'
 import { createBlob } from './blob/index.ts'
 import type { Connector, FindConnector } from './connector.ts'
 import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
 import { email } from './email/index.ts'
-import { withLimits } from './limits.ts'
 import { createObjstore } from './objstore/index.ts'
 import { sftp } from './sftp/index.ts'
 import { createEntraTokens } from './shared/entra-tokens.ts'
@@ -20,6 +20,31 @@ interface ConnectorSettings {
 export interface Connectors {
   all: readonly Connector[]
   find: FindConnector
+}
+
+const limitFields = {
+  max_concurrent_deliveries: z
+    .int()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe(
+      'Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION',
+    ),
+  max_deliveries_per_minute: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .optional()
+    .describe(
+      'Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION',
+    ),
+}
+
+/** Adds to a connector's config the limits that every destination may set. */
+const withLimits = (config: z.ZodType): z.ZodType => {
+  if (!(config instanceof z.ZodObject)) throw new TypeError('The config of a connector must be an object schema')
+  return config.safeExtend(limitFields)
 }
 
 /**

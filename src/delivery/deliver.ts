@@ -9,6 +9,9 @@ import type { ContentStore, Stores } from '../content/store.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
 import type { KeyRing } from '../security/seal.ts'
+import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
+import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
+import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
 import {
   endOf,
   failExpired,
@@ -19,10 +22,7 @@ import {
   replacesByPath,
   type ConcludeDeps,
   type TimedInput,
-} from './conclude-attempt.ts'
-import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
-import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
-import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
+} from './record-attempt.ts'
 import { hold, isPaused } from './release.ts'
 import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'

@@ -4,7 +4,6 @@ import { createGzip } from 'node:zlib'
 import { stringify } from 'csv-stringify'
 import type Koa from 'koa'
 import { AppError } from '../base/errors.ts'
-import { parseRange, type Range } from './byte-range.ts'
 
 /** The answer of an endpoint whose response is `bytes`. */
 export interface Download {
@@ -132,4 +131,25 @@ export const answerCsv = async (context: Koa.Context, { fileName, columns, rows,
   context.set('x-content-type-options', 'nosniff')
   context.vary('accept-encoding')
   if (isCompressed) context.set('content-encoding', 'gzip')
+}
+
+/** A range of bytes that a request asks for; both ends are inclusive. */
+export interface Range {
+  start: number
+  end: number
+}
+
+/**
+ * Reads the header `Range` (RFC 9110, section 14) for a representation of `sizeBytes`.
+ * @returns undefined if the whole is to be sent: for no range, several ranges, another unit or malformed text, which a server ignores
+ */
+export const parseRange = (header: string, sizeBytes: number): Range | 'unsatisfiable' | undefined => {
+  const [, first, last] = /^bytes\s*=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(header) ?? []
+  if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
+  const range =
+    first === ''
+      ? { start: Math.max(sizeBytes - Number(last), 0), end: sizeBytes - 1 }
+      : { start: Number(first), end: last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1) }
+  if (last !== '' && first !== '' && Number(last) < Number(first)) return undefined
+  return range.start <= range.end ? range : 'unsatisfiable'
 }

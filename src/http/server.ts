@@ -1,11 +1,13 @@
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import Koa, { type Middleware } from 'koa'
+import { Counter, Gauge, type Metric } from 'prom-client'
 import { UserError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import type { ConnectionLimit } from './connection-limit.ts'
+import { sourceOf } from '../security/address-filter.ts'
 
 type ServerConfig = Pick<
   Config,
@@ -123,3 +125,113 @@ const close = (server: Server, graceMs: number) =>
     })
     server.closeIdleConnections()
   })
+
+export type ConnectionLimitConfig = Pick<
+  Config,
+  'RELAY_HTTP_MAX_CONNECTIONS' | 'RELAY_HTTP_MAX_CONNECTIONS_PER_ADDRESS' | 'RELAY_TRUST_PROXY'
+>
+
+export interface ConnectionLimit {
+  /** Closes connections beyond the limits. */
+  attach(server: Server): void
+  /** Refuses requests beyond the limit of their address, if a proxy makes all connections. */
+  middleware: Middleware
+  metrics: Metric[]
+}
+
+const retryAfterSeconds = 5
+
+/**
+ * Limits the connections of the HTTP server, in all and per address. All connections of a proxy have its address, so behind a proxy the
+ * limit per address counts the running requests of each client instead.
+ */
+export const createConnectionLimit = (config: ConnectionLimitConfig): ConnectionLimit => {
+  const { RELAY_HTTP_MAX_CONNECTIONS: max, RELAY_HTTP_MAX_CONNECTIONS_PER_ADDRESS: maxPerAddress } = config
+  const perAddress = new Map<string, number>()
+  let open = 0
+
+  const gauge = new Gauge({
+    name: 'relay_http_connections',
+    help: 'Open connections of the HTTP server',
+    registers: [],
+    collect() {
+      this.set(open)
+    },
+  })
+  const refused = new Counter({
+    name: 'relay_http_connections_refused_total',
+    help: 'Connections (behind a proxy: also requests) that were refused, by limit: total, address',
+    labelNames: ['limit'],
+    registers: [],
+  })
+
+  /** Counts one connection or request of an address. @returns a function that ends it, or undefined if there are too many */
+  const enter = (address: string): (() => void) | undefined => {
+    const source = sourceOf(address)
+    const count = perAddress.get(source) ?? 0
+    if (count >= maxPerAddress) {
+      refused.inc({ limit: 'address' })
+      return undefined
+    }
+    perAddress.set(source, count + 1)
+    return () => {
+      const left = perAddress.get(source)! - 1
+      if (left === 0) perAddress.delete(source)
+      else perAddress.set(source, left)
+    }
+  }
+
+  return {
+    attach: (server) => {
+      server.maxConnections = max
+      server.on('drop', () => refused.inc({ limit: 'total' }))
+      server.on('connection', (socket: Socket) => {
+        open += 1
+        socket.once('close', () => {
+          open -= 1
+        })
+        if (config.RELAY_TRUST_PROXY) return
+        const leave = enter(socket.remoteAddress ?? '')
+        if (leave) socket.once('close', leave)
+        else socket.destroy()
+      })
+    },
+
+    middleware: async (context, next) => {
+      if (!config.RELAY_TRUST_PROXY) return next()
+      const leave = enter(context.ip)
+      if (leave) {
+        context.res.once('close', leave)
+        return next()
+      }
+      const requestId = newId()
+      const message = 'Too many requests of your address are running. Try again shortly.'
+      context.status = 503
+      context.set({
+        'x-relay-request-id': requestId,
+        'retry-after': String(retryAfterSeconds),
+        'x-errordescription': `unavailable: ${message}`,
+        connection: 'close',
+      })
+      context.body = { error: { code: 'unavailable', message, request_id: requestId } }
+      return undefined
+    },
+
+    metrics: [gauge, refused],
+  }
+}
+
+// Of the target as it was sent. A proxy may send the absolute form.
+const firstSegment = /^(?:[a-z]+:\/\/[^/?]*)?\/([^/?#]*)/i
+
+/**
+ * Passes each request to the surface that is named by the first segment of its path, and every other request to the next middleware. A
+ * surface does the same with what it does not serve below its segment.
+ */
+export const dispatch = (surfaces: Record<string, Middleware>): Middleware => {
+  const bySegment = new Map(Object.entries(surfaces))
+  return (context, next) => {
+    const surface = bySegment.get(firstSegment.exec(context.req.url ?? '')?.[1] ?? '')
+    return surface ? surface(context, next) : next()
+  }
+}

@@ -11,8 +11,7 @@ import { computeAggregates } from '../observe/aggregates.ts'
 import { describeChecked, type CheckIncidents } from '../observe/notices/check-incidents.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import type { ScheduledJob } from '../temporal/schedules.ts'
-import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
-import { sweepOrphans } from './sweep.ts'
+import { createRetention, sweepOrphans, type Removed, type RetentionConfig } from './retention.ts'
 
 export interface MaintenanceDeps {
   db: Database

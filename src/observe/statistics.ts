@@ -1,7 +1,6 @@
 import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
-import { addHistograms, percentileOf, type LatencyHistogram } from '../domain/latency.ts'
 
 export interface StatisticsFilter {
   /** Both ends are rounded to whole hours or days, so that the range becomes longer. `before` is exclusive. */
@@ -12,7 +11,7 @@ export interface StatisticsFilter {
   connectorType?: string | undefined
 }
 
-/** Milliseconds from the receipt of a document to its delivery; null without deliveries. Estimated: see src/domain/latency.ts. */
+/** Milliseconds from the receipt of a document to its delivery; null without deliveries. Estimated: see src/observe/statistics.ts. */
 interface Latency {
   p50Ms: number | null
   p95Ms: number | null
@@ -231,3 +230,34 @@ export const createStatistics = (db: Database) => ({
 })
 
 export type StatisticsReader = ReturnType<typeof createStatistics>
+
+/** The number of deliveries by the upper bound of their latency in milliseconds, which is a power of two. */
+export type LatencyHistogram = Readonly<Record<string, number>>
+
+/** Adds up histograms. */
+export const addHistograms = (histograms: readonly LatencyHistogram[]): LatencyHistogram => {
+  const sum: Record<string, number> = {}
+  for (const histogram of histograms) {
+    for (const [bound, count] of Object.entries(histogram)) sum[bound] = (sum[bound] ?? 0) + count
+  }
+  return sum
+}
+
+/**
+ * Estimates a percentile. The buckets double, and latencies are taken to be spread evenly in each.
+ * @param share 0.95 for the 95th percentile
+ * @returns whole milliseconds, or null without deliveries
+ */
+export const percentileOf = (histogram: LatencyHistogram, share: number): number | null => {
+  const buckets = Object.entries(histogram)
+    .map(([bound, count]) => ({ bound: Number(bound), count }))
+    .filter(({ count }) => count > 0)
+    .toSorted((one, other) => one.bound - other.bound)
+  const rank = share * buckets.reduce((sum, { count }) => sum + count, 0)
+  let below = 0
+  for (const { bound, count } of buckets) {
+    if (below + count >= rank) return Math.round(bound / 2 + (bound / 2) * ((rank - below) / count))
+    below += count
+  }
+  return null
+}

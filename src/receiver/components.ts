@@ -1,4 +1,4 @@
-import type { ReceivedComponent, ReceivedDocument } from '../archive/insert-documents.ts'
+import type { ReceivedComponent, ReceivedDocument } from '../archive/receive.ts'
 import { splitMultipart, type Piece } from '../capture/pieces.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'

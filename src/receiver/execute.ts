@@ -1,12 +1,13 @@
-import type { ReceivingRepositories, RepositorySummary } from '../archive/receiving-repository.ts'
+import ipaddr from 'ipaddr.js'
+import type { ReceivingRepositories, RepositorySummary, ReceivingRepository } from '../archive/receiving-repository.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
+import type { Config } from '../config/config.ts'
 import type { Installation } from '../db/installation.ts'
 import { hasPassed, hopsHeader } from '../domain/headers.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { Certificates } from '../workspace/certificates.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
-import { checkAccess, checkAddress, type AccessDeps } from './access.ts'
 import { refusalAnswer, type Answer } from './answer.ts'
 import { ClientGone } from './body.ts'
 import type { CommandConfig, CommandDeps, CommandHandler } from './command-context.ts'
@@ -24,7 +25,7 @@ import { putCert } from './commands/put-cert.ts'
 import { search } from './commands/search.ts'
 import { serverInfo } from './commands/server-info.ts'
 import { update } from './commands/update.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange, ReceiverRequest } from './exchange.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { receiverLimits, type ReceiverLimits } from './limits.ts'
 import type { CommandName } from './parameters.ts'
@@ -32,6 +33,7 @@ import { checkRate, createRateLimit } from './quota.ts'
 import type { ReceiverLog } from './receiver-log.ts'
 import { Refusal, toRefusal } from './refusal.ts'
 import { concurrentSearches } from './search/limits.ts'
+import { checkSignature, type SignatureDeps } from './signature.ts'
 
 /** The commands that name a repository. */
 const handlers: Record<Exclude<CommandName, 'serverInfo'>, CommandHandler> = {
@@ -146,3 +148,47 @@ interface DescribedRepositories {
 const loopDetected = () => new Refusal('loop_detected', 'this relay has sent the document itself; a destination leads back to it')
 
 const repositoryNotFound = () => new Refusal('repository_not_found', 'the repository does not exist')
+
+/** @throws `Refusal` if the workspace restricts source addresses and this one is not allowed */
+const checkAddress = (allowedCidrs: string[], sourceIp: string): void => {
+  if (allowedCidrs.length === 0) return
+  // The address of an IPv4 client on an IPv6 listener has the form ::ffff:a.b.c.d.
+  const address = ipaddr.isValid(sourceIp) ? ipaddr.process(sourceIp) : undefined
+  const allowed = allowedCidrs.some((cidr) => {
+    const [network, bits] = ipaddr.parseCIDR(cidr)
+    return address?.kind() === network.kind() && address.match(network, bits)
+  })
+  if (!allowed) throw new Refusal('address_not_allowed', 'this workspace does not accept requests from your address')
+}
+
+interface AccessDeps extends SignatureDeps {
+  config: SignatureDeps['config'] & Pick<Config, 'RELAY_SIGNATURE_SCOPE'>
+}
+
+/** @throws `Refusal` if the command must not be executed on this repository */
+const checkAccess = async (
+  repository: ReceivingRepository,
+  command: Command,
+  { sourceIp, signatureTime }: Pick<ReceiverRequest, 'sourceIp' | 'signatureTime'>,
+  deps: AccessDeps,
+): Promise<void> => {
+  checkAddress(repository.workspace.settings.receiverAllowedCidrs, sourceIp)
+  if (repository.status !== 'active') throw new Refusal('repository_inactive', 'the repository is inactive')
+  // Without signature_verification, the repository ignores any secKey.
+  const { access } = command.rule
+  if (!repository.signatureVerification || !access) return
+  if (await isUnprotected(repository.id, command, access, deps)) return
+  await checkSignature(repository, command, access, signatureTime, deps)
+}
+
+/**
+ * Returns true if the docProt of the document allows this access without a signature. A request with a secKey is judged by its signature
+ * anyway. Creating always requires a signature, because the docProt of a new document is chosen by its sender.
+ */
+const isUnprotected = async (repositoryId: string, command: Command, access: string, { findDocProts, config }: AccessDeps) => {
+  const docId = command.find('docId')
+  if (config.RELAY_SIGNATURE_SCOPE === 'all' || access === 'c' || docId === undefined || command.find('secKey') !== undefined) return false
+  const docProt = (await findDocProts(repositoryId, [docId])).get(docId)
+  // A document without docProt is fully protected, and so is one that does not exist: the answer must not tell them apart.
+  return typeof docProt === 'string' && !docProt.includes(access)
+}

@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Metric } from 'prom-client'
 import { documentWorkflowId } from '../../workflows/ids.ts'
-import type { InsertedDocument } from '../archive/insert-documents.ts'
+import type { InsertedDocument } from '../archive/receive.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { Log } from '../base/log.ts'
 import type { Exchange } from './exchange.ts'

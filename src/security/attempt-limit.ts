@@ -1,5 +1,5 @@
 import { createTtlCache } from '../base/ttl-cache.ts'
-import { sourceOf } from './source-address.ts'
+import { sourceOf } from './address-filter.ts'
 
 const windowMs = 60_000
 // Of a few hundred bytes each.

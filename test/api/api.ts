@@ -16,7 +16,7 @@ import { DeliveryError, type Connector } from '../../src/connectors/connector.ts
 import { createConnectors } from '../../src/connectors/index.ts'
 import type { Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
-import { dispatch } from '../../src/http/dispatch.ts'
+import { dispatch } from '../../src/http/server.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'

@@ -1,4 +1,4 @@
-import { parseRange } from '../../src/http/byte-range.ts'
+import { parseRange } from '../../src/http/attachments.ts'
 
 test.each([
   ['bytes=0-0', { start: 0, end: 0 }],

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { createRetention } from '../../src/maintenance/retention.ts'
-import { sweepOrphans } from '../../src/maintenance/sweep.ts'
+import { createRetention, sweepOrphans } from '../../src/maintenance/retention.ts'
 import type { ReceiverOptions } from '../receiver/receiver.ts'
 import { testConfig } from '../support/factories.ts'
 import { multipartBody, part, type SourceAnswer } from '../support/source-system.ts'

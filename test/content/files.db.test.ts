@@ -6,7 +6,7 @@ import { newId } from '../../src/base/ids.ts'
 import { createFilesStore } from '../../src/content/files.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Database } from '../../src/db/database.ts'
-import { sweepOrphans } from '../../src/maintenance/sweep.ts'
+import { sweepOrphans } from '../../src/maintenance/retention.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { describeContentStore } from './conformance.ts'
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import Koa, { type Middleware } from 'koa'
-import { dispatch } from '../../src/http/dispatch.ts'
+import { dispatch } from '../../src/http/server.ts'
 
 const answering =
   (name: string): Middleware =>

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { ulid } from 'ulid'
-import type { ReceivedDocument } from '../../src/archive/insert-documents.ts'
+import type { ReceivedDocument } from '../../src/archive/receive.ts'
 import { createReceivingRepositories, type ReceivingRepository } from '../../src/archive/receiving-repository.ts'
 import { newId } from '../../src/base/ids.ts'
 import { readConfig, type Config } from '../../src/config/config.ts'

@@ -5,8 +5,16 @@ import type { Database, Transaction } from '../../db/database.ts'
 import { addMessages, type StartNotice } from '../../db/outbox.ts'
 import { toCamelCase, toSnakeCase } from '../../domain/casing.ts'
 import { incidentEventNames, noticeData, type IncidentEvent, type NoticeData, type Transition } from '../../domain/notices.ts'
-import { conditionLimits, type Condition, type ConditionConfig, type ConditionLimits, type IncidentDetails } from './condition.ts'
-import { findConditions } from './conditions.ts'
+import {
+  conditionLimits,
+  type Condition,
+  type ConditionConfig,
+  type ConditionLimits,
+  type IncidentDetails,
+  type FindConditions,
+} from './condition.ts'
+import { findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
+import { findExpiringCertificates, findNotConnected, findSilentSources } from './repository-conditions.ts'
 import { summaryOf } from './text.ts'
 
 /** Result of a check. */
@@ -303,3 +311,12 @@ const idsOf = (incidents: Incident[]) => incidents.map(({ id }) => id)
 /** Describes a check for operators. */
 export const describeChecked = ({ opened, closed, notices }: Checked): string =>
   `${opened} incidents opened, ${closed} closed, ${notices} notices written`
+
+/** Finds what each kind of incident exists for, in the workspaces with an active notification for it. */
+const findConditions: Record<IncidentEvent, FindConditions> = {
+  'destination.failing': findFailingDestinations,
+  'delivery.failed': findFailedDeliveries,
+  'source.silent': findSilentSources,
+  'certificate.expiring': findExpiringCertificates,
+  'repository.not_connected': findNotConnected,
+}

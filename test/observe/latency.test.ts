@@ -1,4 +1,4 @@
-import { addHistograms, percentileOf } from '../../src/domain/latency.ts'
+import { addHistograms, percentileOf } from '../../src/observe/statistics.ts'
 
 test('a percentile lies in the bucket that contains it', () => {
   const histogram = { 64: 50, 128: 45, 4096: 5 }
