@@ -78,7 +78,9 @@ const start = async (verb: 'api' | 'worker', temporal: TemporalConnection = env)
   return running
 }
 
-const createRouteToTarget = () => routeToWebhook(database, `http://127.0.0.1:${(target.address() as AddressInfo).port}/`)
+// The default is 10 seconds.
+const settings = { retry_initial_interval_seconds: 1 }
+const createRouteToTarget = () => routeToWebhook(database, `http://127.0.0.1:${(target.address() as AddressInfo).port}/`, settings)
 
 const create = async (api: RelayProcess, workspaceSlug: string, docId: string, body: Buffer) => {
   const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {

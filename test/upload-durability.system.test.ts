@@ -47,6 +47,8 @@ const start = async (verb: 'api' | 'worker', heartbeatTimeoutMs = 20_000) => {
   return running
 }
 
+// The default is 10 seconds.
+const settings = { retry_initial_interval_seconds: 1 }
 const configAt = (port: number) => ({
   bucket: store.bucket,
   region: 'us-east-1',
@@ -69,7 +71,7 @@ const stallUpload = async (heartbeatTimeoutMs?: number) => {
   const proxy = await startTcpProxy(store.port, { kind: 'stall', afterBytes: 44 * MiB })
   proxies.push(proxy)
   const credentials = { access_key_id: store.accessKeyId, secret_access_key: store.secretAccessKey }
-  const { workspaceId, workspaceSlug, destinationId } = await routeTo(database, 'objstore', configAt(proxy.port), credentials)
+  const { workspaceId, workspaceSlug, destinationId } = await routeTo(database, 'objstore', configAt(proxy.port), credentials, settings)
   // The API pins the timeout when it receives the document.
   const api = await start('api', heartbeatTimeoutMs)
   const worker = await start('worker', heartbeatTimeoutMs)

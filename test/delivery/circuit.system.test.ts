@@ -50,10 +50,8 @@ const start = async (verb: 'api' | 'worker', variables: Record<string, string>) 
 /** Creates a workspace with a route to the target, whose retries follow soon. */
 const createRoute = async () => {
   const { db } = database
-  const { workspaceId, workspaceSlug, destinationId } = await routeToWebhook(database, `${target.origin}/in`)
-  await db('workspaces')
-    .where({ id: workspaceId })
-    .update({ settings: JSON.stringify({ retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, max_retries: 100 }) })
+  const settings = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, max_retries: 100 }
+  const { workspaceId, workspaceSlug, destinationId } = await routeToWebhook(database, `${target.origin}/in`, settings)
   return {
     destinationId,
     workspace: `acme/${workspaceSlug}`,

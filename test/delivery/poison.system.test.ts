@@ -53,14 +53,8 @@ afterAll(async () => {
   await database.drop()
 })
 
-const routeTo = async (path: string, settings: object) => {
-  const routes = await routeToWebhook(database, `${target.origin}/${path}`)
-  await database
-    .db('workspaces')
-    .where({ id: routes.workspaceId })
-    .update({ settings: JSON.stringify({ retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, ...settings }) })
-  return routes
-}
+const routeTo = (path: string, settings: object) =>
+  routeToWebhook(database, `${target.origin}/${path}`, { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, ...settings })
 
 const create = async (workspaceSlug: string, docId: string) => {
   const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {

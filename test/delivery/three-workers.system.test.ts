@@ -28,8 +28,7 @@ beforeAll(async () => {
   env = await startTemporalServer()
   target = await startHttpTarget()
   api = await start('api')
-  // One after the other, because each of them bundles the workflows.
-  for (let count = 0; count < 3; count += 1) await start('worker')
+  await Promise.all([start('worker'), start('worker'), start('worker')])
 }, 300_000)
 afterAll(async () => {
   for (const running of processes) await running.kill()

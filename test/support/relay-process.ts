@@ -107,11 +107,12 @@ export const relayVariables = (database: Pick<TestDatabase, 'url'>, temporal: Te
 }
 
 /** Creates a workspace whose repository Z1 has a route to a webhook at this URL. */
-export const routeToWebhook = (database: TestDatabase, url: string) => routeTo(database, 'webhook', { url }, {})
+export const routeToWebhook = (database: TestDatabase, url: string, workspaceSettings?: object) =>
+  routeTo(database, 'webhook', { url }, {}, workspaceSettings)
 
 /** Creates a workspace whose repository Z1 has a route to this target. */
-export const routeTo = async ({ db }: TestDatabase, connector: string, config: object, credentials: object) => {
-  const routes = await createRoutes(db, [{ name: 'target', connector, config }])
+export const routeTo = async ({ db }: TestDatabase, connector: string, config: object, credentials: object, workspaceSettings = {}) => {
+  const routes = await createRoutes(db, [{ name: 'target', connector, config }], { workspaceSettings })
   const destinationId = routes.destinations['target']!
   await saveTarget(db, { workspaceId: routes.workspaceId, id: destinationId }, connector, config, credentials)
   return { ...routes, destinationId }
