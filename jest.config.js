@@ -4,7 +4,9 @@ import { availableParallelism } from 'node:os'
 //   *.test.ts          unit: needs no set-up
 //   *.db.test.ts       needs PostgreSQL
 //   *.system.test.ts   needs Temporal, another server, or the relay as a process
-//   *.cluster.system.test.ts   needs the cluster that only script/test --temporal postgres starts
+//   *.cluster.system.test.ts    needs the cluster that only script/test --temporal postgres starts
+//   *.measured.system.test.ts   measures, so these files run one at a time, when no other test runs
+//   *.release.test.ts  what is published and how an installation is operated. CI of a change does not run it (CONTRIBUTING.md)
 // The set-up of a tier runs only if tests of that tier run.
 const common = {
   testEnvironment: 'node',
@@ -21,16 +23,31 @@ const setUp = (tier) => ({
 })
 
 // The user of the image cannot read the client certificates of the cluster.
-const leftOut = process.env.TEST_TEMPORAL === 'postgres' ? '/image\\.system\\.test\\.ts$' : '\\.cluster\\.system\\.test\\.ts$'
-const reachable = { testPathIgnorePatterns: ['/node_modules/', leftOut] }
+const isCluster = process.env.TEST_TEMPORAL === 'postgres'
+const leftOut = ['/node_modules/', '\\.measured\\.system\\.test\\.ts$', ...(isCluster ? [] : ['\\.cluster\\.system\\.test\\.ts$'])]
 
 export default {
   projects: [
-    { ...common, displayName: 'unit', testMatch: ['<rootDir>/test/**/!(*.db|*.system).test.ts'] },
+    { ...common, displayName: 'unit', testMatch: ['<rootDir>/test/**/!(*.db|*.system|*.release).test.ts'] },
     { ...common, displayName: 'db', testMatch: ['<rootDir>/test/**/*.db.test.ts'], ...setUp('db') },
-    { ...common, displayName: 'system', testMatch: ['<rootDir>/test/**/*.system.test.ts'], ...reachable, ...setUp('system') },
+    {
+      ...common,
+      displayName: 'system',
+      testMatch: ['<rootDir>/test/**/*.system.test.ts'],
+      testPathIgnorePatterns: leftOut,
+      ...setUp('system'),
+    },
+    {
+      ...common,
+      displayName: 'measured',
+      testMatch: ['<rootDir>/test/**/*.measured.system.test.ts'],
+      runner: '<rootDir>/test/support/one-at-a-time.mjs',
+      ...setUp('system'),
+    },
+    { ...common, displayName: 'release', testMatch: ['<rootDir>/test/**/*.release.test.ts'], ...setUp('system') },
   ],
   reporters: ['default', '<rootDir>/test/support/conformance-matrix.mjs'],
+  testSequencer: '<rootDir>/test/support/slowest-first.mjs',
   // A limit for tests that hang, not for slow ones. The disk of a busy machine can stall for half a minute, and an aborted test disturbs
   // the tests after it. Milliseconds.
   testTimeout: 120_000,
@@ -39,5 +56,5 @@ export default {
   workerIdleMemoryLimit: '1GB',
   // One more than there are processors, because many tests wait for servers and timers: 6.8 minutes instead of 8.6 on 2 processors.
   // Not with a cluster, whose four services all files share.
-  maxWorkers: availableParallelism() + (process.env.TEST_TEMPORAL === 'postgres' ? 0 : 1),
+  maxWorkers: availableParallelism() + (isCluster ? 0 : 1),
 }

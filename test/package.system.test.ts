@@ -1,18 +1,14 @@
-import { execFile, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { request } from 'undici'
-import { readReady } from '../src/dev/data-dir.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { isFullRun } from './support/full-run.ts'
 import { startHttpTarget } from './support/http-target.ts'
 import { managementApi } from './support/management-api.ts'
-import { pack } from './support/pack.ts'
+import { installPacked, pack } from './support/pack.ts'
 import { relayVariables, startRelayProcess } from './support/relay-process.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
@@ -32,40 +28,13 @@ beforeAll(async () => {
   database = await createTestDatabase()
   env = await startTemporalServer()
   packed = await pack(root, folder)
-  main = await install(packed.file)
+  main = await installPacked(packed.file, folder)
 }, 300_000)
 afterAll(async () => {
   await env.teardown()
   await database.drop()
   await rm(folder, { recursive: true, force: true })
 })
-
-/** Installs the packed relay into an empty folder. Without the network, its dependencies are those of the checkout, without the packages of the development. */
-const install = async (file: string): Promise<string> => {
-  const modules = join(folder, 'node_modules')
-  if (isFullRun) {
-    await writeFile(join(folder, 'package.json'), '{}')
-    await run('npm', ['install', '--no-audit', '--no-fund', file], { cwd: folder })
-    return join(modules, '.bin/relay')
-  }
-  await writeFile(join(folder, 'package.json'), '{ "dependencies": { "document-relay": "*" } }')
-  await mkdir(join(modules, 'document-relay'), { recursive: true })
-  await run('tar', ['-xzf', file, '--strip-components=1', '-C', join(modules, 'document-relay')])
-  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, { dev?: boolean }> }
-  for (const [path, { dev }] of Object.entries(lock.packages)) {
-    const [, name, nested] = path.split('node_modules/')
-    if (name === undefined || nested !== undefined || dev) continue
-    await mkdir(dirname(join(modules, name)), { recursive: true })
-    await symlink(join(root, 'node_modules', name), join(modules, name))
-  }
-  const { bin } = JSON.parse(await readFile(join(modules, 'document-relay/package.json'), 'utf8')) as { bin: Record<string, string> }
-  await mkdir(join(modules, '.bin'))
-  for (const [name, path] of Object.entries(bin)) {
-    await chmod(join(modules, 'document-relay', path), 0o755)
-    await symlink(join('../document-relay', path), join(modules, '.bin', name))
-  }
-  return join(modules, '.bin/relay')
-}
 
 test('the packed relay has what it needs and nothing else, and delivers a document from an empty folder', async () => {
   const { paths } = packed
@@ -129,63 +98,4 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
     await target.stop()
     for (const { child } of [api, worker]) child.kill('SIGKILL')
   }
-}, 600_000)
-
-test('npx document-relay server starts the installed relay with PostgreSQL and Temporal, and stops on SIGTERM', async () => {
-  const options = {
-    cwd: folder,
-    env: { ...process.env, RELAY_PORT: '0', RELAY_LOG_FORMAT: 'json', RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN },
-  }
-  // With --no, npx does not ask a registry for a package that is not installed.
-  const npx = (...words: string[]): [string, string[]] => ['npx', ['--no', ...words]]
-  const child = spawn(...npx('document-relay', 'server'), { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
-  let log = ''
-  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()))
-  const exited = once(child, 'exit') as Promise<[number | null]>
-  const readServer = () => {
-    if (child.exitCode !== null) throw new Error(`npx ended with ${child.exitCode}: ${log}`)
-    return readReady(join(folder, '.relay'))
-  }
-  try {
-    const server = (await until('the server is ready', readServer, Boolean, 200_000))!
-    const { statusCode, body } = await request(`${server.base_url}/readyz`)
-    expect({ statusCode, body: await body.json() }).toMatchObject({ statusCode: 200, body: { dependencies: { worker: { ok: true } } } })
-
-    // A verb in the same folder uses the database of the server.
-    await run(...npx('relay', 'workspace', 'create', 'acme/first'), options)
-    const { stdout } = await run(...npx('relay', 'workspace', 'list', '--json'), options)
-    expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ user_slug: 'acme', workspace_slug: 'first' })])
-
-    process.kill(server.pid, 'SIGTERM')
-    expect(await exited).toEqual([0, null])
-    expect(readReady(join(folder, '.relay'))).toBeUndefined()
-    const levels = log.split('\n').flatMap((line) => (line.startsWith('{') ? [(JSON.parse(line) as { level: string }).level] : []))
-    expect(levels).not.toContain('error')
-  } finally {
-    const server = readReady(join(folder, '.relay'))
-    if (server) process.kill(server.pid, 'SIGKILL')
-    child.kill('SIGKILL')
-  }
-}, 300_000)
-
-test('the packages of a commit are the same bytes from another folder, with other times of the files', async () => {
-  const copy = join(folder, 'checkout')
-  await mkdir(copy)
-  const listed = 'git ls-files -z --cached --others --exclude-standard --deduplicate'
-  const copied = 'tar --null -T - --ignore-failed-read --mtime=2001-09-09 -cf - | tar -xf - -C "$1"'
-  await run('bash', ['-o', 'pipefail', '-c', `${listed} | ${copied}`, 'bash', copy], { cwd: root })
-  for (const path of ['node_modules', 'clients/typescript/node_modules']) {
-    // Linked if the folder is on the same file system. A symbolic link would give webpack the paths of the checkout.
-    const from = join(root, path)
-    const to = join(copy, path)
-    await run('cp', ['-al', from, to]).catch(() => run('cp', ['-a', from, to]))
-  }
-  const sha256 = async (file: string) =>
-    createHash('sha256')
-      .update(await readFile(file))
-      .digest('hex')
-  const client = 'clients/typescript'
-  const files = [packed.file, (await pack(join(root, client), folder)).file]
-  const again = [(await pack(copy, copy)).file, (await pack(join(copy, client), copy)).file]
-  expect(await Promise.all(again.map(sha256))).toEqual(await Promise.all(files.map(sha256)))
 }, 600_000)

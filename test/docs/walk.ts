@@ -26,8 +26,8 @@ export const walkedPages = {
     'docs/security.md',
     'docs/source-system.md',
   ],
-  'test/docs/backup.system.test.ts': ['docs/backup.md'],
-  'test/docs/upgrade.system.test.ts': ['docs/upgrade.md'],
+  'test/docs/backup.release.test.ts': ['docs/backup.md'],
+  'test/docs/upgrade.release.test.ts': ['docs/upgrade.md'],
 }
 
 /** Returns the steps of a page from its fenced blocks: commands are ```bash, answers ```json or ```text. */
