@@ -28,10 +28,10 @@ const defaultWorkflows = async (): Promise<WorkflowSource> => {
 
 const heartbeatThrottleMs = 1_000
 
-// How long a workflow task waits for the worker that has the workflow in its memory. After that, any worker takes it and replays the history.
-// While a worker is lost, each of its workflows waits for this long, once: 98 s became 58 s for the two stories of
-// test/delivery/poison.system.test.ts, with 1 s instead of the SDK's default of 10 s. A busy worker must not lose its workflows within it,
-// because a replay costs it more than the delay.
+// How long a workflow task waits for the worker that has the workflow in its memory. After that, any worker takes it and replays the
+// history. While a worker is lost, each of its workflows waits for this long, once: with 3 s instead of the SDK's default of 10 s,
+// test/delivery/poison.system.test.ts takes 71 s instead of 103 s. A busy worker must not lose its workflows within it, because a replay
+// costs it more than the delay.
 const stickyTaskTimeoutMs = 3_000
 
 /**
