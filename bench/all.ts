@@ -1,10 +1,9 @@
-// Runs the benchmarks one after the other, and writes their results to docs/performance.md. `--only` names some of them, separated by
+// Runs the benchmarks one after the other, and writes their results to bench/results/. `--only` names some of them, separated by
 // commas; the results of the others stay as they are. What follows `--` is passed to each of them.
 import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
-import { withGenerated } from '../docs/generated-table.ts'
 import { say } from './support/report.ts'
 import { resultText, type BenchResult } from './support/tables.ts'
 
@@ -13,7 +12,6 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: { only: { type: 'string', default: names.join() }, quick: { type: 'boolean', default: false } },
 })
-const page = new URL('../docs/performance.md', import.meta.url)
 const outputMaxBytes = 64 * 2 ** 20
 
 for (const name of options.only.split(',')) {
@@ -28,5 +26,6 @@ for (const name of options.only.split(',')) {
   // Written after each benchmark, so that a failure loses one result only. The numbers of a quick run mean nothing.
   const text = resultText(JSON.parse(stdout) as BenchResult)
   if (options.quick) console.log(text)
-  else writeFileSync(page, withGenerated(readFileSync(page, 'utf8'), name, text, 'script/bench all'))
+  else
+    writeFileSync(new URL(`./results/${name}.md`, import.meta.url), `# Results of \`${name}\`\n\nWritten by \`script/bench all\`.\n${text}`)
 }
