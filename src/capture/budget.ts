@@ -12,9 +12,9 @@ const headFactor = 3
  * Creates the budget of captured requests: at most `maxBytes` of memory, which source addresses share, and as many bytes on disk for the
  * refused requests of one workspace in one hour.
  *
- * A source gets memory for bodies only as long as it has no more than is still free: one source alone uses at most half, two a third each, and the
- * next one always finds room. The method is called "dynamic threshold" (Choudhury and Hahne, 1998). For heads, a source may have three
- * times as much as is free, so that its bodies, however large, never keep its requests from being captured.
+ * A source gets memory for bodies only as long as it has no more than is still free: one source alone uses at most half, two a third each,
+ * and the next one always finds room. The method is called "dynamic threshold" (Choudhury and Hahne, 1998). For heads, a source may have
+ * three times as much as is free, so that its bodies, however large, never keep its requests from being captured.
  */
 export const createCaptureBudget = (maxBytes: number, now: () => number = Date.now) => {
   let usedBytes = 0

@@ -354,8 +354,8 @@ const writeAttempt = createStatement<Recorded & { closesCircuit: boolean }>(
           and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
       )
   ), gate as (
-    -- test/delivery/circuit.ts states the rules. All attempts at a destination share the row, so that it is written only after a failure or if
-    -- it changes. A change of the destination also locks the destination first.
+    -- test/delivery/circuit.ts states the rules. All attempts at a destination share the row, so that it is written only after a failure
+    -- or if it changes. A change of the destination also locks the destination first.
     update destination_gates
     set
       failures = case :signal when 'answered' then 0 when 'failed' then failures + 1 else failures end,
