@@ -1,7 +1,7 @@
 import type { Config } from '../src/config/config.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { createKey, createWorkspace } from '../src/workspace/administration.ts'
-import { managementApi } from '../test/support/management-api.ts'
+import { createClient } from '../test/support/client.ts'
 import type { Signer } from '../test/support/signer.ts'
 import type { Workspace } from './load.ts'
 import type { Kind, Targets } from './targets.ts'
@@ -35,11 +35,11 @@ export const setUpWorkspace = async (
   try {
     const { id } = await createWorkspace(db, name)
     const { key } = await createKey(db, { workspace: name, level: 'admin' })
-    const send = managementApi(baseUrl, name, key)
-    await send('PATCH', '/settings', { ...retrySettings, ...settings })
-    const open = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Open' })
-    const signed = await send('POST', '/repositories', { repo_id: 'Z2', name: 'Signed', signature_verification: true })
-    await send('POST', `/repositories/${signed}/certificates`, {
+    const { change, create, connect } = createClient({ baseUrl, name, key })
+    await change('PATCH', '/settings', { ...retrySettings, ...settings })
+    const open = await create('/repositories', { repo_id: 'Z1', name: 'Open' })
+    const signed = await create('/repositories', { repo_id: 'Z2', name: 'Signed', signature_verification: true })
+    await create(`/repositories/${signed}/certificates`, {
       auth_id: 'CN=TST,OU=I0099999999,OU=SAPWebAS,O=SAPTrustCommunity,C=DE',
       certificate: signer.pem,
       status: 'active',
@@ -48,9 +48,9 @@ export const setUpWorkspace = async (
     for (const kind of targetKinds) {
       const { config: usual, credentials } = targets.all[kind]
       const target = { config: { ...usual, ...configs[kind] }, credentials }
-      destinationIds.push(await send('POST', '/destinations', { name: kind, connector_type: kind, ...target }))
+      destinationIds.push(await create('/destinations', { name: kind, connector_type: kind, ...target }))
     }
-    await send('POST', '/connections', { name: 'all', repository_ids: [open, signed], destination_ids: destinationIds })
+    await connect([open, signed], destinationIds)
     return { id, apiPath: `/api/${name}`, key, path: `/receiver/${name}`, repositories: { open: 'Z1', signed: 'Z2' } }
   } finally {
     await db.destroy()

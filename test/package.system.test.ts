@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { request } from 'undici'
+import { createClient } from './support/client.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { startHttpTarget } from './support/http-target.ts'
-import { managementApi } from './support/management-api.ts'
 import { installPacked, pack } from './support/pack.ts'
 import { relayVariables, startRelayProcess } from './support/relay-process.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
@@ -73,16 +73,9 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
   const api = await startRelayProcess('api', variables, { main })
   const worker = await startRelayProcess('worker', variables, { main })
   try {
-    const send = managementApi(api.baseUrl, 'acme/invoices', key)
-    const repository = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Invoices' })
-    const webhook = { name: 'Inbox', connector_type: 'webhook', config: { url: `${target.origin}/documents` }, credentials: {} }
-    const destination = await send('POST', '/destinations', webhook)
-    await send('POST', '/connections', { name: 'All', repository_ids: [repository], destination_ids: [destination] })
-    const query = 'create&pVersion=0045&contRep=Z1&docId=0123456789ABCDEF0123456789ABCDEF&compId=data'
-    const created = await request(`${api.baseUrl}/receiver/acme/invoices?${query}`, { method: 'PUT', body: 'hello' })
-    expect(created.statusCode).toBe(201)
-    const isDelivered = async () => (await database.db('documents').where({ status: 'delivered' })).length === 1
-    await until('the document is delivered', isDelivered)
+    const client = createClient({ baseUrl: api.baseUrl, name: 'acme/invoices', key })
+    const { repoId } = await client.wire([`${target.origin}/documents`])
+    await client.sendDocument(repoId, 'delivered')
 
     for (const path of ['/console/', '/docs']) {
       const page = await request(`${api.baseUrl}${path}`)

@@ -1,6 +1,6 @@
 import { openDatabase } from '../../src/db/database.ts'
 import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
-import { managementApi } from '../../test/support/management-api.ts'
+import { createClient } from '../../test/support/client.ts'
 import type { Installation } from './installation.ts'
 
 export interface WorkspaceOptions {
@@ -24,15 +24,10 @@ export const createConnectedWorkspace = async (
   try {
     await createWorkspace(db, name)
     const { key } = await createKey(db, { workspace: name, level: 'admin' })
-    const send = managementApi(baseUrl, name, key)
+    const client = createClient({ baseUrl, name, key })
     for (const [repoId, urls] of Object.entries({ Z1: targetUrls, ...others })) {
-      const repository = await send('POST', '/repositories', { repo_id: repoId, name: repoId })
-      const destinations: string[] = []
-      for (const [index, url] of urls.entries()) {
-        const destination = { name: `${repoId} target ${index}`, connector_type: 'webhook', config: { url }, credentials: {} }
-        destinations.push(await send('POST', '/destinations', destination))
-      }
-      await send('POST', '/connections', { name: repoId, repository_ids: [repository], destination_ids: destinations, is_active: isActive })
+      const targets = urls.map((url, index) => client.webhook(url, `${repoId} target ${index}`))
+      await client.wire(targets, { repoId, isActive })
     }
     return `${baseUrl}/receiver/${name}`
   } finally {

@@ -17,12 +17,11 @@ import { createConnectors } from '../../src/connectors/index.ts'
 import type { Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import { dispatch } from '../../src/http/server.ts'
-import type { KeyLevel } from '../../src/security/levels.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
-import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
 import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
+import { callJson, createWorkspaceClient, type Answer, type WorkspaceClient } from '../support/client.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { logsTo } from '../support/logs.ts'
 import { createContract, readOpenApi } from './contract.ts'
@@ -53,42 +52,12 @@ const registry = (kind: string): Connector | undefined => {
   return kind === 'objstore' ? objectStorage : findConnector(kind)
 }
 
-export interface Answer {
-  status: number
-  headers: Headers
-  // Untyped JSON. The contract check has already compared it with openapi.json.
-  json: ReturnType<typeof JSON.parse>
-  text: string
-}
-
-interface CallOptions {
-  key?: string | undefined
-  body?: unknown
-  headers?: Record<string, string>
-}
-
-export interface Tenant {
-  id: string
-  path: string
-  keys: Record<KeyLevel, string>
-  call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>
-}
-
-/** Creates a workspace with a key of each level. `call` uses the admin key by default. */
-const createTenant = async (db: Database, api: Pick<Api, 'call'>, name: string): Promise<Tenant> => {
-  const { id } = await createWorkspace(db, name)
-  const keyOf = async (level: KeyLevel) => (await createKey(db, { workspace: name, level })).key
-  const keys = { viewer: await keyOf('viewer'), member: await keyOf('member'), admin: await keyOf('admin') }
-  const path = `/api/${name}`
-  return { id, path, keys, call: (method, rest, body, options) => api.call(method, path + rest, { key: keys.admin, body, ...options }) }
-}
-
 export interface Api {
   url: string
   log: string[]
   endpoints: Endpoint[]
-  call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  tenant(name: string): Promise<Tenant>
+  call(method: string, path: string, options?: Parameters<typeof callJson>[3]): Promise<Answer>
+  tenant(name: string): Promise<WorkspaceClient>
   stop(): Promise<void>
 }
 
@@ -153,29 +122,13 @@ export const startApi = async (
 
   const endpoints = apiEndpoints(deps)
   const contract = createContract(await readOpenApi())
-  const call = async (method: string, path: string, { key, body, headers }: CallOptions = {}): Promise<Answer> => {
-    const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
-    const response = await fetch(url + path, {
-      method,
-      headers: {
-        ...(key !== undefined && { authorization: `Bearer ${key}` }),
-        ...(sent !== undefined && { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(sent !== undefined && { body: sent }),
-    })
-    const text = await response.text()
-    const json = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined
-    contract.check({ method, path, body: sent, status: response.status, headers: response.headers, text })
-    return { status: response.status, headers: response.headers, json, text }
-  }
 
   return {
     url,
     log: lines,
     endpoints,
-    call,
-    tenant: (name) => createTenant(db, { call }, name),
+    call: (method, path, options) => callJson(url, method, path, options, contract),
+    tenant: (name) => createWorkspaceClient(db, url, name, contract),
     stop: async () => {
       await deps.eventStreams.close()
       server.closeAllConnections()
@@ -206,16 +159,6 @@ export const objstore = (name: string, config: object = {}) => ({
   credentials: { access_key_id: 'AKIA', secret_access_key: 'canary-5f1c' },
 })
 
-/** Creates a repository, a destination and a connection between them. @returns their ids */
-export const wire = async (tenant: Tenant, repoId: string, isActive = true) => {
-  const repository = await tenant.call('POST', '/repositories', { repo_id: repoId, name: `Repository ${repoId}` })
-  const destination = await tenant.call('POST', '/destinations', objstore(`Bucket of ${repoId}`))
-  const ids = { repositoryId: repository.json.data.id as string, destinationId: destination.json.data.id as string }
-  const connection = await tenant.call('POST', '/connections', {
-    name: `From ${repoId}`,
-    is_active: isActive,
-    repository_ids: [ids.repositoryId],
-    destination_ids: [ids.destinationId],
-  })
-  return { ...ids, connectionId: connection.json.data.id as string }
-}
+/** Creates a repository, a bucket and a connection between them. */
+export const wire = (tenant: WorkspaceClient, repoId: string, isActive = true) =>
+  tenant.wire([objstore(`Bucket of ${repoId}`)], { repoId, isActive })

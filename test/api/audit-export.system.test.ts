@@ -5,9 +5,10 @@ import { gunzipSync } from 'node:zlib'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { record } from '../../src/db/audit.ts'
 import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
+import type { WorkspaceClient } from '../support/client.ts'
 import { relayVariables, startRelayProcess } from '../support/relay-process.ts'
 import { until } from '../support/until.ts'
-import { startApi, startScene, type Tenant } from './api.ts'
+import { startApi, startScene } from './api.ts'
 
 const MiB = 1024 * 1024
 const moment = '2026-11-21T09:00:00.000Z'
@@ -49,7 +50,7 @@ beforeAll(async () => {
 })
 
 /** Requests an export. @returns the response before its body is read */
-const open = async (tenant: Tenant, headers: Record<string, string> = {}): Promise<IncomingMessage> => {
+const open = async (tenant: WorkspaceClient, headers: Record<string, string> = {}): Promise<IncomingMessage> => {
   const sent = request(`${api.url}${tenant.path}/audit-logs.csv`, {
     headers: { authorization: `Bearer ${tenant.keys.viewer}`, ...headers },
   })
@@ -143,7 +144,7 @@ test('HEAD opens no cursor', async () => {
 
 test('a second export of a workspace, and an export beyond the limit, are refused with Retry-After', async () => {
   const refused = { status: 503, code: 'unavailable', retry: '30' }
-  const exportOf = async (tenant: Tenant) => {
+  const exportOf = async (tenant: WorkspaceClient) => {
     const { status, json, headers } = await tenant.call('GET', '/audit-logs.csv')
     return { status, code: json?.error.code, retry: headers.get('retry-after') }
   }

@@ -1,7 +1,8 @@
 import { newId } from '../../src/base/ids.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
+import type { WorkspaceClient } from '../support/client.ts'
 import { testConfig } from '../support/factories.ts'
-import { objstore, startApi, startScene, type Tenant } from './api.ts'
+import { objstore, startApi, startScene } from './api.ts'
 import { readOpenApi } from './contract.ts'
 import { createResources } from './resources.ts'
 
@@ -107,7 +108,7 @@ test('of concurrent duplicates one is executed', async () => {
 
 describe('while a request is being executed', () => {
   const { byPath } = createResources({ db: database.db, store: undefined as never, certificate: '' })
-  const replayPath = async (tenant: Tenant) => `/requests/${(await byPath['/requests/{id}']!(tenant))['id']}/replay`
+  const replayPath = async (tenant: WorkspaceClient) => `/requests/${(await byPath['/requests/{id}']!(tenant))['id']}/replay`
 
   test('its repetition is 409 with Retry-After, and gets the answer afterwards', async () => {
     const path = await replayPath(acme)

@@ -1,9 +1,10 @@
-import { objstore, startScene, type Tenant } from './api.ts'
+import type { WorkspaceClient } from '../support/client.ts'
+import { objstore, startScene } from './api.ts'
 
 const { api, acme, other, stop } = await startScene()
 afterAll(stop)
 
-const destination = async (tenant: Tenant, body: object): Promise<string> =>
+const destination = async (tenant: WorkspaceClient, body: object): Promise<string> =>
   (await tenant.call('POST', '/destinations', { name: 'Operators', credentials: {}, ...body })).json.data.id
 const webhook = (tenant = acme) => destination(tenant, { connector_type: 'webhook', config: { url: 'https://example.com/in' } })
 const email = (tenant = acme) =>

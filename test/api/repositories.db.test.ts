@@ -1,6 +1,7 @@
 import { idPrefixAt, newId } from '../../src/base/ids.ts'
+import type { WorkspaceClient } from '../support/client.ts'
 import { createSigner } from '../support/signer.ts'
-import { startScene, wire, type Tenant } from './api.ts'
+import { startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 
 const { database, acme, other, stop } = await startScene()
@@ -66,7 +67,7 @@ test('a repository says when its last request arrived, and how many certificates
   // captured_requests has partitions from yesterday on.
   const startMs = Date.now() - 10_000
   const at = (second: number) => new Date(startMs + second * 1_000)
-  const requestOf = ({ id: workspaceId }: Tenant, requestAt: Date, repoId = 'R1') =>
+  const requestOf = ({ id: workspaceId }: WorkspaceClient, requestAt: Date, repoId = 'R1') =>
     database.db('captured_requests').insert({
       id: idPrefixAt(requestAt) + newId().slice(10),
       workspace_id: workspaceId,
@@ -118,7 +119,7 @@ test('PATCH changes only the attributes in the body, and never repo_id', async (
   expect((await acme.call('GET', '/repositories?status=paused')).status).toBe(400)
 })
 
-const create = async (tenant: Tenant) => (await tenant.call('POST', '/repositories', { repo_id: 'E1', name: 'A' })).status
+const create = async (tenant: WorkspaceClient) => (await tenant.call('POST', '/repositories', { repo_id: 'E1', name: 'A' })).status
 
 test('of concurrent creates with the same repo_id exactly one succeeds in each workspace', async () => {
   const statuses = await Promise.all([acme, acme, acme, acme, other].map(create))

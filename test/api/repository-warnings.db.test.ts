@@ -3,9 +3,10 @@ import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createRepositoryMetrics } from '../../src/observe/metrics.ts'
 import { warnAboutOpenReceivers } from '../../src/workspace/repository-warnings.ts'
+import type { Answer } from '../support/client.ts'
 import { testConfig } from '../support/factories.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
-import { startScene, wire, type Answer } from './api.ts'
+import { startScene, wire } from './api.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 let signer: Signer

@@ -2,7 +2,8 @@ import { newId } from '../../src/base/ids.ts'
 import { upsertCaptures } from '../../src/capture/capture-store.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
-import { objstore, type Tenant } from './api.ts'
+import type { WorkspaceClient } from '../support/client.ts'
+import { objstore } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 
 type Ids = Record<string, string>
@@ -19,22 +20,22 @@ interface World {
  * attribute of a request body. The tenancy test fails until a new kind of resource has an entry here.
  */
 export const createResources = ({ db, store, certificate }: World) => {
-  const create = async (tenant: Tenant, path: string, body: object): Promise<string> =>
+  const create = async (tenant: WorkspaceClient, path: string, body: object): Promise<string> =>
     (await tenant.call('POST', path, body)).json.data.id as string
 
-  const destination = (tenant: Tenant) => create(tenant, '/destinations', objstore('A'))
-  const webhook = (tenant: Tenant) =>
+  const destination = (tenant: WorkspaceClient) => create(tenant, '/destinations', objstore('A'))
+  const webhook = (tenant: WorkspaceClient) =>
     create(tenant, '/destinations', { name: 'A', connector_type: 'webhook', config: { url: 'https://example.com/in' }, credentials: {} })
-  const repository = (tenant: Tenant) => create(tenant, '/repositories', { repo_id: newId(), name: 'A' })
+  const repository = (tenant: WorkspaceClient) => create(tenant, '/repositories', { repo_id: newId(), name: 'A' })
 
-  const connection = async (tenant: Tenant) =>
+  const connection = async (tenant: WorkspaceClient) =>
     create(tenant, '/connections', {
       name: 'A',
       repository_ids: [await repository(tenant)],
       destination_ids: [await destination(tenant)],
     })
 
-  const document = async (tenant: Tenant) => {
+  const document = async (tenant: WorkspaceClient) => {
     const content = await store.write(
       tenant.id,
       (async function* bytes() {
@@ -46,20 +47,20 @@ export const createResources = ({ db, store, certificate }: World) => {
     return insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId: 'Z1', contentId: content.id })
   }
 
-  const failedDelivery = async (tenant: Tenant) => {
+  const failedDelivery = async (tenant: WorkspaceClient) => {
     const [repositoryId, destinationId, connectionId] = [await repository(tenant), await destination(tenant), await connection(tenant)]
     const deliveries = [{ destinationId, connectionId, status: 'failed' as const }]
     const id = await insertDocument(db, { workspaceId: tenant.id, repositoryId, repoId: 'Z1', status: 'failed', deliveries })
     return { id, destinationId }
   }
 
-  const member = async (tenant: Tenant) => {
+  const member = async (tenant: WorkspaceClient) => {
     const id = newId()
     await db('members').insert({ id, workspace_id: tenant.id, email: `${id}@example.com`, name: 'A' })
     return id
   }
 
-  const request = async (tenant: Tenant) => {
+  const request = async (tenant: WorkspaceClient) => {
     const [id, at] = [newId(), new Date()]
     const [userSlug, workspaceSlug] = tenant.path.split('/').slice(-2) as [string, string]
     await upsertCaptures(db, [
@@ -97,7 +98,7 @@ export const createResources = ({ db, store, certificate }: World) => {
     return id
   }
 
-  const byPath: Record<string, (tenant: Tenant) => Promise<Ids>> = {
+  const byPath: Record<string, (tenant: WorkspaceClient) => Promise<Ids>> = {
     '/destinations/{id}': async (tenant) => ({ id: await destination(tenant) }),
     '/repositories/{id}': async (tenant) => ({ id: await repository(tenant) }),
     '/repositories/{id}/certificates/{certificateId}': async (tenant) => {
@@ -121,7 +122,7 @@ export const createResources = ({ db, store, certificate }: World) => {
     '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
   }
 
-  const byAttribute: Record<string, (tenant: Tenant) => Promise<string>> = {
+  const byAttribute: Record<string, (tenant: WorkspaceClient) => Promise<string>> = {
     repository_ids: repository,
     // A notification is not sent to a destination of any other type.
     destination_id: webhook,

@@ -1,9 +1,10 @@
 import type { Operation } from '../../src/api/open-api/operations.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import type { Answer, WorkspaceClient } from '../support/client.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
-import { startApi, type Answer, type Api, type Tenant } from './api.ts'
+import { startApi, type Api } from './api.ts'
 import { readOpenApi } from './contract.ts'
 import { createResources, foreignNames } from './resources.ts'
 
@@ -50,8 +51,8 @@ const withIdsInBody = operations.flatMap((listed) =>
 
 let database: TestDatabase
 let api: Api
-let acme: Tenant
-let other: Tenant
+let acme: WorkspaceClient
+let other: WorkspaceClient
 let signer: Signer
 let resources: ReturnType<typeof createResources>
 
@@ -70,7 +71,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-const call = (tenant: Tenant, listed: Listed, ids: Record<string, string>, body = exampleOf(listed)) => {
+const call = (tenant: WorkspaceClient, listed: Listed, ids: Record<string, string>, body = exampleOf(listed)) => {
   const values = { ...choicesOf(listed), ...ids }
   const path = listed.template.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name]!)
   const required = listed.operation.parameters.filter((parameter) => parameter.in === 'query' && parameter.required)

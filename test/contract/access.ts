@@ -58,7 +58,7 @@ const authentication: Row[] = [
     '5.4 destination credentials are accepted on create and update, and never returned',
     async ({ acme, db }) => {
       const canary = `canary-${newId()}`
-      const id = await acme.createResource('/destinations', { ...acme.webhook(), credentials: { bearer_token: canary } })
+      const id = await acme.create('/destinations', { ...acme.webhook(), credentials: { bearer_token: canary } })
       await acme.call('PATCH', `/destinations/${id}`, { credentials: { bearer_token: `${canary}-2` } })
       expect((await acme.call('GET', `/destinations/${id}`)).text).not.toContain('canary')
       const row = await db('destinations').where({ id }).first()
@@ -125,9 +125,9 @@ const causes: Record<keyof typeof specifiedEvents, (world: World) => Promise<str
     await acme.call('POST', `/documents/${id}/retry`)
     return id
   },
-  'apikey.created': ({ acme }) => acme.createResource('/api-keys', { name: 'A', level: 'viewer' }),
+  'apikey.created': ({ acme }) => acme.create('/api-keys', { name: 'A', level: 'viewer' }),
   'apikey.revoked': async ({ acme }) => {
-    const id = await acme.createResource('/api-keys', { name: 'A', level: 'viewer' })
+    const id = await acme.create('/api-keys', { name: 'A', level: 'viewer' })
     await acme.call('DELETE', `/api-keys/${id}`)
     return id
   },
@@ -140,7 +140,7 @@ const causes: Record<keyof typeof specifiedEvents, (world: World) => Promise<str
 const certificateAfter = async ({ acme, signer }: World, statuses: string[]): Promise<string> => {
   const { id } = await acme.repository()
   const path = `/repositories/${id}/certificates`
-  const certificateId = await acme.createResource(path, { auth_id: 'CN=A', certificate: signer.pem })
+  const certificateId = await acme.create(path, { auth_id: 'CN=A', certificate: signer.pem })
   for (const status of statuses) {
     if (status === 'deleted') await acme.call('DELETE', `${path}/${certificateId}`)
     else await acme.call('PATCH', `${path}/${certificateId}`, { status })

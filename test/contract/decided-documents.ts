@@ -33,7 +33,7 @@ const documents: Row[] = [
     'delivery status: held if only inactive connections lead to the destination',
     async ({ acme }) => {
       const { repoId } = await acme.wire(['accepting'], { is_active: false })
-      const { deliveries } = await acme.waitForStatus(await acme.sendDocument(repoId, 'pending'), 'pending')
+      const { deliveries } = await acme.untilStatus(await acme.sendDocument(repoId, 'pending'), 'pending')
       expect(deliveries[0]).toMatchObject({ status: 'held', attempts: 0, delivered_at: null })
     },
   ],
@@ -45,15 +45,15 @@ const documents: Row[] = [
       const ids = [await acme.sendDocument(one.repoId, 'pending'), await acme.sendDocument(two.repoId, 'pending')]
       await acme.call('DELETE', `/destinations/${one.destinations[0]}`)
       await acme.call('DELETE', `/connections/${two.connectionId}`)
-      for (const id of ids) expect((await acme.waitForStatus(id, 'failed')).deliveries[0].status).toBe('cancelled')
+      for (const id of ids) expect((await acme.untilStatus(id, 'failed')).deliveries[0].status).toBe('cancelled')
     },
   ],
   [
     'a destination reached through two connections receives a document once',
     async ({ acme, arrivalsOf }) => {
       const { repoId, repositoryId, destinations } = await acme.wire(['accepting'])
-      await acme.connection([repositoryId], destinations)
-      const { deliveries } = await acme.waitForStatus(await acme.sendDocument(repoId, 'delivered'), 'delivered')
+      await acme.connect([repositoryId], destinations)
+      const { deliveries } = await acme.untilStatus(await acme.sendDocument(repoId, 'delivered'), 'delivered')
       expect({ deliveries: deliveries.length, arrivals: arrivalsOf(repoId).length }).toEqual({ deliveries: 1, arrivals: 1 })
     },
   ],
@@ -96,7 +96,7 @@ const documents: Row[] = [
       expect(await acme.attributesOf(path)).toMatchObject({ status: 'failing', last_error: text, last_delivered_at: null })
       switchTo(200)
       await acme.call('POST', `/documents/${id}/retry`)
-      await acme.waitForStatus(id, 'delivered')
+      await acme.untilStatus(id, 'delivered')
       expect(await acme.attributesOf(path)).toMatchObject({ status: 'connected', last_error: null, last_delivered_at: time })
     },
   ],
@@ -147,7 +147,7 @@ const documents: Row[] = [
       switchTo(200)
       const { status, json } = await acme.call('POST', '/documents/retry', { repo_id: repoId, status: 'failed', date_from: '2020-01-01' })
       expect({ status, type: json.data.type }).toEqual({ status: 202, type: 'bulk_retry' })
-      for (const id of ids) await acme.waitForStatus(id, 'delivered')
+      for (const id of ids) await acme.untilStatus(id, 'delivered')
     },
   ],
   [

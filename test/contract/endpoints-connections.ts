@@ -102,7 +102,7 @@ export const connectionRows: Row[] = [
     async ({ acme, arrivalsOf }) => {
       const [one, two] = [await acme.repository(), await acme.repository()]
       const ids = [await acme.destination('accepting', 'First'), await acme.destination('accepting', 'Second')]
-      await acme.connection([one.id, two.id], ids)
+      await acme.connect([one.id, two.id], ids)
       for (const { repoId } of [one, two]) {
         await acme.sendDocument(repoId, 'delivered')
         expect(arrivalsOf(repoId)).toHaveLength(2)

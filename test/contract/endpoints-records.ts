@@ -204,7 +204,7 @@ const requests: Row[] = [
       const sent = await acme.sendCreate(repoId, 'AGAIN')
       const { document_ids: discarded } = await acme.capturedRequest(sent)
       expect((await acme.attributesOf(`/documents/${discarded[0]}`)).status).toBe('discarded')
-      await acme.connection([id], [await acme.destination()])
+      await acme.connect([id], [await acme.destination()])
       await acme.call('POST', `/requests/${sent.requestId}/replay`)
       const { json } = await until(
         'the document that the replay created',

@@ -185,7 +185,7 @@ const repositories: Row[] = [
     async ({ acme, signer }) => {
       const { repoId, repositoryId, connectionId } = await acme.wire(['accepting'])
       const certificate = { auth_id: 'CN=A', certificate: signer.pem }
-      const certificateId = await acme.createResource(`/repositories/${repositoryId}/certificates`, certificate)
+      const certificateId = await acme.create(`/repositories/${repositoryId}/certificates`, certificate)
       const documentId = await acme.sendDocument(repoId, 'delivered')
       await acme.call('DELETE', `/repositories/${repositoryId}`)
       expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)

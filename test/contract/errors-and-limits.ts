@@ -180,7 +180,7 @@ const limits: Row[] = [
     async ({ other }) => {
       await other.call('PATCH', '/settings', { max_retries: 100, retry_ttl_seconds: 6, retry_initial_interval_seconds: 1 })
       const { repoId } = await other.wire(['down'])
-      const { deliveries } = await other.waitForStatus(await other.sendDocument(repoId, 'failed'), 'failed')
+      const { deliveries } = await other.untilStatus(await other.sendDocument(repoId, 'failed'), 'failed')
       expect(deliveries[0].attempts).toBeGreaterThan(1)
       expect(deliveries[0].attempts).toBeLessThan(5)
     },

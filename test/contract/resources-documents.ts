@@ -56,7 +56,7 @@ const documents: Row[] = [
     '2.4 delivered_at is null when not yet delivered',
     async ({ acme }) => {
       const { repoId } = await acme.wire(['down'])
-      const { deliveries } = await acme.waitForStatus(await acme.sendDocument(repoId, 'retrying'), 'retrying')
+      const { deliveries } = await acme.untilStatus(await acme.sendDocument(repoId, 'retrying'), 'retrying')
       expect(deliveries[0]).toMatchObject({ status: 'retrying', delivered_at: null, attempts: count })
     },
   ],

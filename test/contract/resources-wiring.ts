@@ -234,7 +234,7 @@ const connections: Row[] = [
     async ({ acme }) => {
       const { repoId, destinations: ids } = await acme.wire(['accepting', 'refusing'])
       const id = await acme.sendDocument(repoId, 'failed')
-      const { deliveries } = await acme.waitForStatus(id, 'failed')
+      const { deliveries } = await acme.untilStatus(id, 'failed')
       const statuses = new Map(deliveries.map((delivery: Json) => [delivery.destination_id, delivery.status]))
       expect(ids.map((destinationId) => statuses.get(destinationId))).toEqual(['delivered', 'failed'])
     },

@@ -9,7 +9,7 @@ const documents: Row[] = [
     '3.1 pending: received; delivery not started',
     async ({ acme }) => {
       const { repoId } = await acme.wire(['accepting'], { is_active: false })
-      expect(await acme.waitForStatus(await acme.sendDocument(repoId, 'pending'), 'pending')).toMatchObject({
+      expect(await acme.untilStatus(await acme.sendDocument(repoId, 'pending'), 'pending')).toMatchObject({
         deliveries: [{ attempts: 0 }],
       })
     },
@@ -26,7 +26,7 @@ const documents: Row[] = [
     '3.1 retrying: at least one destination is being retried',
     async ({ acme }) => {
       const { repoId } = await acme.wire(['accepting', 'down'])
-      const { deliveries } = await acme.waitForStatus(await acme.sendDocument(repoId, 'retrying'), 'retrying')
+      const { deliveries } = await acme.untilStatus(await acme.sendDocument(repoId, 'retrying'), 'retrying')
       expect(deliveries.map(({ status }: Json) => status)).toContain('retrying')
     },
   ],
@@ -35,7 +35,7 @@ const documents: Row[] = [
     async ({ other }) => {
       await other.call('PATCH', '/settings', { max_retries: 1, retry_initial_interval_seconds: 1 })
       const { repoId } = await other.wire(['accepting', 'down'])
-      const { deliveries } = await other.waitForStatus(await other.sendDocument(repoId, 'failed'), 'failed')
+      const { deliveries } = await other.untilStatus(await other.sendDocument(repoId, 'failed'), 'failed')
       expect(deliveries.map(({ status, attempts }: Json) => ({ status, attempts }))).toEqual(
         expect.arrayContaining([
           { status: 'delivered', attempts: 1 },
@@ -68,7 +68,7 @@ const documents: Row[] = [
       )
       const { status, json } = await acme.call('POST', `/documents/${id}/retry`, undefined, { key: acme.keys.member })
       expect({ status, state: json.data.attributes.status }).toEqual({ status: 200, state: 'retrying' })
-      const { deliveries } = await acme.waitForStatus(id, 'delivered')
+      const { deliveries } = await acme.untilStatus(id, 'delivered')
       expect(
         arrivalsOf(repoId)
           .slice(2)
@@ -88,7 +88,7 @@ const documents: Row[] = [
       switchTo(503)
       await other.call('PATCH', '/settings', { max_retries: 0 })
       await other.call('POST', `/documents/${id}/retry`)
-      const { deliveries } = await other.waitForStatus(id, 'failed')
+      const { deliveries } = await other.untilStatus(id, 'failed')
       expect(deliveries[0].attempts).toBe(2)
     },
   ],

@@ -1,11 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { newId } from '../../src/base/ids.ts'
+import type { Json, WorkspaceClient } from '../support/client.ts'
 import { exception, result, startRfcSystem } from '../support/rfc-system.ts'
 import { createSigner } from '../support/signer.ts'
-import { until } from '../support/until.ts'
-import { startRelay, type Answer, type Relay, type Sent, type Workspace } from './relay.ts'
-
-type Json = Answer['json']
+import { startRelay, type Relay } from './relay.ts'
 
 /** A statement, which begins with its section, and a check that proves it. */
 export type Row = readonly [statement: string, check: (world: World) => Promise<void>]
@@ -29,93 +26,32 @@ export const count = expect.any(Number)
 
 type TargetPath = 'accepting' | 'down' | 'refusing' | 'switchable'
 
-const randomWord = () => randomUUID().slice(0, 8).toUpperCase()
-const isInProgress = ({ status }: Json) => status === 'pending' || status === 'retrying'
-
 /** Returns the helpers that checks use in a workspace. */
-const helpersOf = (relay: Relay, workspace: Workspace) => {
-  const { call, send } = workspace
-  /** Creates a resource. @returns its id */
-  const createResource = async (path: string, body: object): Promise<string> => {
-    const { status, json, text: answer } = await call('POST', path, body)
-    if (status !== 201) throw new Error(answer)
-    return json.data.id as string
-  }
-  const webhook = (path: TargetPath = 'accepting', name = `To ${path}`) => ({
-    name,
-    connector_type: 'webhook',
-    config: { url: `${relay.target.origin}/${path}` },
-    credentials: {},
-  })
-  const destination = (path: TargetPath = 'accepting', name?: string) => createResource('/destinations', webhook(path, name))
-  const repository = async (repoId = `R${randomWord()}`, name = `Repository ${repoId}`) => ({
+const helpersOf = (relay: Relay, workspace: WorkspaceClient) => {
+  const { call } = workspace
+  const webhook = (path: TargetPath = 'accepting', name = `To ${path}`) => workspace.webhook(`${relay.target.origin}/${path}`, name)
+  const repository = async (repoId = `R${newId().slice(-8)}`, name = `Repository ${repoId}`) => ({
     repoId,
-    id: await createResource('/repositories', { repo_id: repoId, name }),
+    id: await workspace.create('/repositories', { repo_id: repoId, name }),
   })
-  const connection = (repositoryIds: string[], destinationIds: string[], more: object = {}) =>
-    createResource('/connections', { name: 'A', repository_ids: repositoryIds, destination_ids: destinationIds, ...more })
-
-  /** Creates a repository and connects it to one destination for each target path. */
-  const wire = async (paths: TargetPath[], more: object = {}) => {
-    const { repoId, id: repositoryId } = await repository()
-    const destinations: string[] = []
-    for (const path of paths) destinations.push(await destination(path))
-    const connectionId = paths.length > 0 ? await connection([repositoryId], destinations, more) : ''
-    return { repoId, repositoryId, destinations, connectionId }
-  }
-
-  const sendCreate = (repoId: string, docId: string, body: string | Buffer = 'hello', contentType = 'application/pdf'): Promise<Sent> =>
-    send('PUT', `create&pVersion=0045&contRep=${repoId}&docId=${docId}&compId=data`, body, { 'content-type': contentType })
-
-  /** Sends a document and waits until it has a status. @returns its id */
-  const sendDocument = async (repoId: string, status: string, docId = newId()): Promise<string> => {
-    const sent = await sendCreate(repoId, docId)
-    if (sent.status !== 201) throw new Error(`${sent.status} ${sent.headers.get('x-errordescription')}`)
-    const listed = await call('GET', `/documents?repo_id=${repoId}`)
-    const { id } = listed.json.data.find(({ attributes }: Json) => attributes.doc_id === docId)
-    await waitForStatus(id, status)
-    return id
-  }
-  const waitForStatus = (id: string, status: string) =>
-    until(
-      `a document with the status ${status}`,
-      async () => (await call('GET', `/documents/${id}`)).json.data.attributes,
-      // A document is failed as soon as one delivery has failed. Wait for its other deliveries, too.
-      ({ status: current, deliveries }: Json) => current === status && (status !== 'failed' || !deliveries.some(isInProgress)),
-    )
-
-  const attributesOf = async (path: string): Promise<Json> => (await call('GET', path)).json.data.attributes
-  /** Waits until a request is captured. @returns its attributes */
-  const capturedRequest = async ({ requestId }: { requestId: string }): Promise<Json> =>
-    (
-      await until(
-        'the captured request',
-        () => call('GET', `/requests/${requestId}`),
-        ({ status }) => status === 200,
-      )
-    ).json.data.attributes
-  const statusOf = async (method: string, path: string, body?: unknown, key?: string): Promise<number> =>
-    (await call(method, path, body, key === undefined ? {} : { key })).status
-  const idsOf = async (path: string): Promise<string[]> => (await call('GET', path)).json.data.map(({ id }: Json) => id)
-  const eventsOf = async (subjectId: string): Promise<Json[]> =>
-    (await call('GET', `/audit-logs?subject_id=${subjectId}&per_page=100`)).json.data
-
   return {
     ...workspace,
-    createResource,
     webhook,
-    destination,
     repository,
-    connection,
-    wire,
-    sendCreate,
-    sendDocument,
-    waitForStatus,
-    attributesOf,
-    capturedRequest,
-    statusOf,
-    idsOf,
-    eventsOf,
+    destination: (path?: TargetPath, name?: string) => workspace.create('/destinations', webhook(path, name)),
+    /** Creates a repository and connects it to one destination for each target path. */
+    wire: (paths: TargetPath[], connection: object = {}) =>
+      workspace.wire(
+        paths.map((path) => webhook(path)),
+        { connection: { name: 'A', ...connection } },
+      ),
+    /** Waits until a request is captured. @returns its attributes */
+    capturedRequest: ({ requestId }: { requestId: string }): Promise<Json> => workspace.untilCaptured(requestId),
+    statusOf: async (method: string, path: string, body?: unknown, key?: string): Promise<number> =>
+      (await call(method, path, body, { key })).status,
+    idsOf: async (path: string): Promise<string[]> => (await call('GET', path)).json.data.map(({ id }: Json) => id),
+    eventsOf: async (subjectId: string): Promise<Json[]> =>
+      (await call('GET', `/audit-logs?subject_id=${subjectId}&per_page=100`)).json.data,
   }
 }
 
@@ -134,7 +70,7 @@ export const startWorld = async () => {
   })
 
   const wiring = await acme.wire(['accepting'])
-  const certificateId = await acme.createResource(`/repositories/${wiring.repositoryId}/certificates`, {
+  const certificateId = await acme.create(`/repositories/${wiring.repositoryId}/certificates`, {
     auth_id: 'CN=TST',
     certificate: signer.pem,
     status: 'active',
@@ -144,7 +80,6 @@ export const startWorld = async () => {
   const call = await acme.bridge('RFC_PING', { imports: { REQUTEXT: 'ping' } })
   const specimen = {
     ...wiring,
-    destinationId: wiring.destinations[0]!,
     certificateId,
     documentId,
     requestId: xml.requestId,

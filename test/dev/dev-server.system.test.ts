@@ -7,9 +7,9 @@ import { promisify } from 'node:util'
 import { openDatabase } from '../../src/db/database.ts'
 import { readReady, type Ready } from '../../src/dev/data-dir.ts'
 import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
+import { createClient } from '../support/client.ts'
 import { databaseConfig } from '../support/database.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { managementApi } from '../support/management-api.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { makeDirectory } from './support.ts'
@@ -81,15 +81,7 @@ const connectTarget = async () => {
   await createWorkspace(db, 'acme/worker')
   const { key } = await createKey(db, { workspace: 'acme/worker', level: 'admin' })
   await db.destroy()
-  const send = managementApi(ready.base_url, 'acme/worker', key)
-  const destination = await send('POST', '/destinations', {
-    name: 'Target',
-    connector_type: 'webhook',
-    config: { url: target.origin },
-    credentials: {},
-  })
-  const repository = await send('POST', '/repositories', { repo_id: 'Z1', name: 'Test' })
-  await send('POST', '/connections', { name: 'All', repository_ids: [repository], destination_ids: [destination] })
+  await createClient({ baseUrl: ready.base_url, name: 'acme/worker', key }).wire([target.origin], { repoId: 'Z1' })
   return `${ready.base_url}/receiver/acme/worker`
 }
 

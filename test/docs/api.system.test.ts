@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { version } from '../../src/base/version.ts'
 import { readReady } from '../../src/dev/data-dir.ts'
+import { createClient } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
 import { startHttpTarget, type Arrival } from '../support/http-target.ts'
-import { managementApi } from '../support/management-api.ts'
 import { startNpmRegistry } from '../support/npm-registry.ts'
 import { startOtlpCollector } from '../support/otlp-collector.ts'
 import { result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
@@ -247,18 +247,14 @@ test('the commands of docs/operations.md query a failed delivery, and retry it a
   })
   try {
     await relay('workspace', 'create', 'acme/operations')
-    const send = managementApi(baseUrl, 'acme/operations', await relay('key', 'create', 'acme/operations', '--level', 'admin'))
+    const key = await relay('key', 'create', 'acme/operations', '--level', 'admin')
+    const client = createClient({ baseUrl, name: 'acme/operations', key })
     const createDestination = async (repoId: string, name: string) => {
-      const repository = await send('POST', '/repositories', { repo_id: repoId, name, signature_verification: false })
-      const webhook = { name, connector_type: 'webhook', config: { url: target.origin }, credentials: {} }
-      const destination = await send('POST', '/destinations', webhook)
-      await send('POST', '/connections', { name, repository_ids: [repository], destination_ids: [destination] })
-      return destination
+      const { destinationId } = await client.wire([client.webhook(target.origin, name)], { repoId })
+      return destinationId
     }
     const createDocument = async (repoId: string, docId: string) => {
-      const query = `create&pVersion=0045&contRep=${repoId}&docId=${docId}&compId=data`
-      const created = await fetch(`${baseUrl}/receiver/acme/operations?${query}`, { method: 'PUT', body: 'hello' })
-      expect(created.status).toBe(201)
+      expect((await client.sendCreate(repoId, docId)).status).toBe(201)
       await until(`document ${docId} has arrived`, () => target.arrivals.some((arrival) => docIdOf(arrival) === docId))
     }
     const archive = await createDestination('Z1', 'Archive of last year')
@@ -266,7 +262,7 @@ test('the commands of docs/operations.md query a failed delivery, and retry it a
     await createDocument('Z1', '4712')
     await createDestination('Z2', 'Archive')
     await createDocument('Z2', '4713')
-    await send('PATCH', `/destinations/${archive}`, { name: 'Archive' })
+    await client.change('PATCH', `/destinations/${archive}`, { name: 'Archive' })
     const failed = "WorkflowType = 'delivery' and RelayStatus = 'failed' and RelayWorkspace = 'acme/operations'"
     const [queried] = await walk('docs/operations.md', {
       under: ['In the Temporal UI', 'Manual retry'],
