@@ -11,7 +11,6 @@ import { startHttpTarget } from './support/http-target.ts'
 import { installPacked, pack } from './support/pack.ts'
 import { relayVariables, startRelayProcess } from './support/relay-process.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
-import { until } from './support/until.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../', import.meta.url))
