@@ -33,6 +33,14 @@ export default {
       to: { path: '^src/', pathNot: `^src/(${floors.flat().map(placeOf).join('|')})` },
     },
     {
+      name: 'cli-does-not-import-the-api',
+      comment:
+        'The management API and the command line call the same use cases of src/workspace. The API describes itself (relay openapi).',
+      severity: 'error',
+      from: { path: '^src/cli/' },
+      to: { path: '^src/api/(?!open-api/document\\.ts$)' },
+    },
+    {
       name: 'verbs-load-their-modules-when-they-run',
       comment: 'Loading all of the relay takes a CPU second.',
       severity: 'error',

@@ -1,18 +1,11 @@
 import { z } from 'zod'
-import { notFound, validationFailed } from '../base/refusals.ts'
-import { isMemberGone } from '../db/database.ts'
-import { newApiKey } from '../security/api-keys.ts'
-import { keyLevels } from '../security/levels.ts'
+import { notFound } from '../base/refusals.ts'
 import type { ApiKeys } from '../workspace/api-keys.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import type { Members } from '../workspace/members.ts'
+import { keyLevel, newKeyFields } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, name, one, resource, resourceOf, timestamp } from './schemas.ts'
-
-const keyLevel = z.enum(keyLevels).meta({ id: 'KeyLevel' })
-
-export const newKeyFields = z.strictObject({ name, level: keyLevel.describe('The level of the key.') })
+import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 const attributes = z.object({
   name: z.string(),
@@ -29,14 +22,11 @@ const newKey = resource('api_key', attributes.extend({ key: z.string().describe(
 })
 const present = resourceOf('api_key')
 
-const noSuchMember = () => validationFailed([{ path: 'user_id', message: 'there is no such member in this workspace' }])
-
 export interface ApiKeyDeps {
-  apiKeys: Pick<ApiKeys, 'list' | 'insert' | 'revoke'>
-  members: Pick<Members, 'exists'>
+  apiKeys: Pick<ApiKeys, 'list' | 'create' | 'revoke'>
 }
 
-export const apiKeyEndpoints = ({ apiKeys, members }: ApiKeyDeps): Endpoint[] => {
+export const apiKeyEndpoints = ({ apiKeys }: ApiKeyDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -64,16 +54,7 @@ export const apiKeyEndpoints = ({ apiKeys, members }: ApiKeyDeps): Endpoint[] =>
       response: one(newKey),
       status: 201,
       handle: async ({ body }, { workspaceId, actor }) => {
-        const { name: keyName, level, expiresAt, userId } = body
-        if (expiresAt && expiresAt.getTime() <= Date.now())
-          throw validationFailed([{ path: 'expires_at', message: 'must be in the future' }])
-        if (userId !== null && !(await members.exists(workspaceId, userId))) throw noSuchMember()
-        const { id, key, secretSha256 } = newApiKey()
-        const newRow = { id, workspaceId, memberId: userId, name: keyName, level, secretSha256, expiresAt }
-        const row = await apiKeys.insert(newRow, actorOf(actor)).catch((thrown: unknown) => {
-          throw isMemberGone(thrown) ? noSuchMember() : thrown
-        })
-        return { data: present({ ...row, key }) }
+        return { data: present(await apiKeys.create({ ...body, workspaceId, memberId: body.userId }, actorOf(actor))) }
       },
     }),
 

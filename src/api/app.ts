@@ -19,7 +19,6 @@ import {
   type DocumentDeps,
   type ErasureDeps,
 } from './documents.ts'
-import { downloadLinkEndpoints, type DownloadLinkDeps } from './download-links.ts'
 import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
 import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
@@ -39,7 +38,6 @@ export type EndpointDeps = DestinationDeps &
   AcknowledgeDeps &
   FailureDeps &
   ErasureDeps &
-  DownloadLinkDeps &
   AttemptDeps &
   RetryDeps &
   BulkRetryDeps &
@@ -57,7 +55,6 @@ export interface ApiDeps extends EndpointDeps, ErrorDeps, Omit<SessionDeps, 'con
 export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...destinationEndpoints(deps),
   ...destinationTestEndpoints(deps),
-  ...downloadLinkEndpoints(deps),
   ...repositoryEndpoints(deps),
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),

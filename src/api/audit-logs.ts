@@ -4,9 +4,10 @@ import { AppError } from '../base/errors.ts'
 import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
 import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
 import { idleTimeoutMs } from '../http/server.ts'
+import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
-import { dateFrom, dateTo, openObject, resource, resourceOf, timestamp } from './schemas.ts'
+import { dateFrom, dateTo, resource, resourceOf, timestamp } from './schemas.ts'
 
 const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
 const subjectType = z.enum(auditSubjectTypes).meta({ id: 'AuditSubjectType' })

@@ -1,31 +1,20 @@
 import { z } from 'zod'
-import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
-import { notFound, validationFailed } from '../base/refusals.ts'
-import {
-  certificateMaxBytes,
-  certificateWarningCodes,
-  certificateWarnings,
-  isAuthId,
-  isTooWeak,
-  readCertificate,
-  tooWeak,
-} from '../security/certificate.ts'
+import { notFound } from '../base/refusals.ts'
+import { certificateWarningCodes, certificateWarnings, isAuthId } from '../security/certificate.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import type { Certificate, Certificates } from '../workspace/certificates.ts'
+import { addUploaded, type Certificate, type Certificates } from '../workspace/certificates.ts'
+import { activity } from '../workspace/inputs.ts'
 import type { Repositories } from '../workspace/repositories.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { activity, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface CertificateDeps {
   certificates: Pick<Certificates, 'list' | 'add' | 'setStatus' | 'delete' | 'deleteInactive'>
   repositories: Pick<Repositories, 'find'>
   maxCertificates?: number
 }
-
-// Of a repository, that operators have added or activated, active or not. Each is tried for a signature of its authId.
-const certificatesMax = 100
 
 const warning = z
   .object({
@@ -64,7 +53,7 @@ const status = activity.describe('Only signatures made with an active certificat
 const resourceOfCertificate = resourceOf('certificate')
 const present = (found: Certificate) => resourceOfCertificate({ ...found, warnings: certificateWarnings(found, new Date()) })
 
-export const certificateEndpoints = ({ certificates, repositories, maxCertificates = certificatesMax }: CertificateDeps): Endpoint[] => {
+export const certificateEndpoints = ({ certificates, repositories, maxCertificates }: CertificateDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -78,7 +67,7 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       response: pageOfMany(certificate),
       status: 200,
       handle: async ({ params, query }, { workspaceId }) => {
-        if (!(await repositories.find(workspaceId, params.id))) throw notFound()
+        await repositories.find(workspaceId, params.id)
         return toPage(await certificates.list(workspaceId, params.id, query), query, present)
       },
     }),
@@ -103,25 +92,10 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       status: 201,
       conflict: 'The repository already has this certificate for this `auth_id`, or has reached the maximum number of certificates.',
       handle: async ({ params, body }, { workspaceId, actor }) => {
-        if (!(await repositories.find(workspaceId, params.id))) throw notFound()
-        const bytes = Buffer.from(body.certificate)
-        const facts = bytes.length <= certificateMaxBytes ? readCertificate(bytes) : undefined
-        if (!facts) {
-          throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
-        }
-        if (isTooWeak(facts)) throw validationFailed([{ path: 'certificate', message: tooWeak }])
-        const outcome = await certificates.add(
-          { ...body, workspaceId, repositoryId: params.id, received: facts.der, facts, actor: actorOf(actor) },
-          maxCertificates,
-        )
-        if (outcome === 'repository_gone') throw notFound()
-        if (outcome === 'too_many') {
-          throw new AppError('conflict', 'The repository has reached the maximum number of certificates. Delete one first.')
-        }
-        if (!outcome.isNew) {
-          throw new AppError('conflict', `The repository already has this certificate for this auth_id: ${outcome.certificate.id}.`)
-        }
-        return { data: present(outcome.certificate) }
+        await repositories.find(workspaceId, params.id)
+        const { certificate: text, ...fields } = body
+        const upload = { ...fields, text, workspaceId, repositoryId: params.id, actor: actorOf(actor) }
+        return { data: present(await addUploaded(certificates, upload, maxCertificates)) }
       },
     }),
 

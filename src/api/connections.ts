@@ -1,18 +1,13 @@
 import { z } from 'zod'
-import { plainMessages } from '../base/issue-messages.ts'
-import { detailsOf, notFound, validationFailed } from '../base/refusals.ts'
-import { connectionSettings, connectionSettingsFields } from '../domain/connection-settings.ts'
 import { filterConditions } from '../domain/fan-out.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import type { UnknownIds } from '../workspace/connections.ts'
 import { heldMaxCount, type Connection, type Connections } from '../workspace/connections.ts'
+import { connectionChange, connectorTypeName, newConnection, openObject, previewedConnection } from '../workspace/inputs.ts'
 import { previewMaxDocuments } from '../workspace/preview.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
-import { connectorTypeName, idParams, name, one, openObject, timestamp } from './schemas.ts'
-
-const idsMax = 1_000
+import { idParams, one, timestamp } from './schemas.ts'
 
 const connection = z
   .object({
@@ -50,29 +45,6 @@ const previewedDocument = z
   .meta({ id: 'PreviewedDocument' })
 const connectionPreview = z.object({ documents: z.array(previewedDocument) }).meta({ id: 'ConnectionPreview' })
 
-const ids = z.array(z.string()).min(1).max(idsMax)
-const links = {
-  name,
-  repository_ids: ids.describe('The ids of all repositories from which the connection forwards documents.'),
-  destination_ids: ids.describe('The ids of all destinations to which the connection forwards documents.'),
-}
-const isActive = z.boolean().describe('An inactive connection holds the documents that arrive.')
-// An open object here, so that invalid settings get 422 and not 400.
-const settings = openObject.describe(
-  'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.',
-)
-
-export const newConnection = z.strictObject({
-  ...links,
-  is_active: isActive.default(true),
-  settings: settings.default({}),
-})
-
-const checkSettings = (value: unknown) => {
-  const parsed = connectionSettingsFields.safeParse(value, plainMessages)
-  if (!parsed.success) throw validationFailed(detailsOf(parsed.error.issues, ['settings']))
-}
-
 const versionOf = ({ name: displayName, isActive: isOn, repositories, destinations, settings: own }: Connection) => [
   displayName,
   isOn,
@@ -81,20 +53,6 @@ const versionOf = ({ name: displayName, isActive: isOn, repositories, destinatio
   own,
 ]
 const version = ({ data }: { data: Connection }) => versionOf(data)
-
-type Links = { repositoryIds?: string[] | undefined; destinationIds?: string[] | undefined }
-
-const unknownIdDetails = (field: string, requestedIds: string[], unknownIds: string[], noun: string) =>
-  unknownIds.map((id) => ({ path: `${field}.${requestedIds.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
-
-/** Returns the result. @throws AppError 422 with a detail for each unknown id of the request */
-const orRefuse = <Result extends object>(result: Result | UnknownIds, { repositoryIds = [], destinationIds = [] }: Links): Result => {
-  if (!('unknownRepositoryIds' in result)) return result
-  throw validationFailed([
-    ...unknownIdDetails('repository_ids', repositoryIds, result.unknownRepositoryIds, 'repository'),
-    ...unknownIdDetails('destination_ids', destinationIds, result.unknownDestinationIds, 'destination'),
-  ])
-}
 
 export type ConnectionDeps = LaunchDeps & { connections: Connections }
 
@@ -135,9 +93,7 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       version,
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
-        const found = await connections.find(workspaceId, params.id)
-        if (!found) throw notFound()
-        return { data: found }
+        return { data: await connections.find(workspaceId, params.id) }
       },
     }),
 
@@ -153,8 +109,7 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       version,
       status: 201,
       handle: async ({ body }, { workspaceId, actor }) => {
-        checkSettings(body.settings)
-        return { data: orRefuse(await connections.insert(workspaceId, body, actorOf(actor)), body) }
+        return { data: await connections.insert(workspaceId, body, actorOf(actor)) }
       },
     }),
 
@@ -166,17 +121,11 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       description:
         `Returns the newest documents of the repositories, at most ${previewMaxDocuments}, and what a connection with these settings would do ` +
         'with each: the path that it would get at a destination, or the condition of the filter that passes it over. Changes nothing.',
-      body: z.strictObject({
-        repository_ids: ids.describe('The ids of the repositories from which the connection would forward documents.'),
-        settings: settings.default({}),
-      }),
+      body: previewedConnection,
       response: one(connectionPreview),
       status: 200,
       handle: async ({ body }, { workspaceId }) => {
-        checkSettings(body.settings)
-        const preview = await connections.preview(workspaceId, body.repositoryIds, connectionSettings(body.settings))
-        if ('documents' in preview) return { data: preview }
-        throw validationFailed(unknownIdDetails('repository_ids', body.repositoryIds, preview.unknownRepositoryIds, 'repository'))
+        return { data: { documents: await connections.preview(workspaceId, body.repositoryIds, body.settings) } }
       },
     }),
 
@@ -191,7 +140,7 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
         'Activating a connection releases the deliveries that it held, with a new retry budget. Deactivating it also holds what is ' +
         'being retried, from the next attempt on. What it held for a destination that `destination_ids` no longer contains is cancelled.',
       params: idParams,
-      body: z.strictObject({ ...links, is_active: isActive, settings }).partial(),
+      body: connectionChange,
       response: one(connection)
         .extend({
           meta: z
@@ -204,11 +153,9 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       status: 200,
       checksVersion: true,
       handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
-        if (body.settings) checkSettings(body.settings)
         const check = (current: Connection) => checkVersion(versionOf(current))
         const updated = await connections.update(workspaceId, params.id, body, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
-        if (!updated) throw notFound()
-        const { connection: data, cancelledDeliveries, messages } = orRefuse(updated, body)
+        const { connection: data, cancelledDeliveries, messages } = updated
         launch(messages)
         return { data, ...(cancelledDeliveries > 0 && { meta: { cancelledDeliveries } }) }
       },
@@ -228,7 +175,6 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Connection) => checkVersion(versionOf(current))
         const messages = await connections.delete(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
-        if (!messages) throw notFound()
         launch(messages)
         return { message: 'The connection was deleted.' }
       },

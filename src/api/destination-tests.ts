@@ -1,24 +1,11 @@
 import { z } from 'zod'
 import { notFound } from '../base/refusals.ts'
-import type { FindConnector } from '../connectors/connector.ts'
-import { credentialsOwner } from '../connectors/target.ts'
-import { SealError, type KeyRing } from '../security/seal.ts'
-import type { Destinations, SealedDestination } from '../workspace/destinations.ts'
-import type { PinConfig } from '../workspace/pin-config.ts'
-import { storedCredentialsFor } from '../workspace/stored-credentials.ts'
-import {
-  checkTarget,
-  connectorOf,
-  mergeConfig,
-  type OpenObject,
-  type ProbeDeps,
-  requireEncryption,
-  type TestResult,
-  testTarget,
-} from '../workspace/targets.ts'
+import { actorOf } from '../workspace/authenticator.ts'
+import { createTestDestinations, type TestDeps } from '../workspace/configure-destinations.ts'
+import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
-import { connectorPart, idParams, one, openObject } from './schemas.ts'
+import { connectorPart, idParams, one } from './schemas.ts'
 
 export const targetBody = z.strictObject({
   // Any string, so that an unknown type gets 422 and not 400.
@@ -33,25 +20,11 @@ export const targetChange = targetBody.omit({ connector_type: true }).partial()
 const testStatus = z.enum(['success', 'failed']).meta({ id: 'TestStatus' })
 const testResult = one(z.object({ status: testStatus, message: z.string() }).meta({ id: 'TestResult' }))
 
-const undecryptable = (why = '') => `The stored credentials cannot be decrypted${why}. Save the credentials again.`
+export type DestinationTestDeps = TestDeps & LaunchDeps
 
-/** Finds a destination with its sealed credentials. @throws AppError 404 */
-export const findDestination = async (destinations: Destinations, workspaceId: string, id: string): Promise<SealedDestination> => {
-  const found = await destinations.find(workspaceId, id)
-  if (!found) throw notFound()
-  return found
-}
-
-export type DestinationTestDeps = ProbeDeps &
-  LaunchDeps & {
-    destinations: Destinations
-    keyRing: KeyRing
-    findConnector: FindConnector
-    pinConfig: PinConfig
-  }
-
+/** Endpoints of a destination beside those that read and write it. */
 export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] => {
-  const { destinations, findConnector, keyRing } = deps
+  const { testNew, test, testChange } = createTestDestinations(deps)
 
   return [
     endpoint({
@@ -63,12 +36,7 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       body: targetBody,
       response: testResult,
       status: 200,
-      handle: async ({ body }, { signal }) => {
-        const connector = connectorOf(findConnector, body.connectorType)
-        checkTarget(connector, body)
-        await requireEncryption(deps, connector, body)
-        return { data: await testTarget(deps, connector, body, signal) }
-      },
+      handle: async ({ body }, { signal }) => ({ data: await testNew(body, signal) }),
     }),
 
     endpoint({
@@ -83,26 +51,9 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       response: testResult,
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, signal }) => {
-        const { connectorType, config, credentialsSealed } = await findDestination(destinations, workspaceId, id)
-        const connector = connectorOf(findConnector, connectorType)
-        try {
-          const credentials = keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, id, config }))
-          checkTarget(connector, { config, credentials })
-          const result = await testTarget(deps, connector, { config, credentials }, signal)
-          if (result.status === 'success') deps.launch(await destinations.markConnected(workspaceId, id))
-          const { pinned = {} } = result
-          if (Object.keys(pinned).length > 0) {
-            await deps.pinConfig({ workspaceId, id, connector: connectorType, config, credentialsSealed }, pinned)
-          }
-          return { data: result }
-        } catch (thrown) {
-          if (!(thrown instanceof SealError)) throw thrown
-          const data: TestResult = {
-            status: 'failed',
-            message: undecryptable(`: ${thrown.message}`),
-          }
-          return { data }
-        }
+        const { result, messages } = await test(workspaceId, id, signal)
+        deps.launch(messages)
+        return { data: result }
       },
     }),
 
@@ -118,17 +69,23 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       body: targetChange,
       response: testResult,
       status: 200,
-      handle: async ({ params: { id }, body }, { workspaceId, signal }) => {
-        const current = await findDestination(destinations, workspaceId, id)
-        const connector = connectorOf(findConnector, current.connectorType)
-        const config = mergeConfig(current.config, body.config ?? {})
-        checkTarget(connector, { config, credentials: body.credentials })
-        const credentials = body.credentials ?? storedCredentialsFor(keyRing, connector, { ...current, workspaceId }, config)
-        if (credentials === undefined) return { data: { status: 'failed' as const, message: undecryptable() } }
-        const changed = { config, credentials: credentials as OpenObject }
-        checkTarget(connector, changed)
-        await requireEncryption(deps, connector, changed)
-        return { data: await testTarget(deps, connector, changed, signal) }
+      handle: async ({ params: { id }, body }, { workspaceId, signal }) => ({ data: await testChange(workspaceId, id, body, signal) }),
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/destinations/:id/download-links/revoke',
+      level: 'admin',
+      audit: 'destination.links_revoked',
+      summary: 'Revoke download links',
+      description:
+        'Revokes every download link that was sent to this destination in an e-mail. Links in later e-mails are valid. To revoke the link ' +
+        'of one document, erase its content.',
+      params: idParams,
+      response: 'none',
+      status: 204,
+      handle: async ({ params }, { workspaceId, actor }) => {
+        if (!(await deps.destinations.revokeDownloadLinks(workspaceId, params.id, actorOf(actor)))) throw notFound()
       },
     }),
   ]

@@ -1,20 +1,18 @@
 import { z } from 'zod'
-import { newId } from '../base/ids.ts'
-import { notFound } from '../base/refusals.ts'
 import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
-import { credentialsOwner, maskedConfig, maskedKeys } from '../connectors/target.ts'
+import { maskedConfig, maskedKeys } from '../connectors/target.ts'
 import { circuitStates } from '../domain/circuit.ts'
 import type { KeyLevel } from '../security/levels.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import type { Destination, DestinationChange, SealedDestination } from '../workspace/destinations.ts'
-import { resealCredentials } from '../workspace/stored-credentials.ts'
-import { checkTarget, connectorOf, mergeConfig, requireEncryption } from '../workspace/targets.ts'
-import { findDestination, targetBody, targetChange, type DestinationTestDeps } from './destination-tests.ts'
+import { createConfigureDestinations } from '../workspace/configure-destinations.ts'
+import type { Destination } from '../workspace/destinations.ts'
+import { activity, connectorTypeName, name, openObject } from '../workspace/inputs.ts'
+import { targetBody, targetChange, type DestinationTestDeps } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { dryRunAlternative, dryRunQuery, presentRemoval, removalHeaders, setRemovalHeader } from './removal.ts'
-import { activity, connectorTypeName, idParams, name, one, openObject, resource, timestamp, resourceOf } from './schemas.ts'
+import { deletionEndpoint } from './removal.ts'
+import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 const present = resourceOf('destination')
 
@@ -116,7 +114,8 @@ export type DestinationDeps = DestinationTestDeps & {
 }
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
-  const { destinations, findConnector, keyRing } = deps
+  const { destinations } = deps
+  const configure = createConfigureDestinations(deps)
   const view = createDestinationView(deps)
 
   return [
@@ -144,7 +143,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       version,
       status: 200,
       handle: async ({ params }, { workspaceId, actor }) => {
-        const found = await findDestination(destinations, workspaceId, params.id)
+        const found = await destinations.find(workspaceId, params.id)
         return { data: view({ ...found, connections: await destinations.listConnections(params.id) }, actor) }
       },
     }),
@@ -159,16 +158,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       response: one(destination),
       version,
       status: 201,
-      handle: async ({ body }, { workspaceId, actor }) => {
-        const { config, credentials } = body
-        const connector = connectorOf(findConnector, body.connectorType)
-        checkTarget(connector, { config, credentials })
-        await requireEncryption(deps, connector, body)
-        const id = newId()
-        const credentialsSealed = keyRing.seal(credentials, credentialsOwner(connector, { workspaceId, id, config }))
-        const row = { id, name: body.name, connectorType: connector.kind, config, credentialsSealed }
-        return { data: view(await destinations.insert(workspaceId, row, actorOf(actor)), actor) }
-      },
+      handle: async ({ body }, { workspaceId, actor }) => ({ data: view(await configure.add(workspaceId, body, actorOf(actor)), actor) }),
     }),
 
     endpoint({
@@ -188,60 +178,25 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       status: 200,
       checksVersion: true,
       handle: async ({ params: { id }, body }, { workspaceId, actor, checkVersion }) => {
-        const { credentials } = body
-        // Before the row is locked, because it resolves a host name.
-        if (credentials) {
-          const current = await findDestination(destinations, workspaceId, id)
-          const config = mergeConfig(current.config, body.config ?? {})
-          await requireEncryption(deps, connectorOf(findConnector, current.connectorType), { config, credentials })
-        }
-        const changeOf = (current: SealedDestination): DestinationChange => {
-          checkVersion(versionOf(current))
-          const connector = connectorOf(findConnector, current.connectorType)
-          const config = body.config && mergeConfig(current.config, body.config)
-          checkTarget(connector, { config, credentials })
-          return {
-            name: body.name,
-            config,
-            credentials: resealCredentials(keyRing, connector, { ...current, workspaceId }, { config, credentials }),
-          }
-        }
-        const updated = await destinations.update(workspaceId, id, changeOf, actorOf(actor))
-        if (!updated) throw notFound()
-        deps.launch(updated.messages)
-        return { data: view(updated.destination, actor) }
+        const check = (current: Destination) => checkVersion(versionOf(current))
+        const { destination: changed, messages } = await configure.change(workspaceId, id, body, actorOf(actor), check)
+        deps.launch(messages)
+        return { data: view(changed, actor) }
       },
     }),
 
-    endpoint({
-      method: 'DELETE',
+    deletionEndpoint({
       path: '/destinations/:id',
-      level: 'admin',
       audit: ['destination.deleted', 'connection.deleted', 'notification.deleted'],
       summary: 'Delete a destination',
       description:
         'Also deletes every connection that uses the destination, even if the connection has other destinations, ' +
         'and every notification that is sent to it. ' +
         'Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials.',
-      params: idParams,
-      query: dryRunQuery,
-      response: 'none',
-      status: 204,
-      headers: removalHeaders,
-      alternative: dryRunAlternative,
-      checksVersion: true,
-      handle: async ({ params, query }, { workspaceId, actor, setHeader, checkVersion }) => {
-        if (query.dryRun) {
-          const removal = await destinations.findRemoval(workspaceId, params.id)
-          if (!removal) throw notFound()
-          return presentRemoval(removal)
-        }
-        const check = (current: Destination) => checkVersion(versionOf(current))
-        const deleted = await destinations.delete(workspaceId, params.id, actorOf(actor), deps.config.DELIVERY_BATCH_SIZE, check)
-        if (!deleted) throw notFound()
-        deps.launch(deleted.messages)
-        return setRemovalHeader(deleted, setHeader)
-      },
+      objects: destinations,
+      versionOf,
+      launch: deps.launch,
+      config: deps.config,
     }),
   ]
 }

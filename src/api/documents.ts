@@ -10,11 +10,12 @@ import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/deli
 import type { Download } from '../http/attachments.ts'
 import { isStorable } from '../http/input.ts'
 import { actorOf } from '../workspace/authenticator.ts'
+import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { anyPageOf, cursorQuery, pageQuery, toCursorPage, toPage } from './pagination.ts'
-import { connectorTypeName, dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
+import { dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
 
 const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
 export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })

@@ -3,9 +3,10 @@ import { isId } from '../base/ids.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
 import { isStorable } from '../http/input.ts'
 import { failureStatuses, type Failures } from '../observe/failures.ts'
+import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { connectorTypeName, resource, resourceOf, timestamp } from './schemas.ts'
+import { resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface FailureDeps {
   failures: Failures

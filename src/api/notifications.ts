@@ -1,62 +1,19 @@
 import { z } from 'zod'
-import { notFound, validationFailed } from '../base/refusals.ts'
 import type { FindConnector } from '../connectors/connector.ts'
-import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
-import { incidentEventNames, incidentEvents, noticeData, noticeStatuses, noticeTypes } from '../domain/notices.ts'
+import { noticeData, noticeStatuses, noticeTypes } from '../domain/notices.ts'
 import type { NoticeLog } from '../observe/notices/notice-log.ts'
 import { actorOf } from '../workspace/authenticator.ts'
+import { newNotification, notificationChange, notificationEvents } from '../workspace/inputs.ts'
 import type { Notification, Notifications } from '../workspace/notifications.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
-import { idParams, name, one, resource, resourceOf, timestamp } from './schemas.ts'
-
-const eventList = incidentEventNames.map((event) => `\`${event}\`: ${incidentEvents[event]}.`).join(' ')
-
-const events = z
-  .array(z.enum(incidentEventNames).meta({ id: 'IncidentEvent' }))
-  .min(1)
-  .max(incidentEventNames.length)
-  .describe(`The incidents that are announced, each at its beginning and at its end. ${eventList}`)
-const destinationId = z.string().describe('The id of the destination that the notices are sent to, of the type `email` or `webhook`.')
-const quietSeconds = z
-  .int()
-  .min(quietSecondsBounds.min)
-  .max(quietSecondsBounds.max)
-  .describe(
-    'Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.',
-  )
-const silenceHours = z
-  .int()
-  .min(silenceHoursBounds.min)
-  .max(silenceHoursBounds.max)
-  .describe('Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.')
-const isActive = z.boolean().describe('An inactive notification announces nothing.')
-
-export const newNotification = z.strictObject({
-  name,
-  events,
-  destination_id: destinationId,
-  quiet_seconds: quietSeconds.default(900),
-  silence_hours: silenceHours.default(72),
-  is_active: isActive.default(true),
-})
-
-/** Returns a check that throws AppError 422 if a destination does not exist or cannot send notices. */
-export const createNoticeCheck = (findConnector: FindConnector) => (connectorType: string | undefined) => {
-  if (connectorType === undefined) {
-    throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
-  }
-  if (findConnector(connectorType)?.sendNotice) return
-  throw validationFailed([
-    { path: 'destination_id', message: `must be a destination of the type email or webhook; this one is of the type ${connectorType}` },
-  ])
-}
+import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 const notification = resource(
   'notification',
   z.object({
     name: z.string(),
-    events,
+    events: notificationEvents,
     destination_id: z.string(),
     quiet_seconds: z.int(),
     silence_hours: z.int(),
@@ -108,14 +65,6 @@ export interface NotificationDeps {
 }
 
 export const notificationEndpoints = ({ notifications, noticeLog, findConnector }: NotificationDeps): Endpoint[] => {
-  const checkDestination = createNoticeCheck(findConnector)
-
-  const find = async (workspaceId: string, id: string): Promise<Notification> => {
-    const found = await notifications.find(workspaceId, id)
-    if (!found) throw notFound()
-    return found
-  }
-
   return [
     endpoint({
       method: 'GET',
@@ -138,7 +87,7 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
       response: one(notification),
       version,
       status: 200,
-      handle: async ({ params }, { workspaceId }) => ({ data: present(await find(workspaceId, params.id)) }),
+      handle: async ({ params }, { workspaceId }) => ({ data: present(await notifications.find(workspaceId, params.id)) }),
     }),
 
     endpoint({
@@ -154,7 +103,7 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
       version,
       status: 201,
       handle: async ({ body }, { workspaceId, actor }) => ({
-        data: present(await notifications.insert(workspaceId, body, actorOf(actor), checkDestination)),
+        data: present(await notifications.insert(workspaceId, body, actorOf(actor), findConnector)),
       }),
     }),
 
@@ -166,25 +115,14 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
       summary: 'Update a notification',
       description: '`events` replaces the current list.',
       params: idParams,
-      body: z
-        .strictObject({
-          name,
-          events,
-          destination_id: destinationId,
-          quiet_seconds: quietSeconds,
-          silence_hours: silenceHours,
-          is_active: isActive,
-        })
-        .partial(),
+      body: notificationChange,
       response: one(notification),
       version,
       status: 200,
       checksVersion: true,
       handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
-        const checkCurrent = (current: Notification) => checkVersion(versionOf(current))
-        const updated = await notifications.update(workspaceId, params.id, body, actorOf(actor), checkDestination, checkCurrent)
-        if (!updated) throw notFound()
-        return { data: present(updated) }
+        const check = (current: Notification) => checkVersion(versionOf(current))
+        return { data: present(await notifications.update(workspaceId, params.id, body, actorOf(actor), findConnector, check)) }
       },
     }),
 
@@ -201,7 +139,7 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
       checksVersion: true,
       handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Notification) => checkVersion(versionOf(current))
-        if (!(await notifications.delete(workspaceId, params.id, actorOf(actor), check))) throw notFound()
+        await notifications.delete(workspaceId, params.id, actorOf(actor), check)
       },
     }),
 
@@ -216,7 +154,7 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
       response: cursorPageOf(notice),
       status: 200,
       handle: async ({ params, query }, { workspaceId }) => {
-        await find(workspaceId, params.id)
+        await notifications.find(workspaceId, params.id)
         return toCursorPage(await noticeLog.list(params.id, query), query, presentNotice)
       },
     }),

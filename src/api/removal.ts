@@ -1,13 +1,19 @@
 import { z } from 'zod'
+import type { AuditActor } from '../db/audit.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
+import type { AuditEvent } from '../domain/audit-events.ts'
+import { actorOf } from '../workspace/authenticator.ts'
 import type { Removal } from '../workspace/removal.ts'
-import { one } from './schemas.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import type { LaunchDeps } from './launch.ts'
+import { idParams, one } from './schemas.ts'
 
 const removedConnectionsHeader = 'X-Relay-Removed-Connections'
 
 // Clients accept a header of at least 8 KB. An id has 26 characters.
 const headerMaxIds = 200
 
-export const dryRunQuery = z.strictObject({
+const dryRunQuery = z.strictObject({
   dry_run: z
     .enum(['true', 'false'])
     .default('false')
@@ -25,25 +31,53 @@ const removal = z
 
 const dryRunResponse = one(removal)
 
-/** The second answer of an endpoint that deletes: what the deletion would remove. */
-export const dryRunAlternative = {
-  status: 200,
-  description: 'With `dry_run=true`: what the deletion would remove. Nothing was deleted.',
-  response: dryRunResponse,
-  appliesTo: (answer: unknown) => answer !== undefined,
+interface Deletion<Current> extends LaunchDeps {
+  path: string
+  audit: AuditEvent[]
+  summary: string
+  description: string
+  objects: {
+    findRemoval(workspaceId: string, id: string): Promise<Removal>
+    delete(
+      workspaceId: string,
+      id: string,
+      actor: AuditActor,
+      limit: number,
+      check: (current: Current) => void,
+    ): Promise<Removal & { messages: OutboxMessage[] }>
+  }
+  versionOf(current: Current): unknown
 }
 
-export const removalHeaders = {
-  [removedConnectionsHeader]: `The ids of the connections that were deleted too, separated by commas; empty if there were none. At most ${headerMaxIds}: the audit entry names all.`,
-}
-
-/** Answers a dry run. */
-export const presentRemoval = ({ connections, notifications, unwiredRepositories }: Removal) => ({
-  data: { removedConnections: connections, removedNotifications: notifications, unwiredRepositories },
-})
-
-/** Sets the header that names the connections that were deleted too. */
-export const setRemovalHeader = ({ connections }: Removal, setHeader: (name: string, value: string) => void): void => {
-  const ids = connections.slice(0, headerMaxIds).map(({ id }) => id)
-  setHeader(removedConnectionsHeader, ids.join(', '))
-}
+/** Returns the endpoint that deletes a destination or repository with what goes together with it. */
+export const deletionEndpoint = <Current>({ objects, versionOf, launch, config, ...described }: Deletion<Current>): Endpoint =>
+  endpoint({
+    ...described,
+    method: 'DELETE',
+    level: 'admin',
+    params: idParams,
+    query: dryRunQuery,
+    response: 'none',
+    status: 204,
+    headers: {
+      [removedConnectionsHeader]: `The ids of the connections that were deleted too, separated by commas; empty if there were none. At most ${headerMaxIds}: the audit entry names all.`,
+    },
+    alternative: {
+      status: 200,
+      description: 'With `dry_run=true`: what the deletion would remove. Nothing was deleted.',
+      response: dryRunResponse,
+      appliesTo: (answer: unknown) => answer !== undefined,
+    },
+    checksVersion: true,
+    handle: async ({ params, query }, { workspaceId, actor, setHeader, checkVersion }) => {
+      if (query.dryRun) {
+        const { connections, notifications, unwiredRepositories } = await objects.findRemoval(workspaceId, params.id)
+        return { data: { removedConnections: connections, removedNotifications: notifications, unwiredRepositories } }
+      }
+      const check = (current: Current) => checkVersion(versionOf(current))
+      const deleted = await objects.delete(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
+      launch(deleted.messages)
+      const ids = deleted.connections.slice(0, headerMaxIds).map(({ id }) => id)
+      return setHeader(removedConnectionsHeader, ids.join(', '))
+    },
+  })

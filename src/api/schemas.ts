@@ -1,21 +1,8 @@
 import { z } from 'zod'
 import { isId } from '../base/ids.ts'
-import { connectorTypes } from '../connectors/index.ts'
-
-const nameMaxCharacters = 200
 
 /** The id in a path. A malformed id gets the same 404 as an unknown id. */
 export const idParams = z.object({ id: z.string().refine(isId).describe('The id of the resource.') })
-
-export const name = z.string().max(nameMaxCharacters).regex(/\S/, 'must not be empty').describe('The display name.')
-
-/** The status of repositories and certificates, and of connections in the responses of other resources. */
-export const activity = z.enum(['active', 'inactive']).meta({ id: 'ActivityStatus' })
-
-export const connectorTypeName = z.enum(connectorTypes).meta({ id: 'ConnectorType' })
-
-/** A JSON object whose keys are not renamed, because another schema or system defines them. */
-export const openObject = z.record(z.string(), z.unknown())
 
 /** The `.meta` key of an attribute (`config` or `credentials`) that the schema of a connector describes. */
 export const connectorPart = 'x-connector-part'

@@ -1,11 +1,9 @@
 import { z } from 'zod'
-import { validationFailed } from '../base/refusals.ts'
 import { tiers } from '../domain/bounds.ts'
-import type { CamelCasedOutput } from '../domain/casing.ts'
-import { auditDaysOf, changeSettings, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
-import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
+import { auditDaysOf, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
+import type { KeyRing } from '../security/seal.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import type { SettingsChange, StoredSettings, Workspaces } from '../workspace/workspaces.ts'
+import { settingsChange, type StoredSettings, type Workspaces } from '../workspace/workspaces.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { one, resource } from './schemas.ts'
 
@@ -23,20 +21,6 @@ const present = (workspaceId: string, { tier, settings: stored }: StoredSettings
 }
 
 const version = ({ data }: { data: { attributes: object } }) => data.attributes
-
-/** Returns what a change of the settings writes. @throws AppError 422 if the settings would be invalid */
-export const settingsChange = (
-  workspaceId: string,
-  { settings, tier }: StoredSettings,
-  patch: CamelCasedOutput<typeof settingsPatchFields>,
-  keyRing: KeyRing,
-): SettingsChange => {
-  const changed = changeSettings(settings, patch, tier)
-  if (changed.issues.length > 0) throw validationFailed(changed.issues)
-  const credentials = patch.rfc?.credentials
-  const rfcCredentialsSealed = patch.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId))
-  return { settings: changed.stored, difference: changed.difference, rfcCredentialsSealed }
-}
 
 export interface SettingsDeps {
   workspaces: Pick<Workspaces, 'findSettings' | 'updateSettings'>

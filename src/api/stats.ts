@@ -4,10 +4,11 @@ import { attemptOutcomes } from '../delivery/attempt-log.ts'
 import { deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
 import type { DestinationStatistics, DestinationStatisticsReader } from '../observe/destination-statistics.ts'
 import type { Statistics, StatisticsReader } from '../observe/statistics.ts'
+import { connectorTypeName } from '../workspace/inputs.ts'
 import { deliveryStatus } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { connectorTypeName, dateFrom, dateTo, one, resource, timestamp } from './schemas.ts'
+import { dateFrom, dateTo, one, resource, timestamp } from './schemas.ts'
 
 /** A number for each name. */
 const countsOf = <Name extends string>(names: readonly Name[]) =>

@@ -3,9 +3,8 @@ import { UserError } from '../base/errors.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { Tier } from '../domain/bounds.ts'
-import { newApiKey } from '../security/api-keys.ts'
 import { isLevel, keyLevels } from '../security/levels.ts'
-import { createApiKeys } from './api-keys.ts'
+import { createApiKey, createApiKeys } from './api-keys.ts'
 import { createMembers } from './members.ts'
 import { createWorkspaces, type Workspace } from './workspaces.ts'
 
@@ -81,11 +80,10 @@ export const createKey = async (db: Database, { workspace: workspaceName, level,
   const expiry = expiresAt === undefined ? null : readExpiry(expiresAt)
   const workspace = await findWorkspace(db, workspaceName)
   const email = member === undefined ? null : readEmail(member)
-  const { id, key, secretSha256 } = newApiKey()
-  await db.transaction(async (trx) => {
+  const { id, key } = await db.transaction(async (trx) => {
     const memberId = email === null ? null : await createMembers(trx).ensure(workspace.id, email, systemActor)
-    const row = { id, workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, secretSha256, expiresAt: expiry }
-    await createApiKeys(trx).insert(row, systemActor)
+    const row = { workspaceId: workspace.id, memberId, name: name ?? `${level} key`, level, expiresAt: expiry }
+    return createApiKey(trx, row, systemActor)
   })
   return { id, key, level }
 }

@@ -1,7 +1,8 @@
+import { validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
-import type { Database, Transaction } from '../db/database.ts'
+import { isDuplicate, isMemberGone, type Database, type Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import type { StoredKey } from '../security/api-keys.ts'
+import { newApiKey, type KeyDigest, type StoredKey } from '../security/api-keys.ts'
 import type { KeyLevel } from '../security/levels.ts'
 
 export interface ApiKey {
@@ -21,14 +22,39 @@ export interface ListedKey extends ApiKey {
   revokedAt: Date | null
 }
 
-export interface NewKeyRow {
-  id: string
+export interface NewKeyRow extends KeyDigest {
   workspaceId: string
   memberId: string | null
   name: string
   level: KeyLevel
-  secretSha256: Buffer
   expiresAt: Date | null
+}
+
+type NewKey = Omit<NewKeyRow, keyof KeyDigest>
+
+const refuse = (path: string, message: string) => validationFailed([{ path, message }])
+
+const noSuchMember = () => refuse('user_id', 'there is no such member in this workspace')
+
+/** Adds an API key that was generated outside of the relay. @throws AppError 422 */
+export const addApiKey = async (db: Database | Transaction, key: NewKeyRow, actor: AuditActor): Promise<ApiKey> => {
+  const { workspaceId, memberId, expiresAt } = key
+  if (expiresAt && expiresAt.getTime() <= Date.now()) throw refuse('expires_at', 'must be in the future')
+  const isMember = memberId === null || (await db('members').select('id').where({ workspace_id: workspaceId, id: memberId }).first())
+  if (!isMember) throw noSuchMember()
+  return createApiKeys(db)
+    .insert(key, actor)
+    .catch((thrown: unknown) => {
+      if (isMemberGone(thrown)) throw noSuchMember()
+      if (!isDuplicate(thrown, 'api_keys_pkey')) throw thrown
+      throw refuse('value', 'is, or was, the value of another key of this or another workspace. Generate a new value')
+    })
+}
+
+/** Creates an API key. Only this result contains the key itself. @throws AppError 422 */
+export const createApiKey = async (db: Database | Transaction, fields: NewKey, actor: AuditActor): Promise<ApiKey & { key: string }> => {
+  const { key, ...digest } = newApiKey()
+  return { ...(await addApiKey(db, { ...fields, ...digest }, actor)), key }
 }
 
 const columns = [
@@ -78,6 +104,8 @@ export const createApiKeys = (db: Database | Transaction) => ({
       .whereRaw("(last_used_at is null or last_used_at <= now() - interval '1 minute')")
       .update({ last_used_at: db.fn.now() })
   },
+
+  create: (key: NewKey, actor: AuditActor) => createApiKey(db, key, actor),
 
   insert: ({ id, workspaceId, memberId, name, level, secretSha256, expiresAt }: NewKeyRow, actor: AuditActor): Promise<ApiKey> =>
     db.transaction(async (trx) => {

@@ -1,9 +1,11 @@
 import type { Knex } from 'knex'
+import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import type { CertificateFacts } from '../security/certificate.ts'
+import { certificateMaxBytes, isTooWeak, readCertificate, tooWeak, type CertificateFacts } from '../security/certificate.ts'
 
 export type CertificateStatus = 'active' | 'inactive'
 
@@ -295,6 +297,30 @@ export const createCertificates = (db: Database) => {
         return true
       }),
   }
+}
+
+// Of a repository, that operators have added or activated, active or not. Each is tried for a signature of its authId.
+const certificatesMax = 100
+
+/**
+ * Adds a certificate that an operator has uploaded as text.
+ * @throws AppError 404, 409 or 422
+ */
+export const addUploaded = async (
+  certificates: Pick<Certificates, 'add'>,
+  { text, ...owner }: Owner & { authId: string; text: string; status: CertificateStatus },
+  maxCertificates: number = certificatesMax,
+): Promise<Certificate> => {
+  const bytes = Buffer.from(text)
+  const facts = bytes.length <= certificateMaxBytes ? readCertificate(bytes) : undefined
+  if (!facts) throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
+  if (isTooWeak(facts)) throw validationFailed([{ path: 'certificate', message: tooWeak }])
+  const outcome = await certificates.add({ ...owner, received: facts.der, facts }, maxCertificates)
+  if (outcome === 'repository_gone') throw notFound()
+  if (outcome === 'too_many')
+    throw new AppError('conflict', 'The repository has reached the maximum number of certificates. Delete one first.')
+  if (outcome.isNew) return outcome.certificate
+  throw new AppError('conflict', `The repository already has this certificate for this auth_id: ${outcome.certificate.id}.`)
 }
 
 export type Certificates = ReturnType<typeof createCertificates>

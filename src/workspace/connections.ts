@@ -1,12 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import { newId } from '../base/ids.ts'
+import { plainMessages } from '../base/issue-messages.ts'
+import { detailsOf, notFound, validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
-import { inTransaction, type Database, type Transaction } from '../db/database.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
 import type { PageRequest } from '../db/page.ts'
 import { countUnlinked, startCancelling } from '../delivery/cancel.ts'
 import { releaseMessage, shouldRelease } from '../delivery/release.ts'
-import { createPreview } from './preview.ts'
+import { connectionSettings, connectionSettingsFields } from '../domain/connection-settings.ts'
+import { previewDocuments, type PreviewedDocument } from './preview.ts'
 import { lockRouting } from './workspaces.ts'
 
 export interface Connection {
@@ -29,12 +32,6 @@ export interface ConnectionChange {
   settings?: Record<string, unknown> | undefined
   repositoryIds?: string[] | undefined
   destinationIds?: string[] | undefined
-}
-
-/** Ids of a request that do not exist in the workspace. */
-export interface UnknownIds {
-  unknownRepositoryIds: string[]
-  unknownDestinationIds: string[]
 }
 
 interface Updated {
@@ -92,19 +89,23 @@ const select = async (db: Database | Transaction, workspaceId: string, filter: F
   return rows
 }
 
-const findUnknown = async (
-  trx: Transaction,
-  table: 'repositories' | 'destinations',
-  workspaceId: string,
-  ids: string[],
-): Promise<string[]> => {
-  const known = await trx(table)
+const find = async (db: Database | Transaction, workspaceId: string, id: string): Promise<Connection> => {
+  const [found] = await select(db, workspaceId, { id })
+  if (!found) throw notFound()
+  return found
+}
+
+/** Returns a detail for each id that does not exist in the workspace. */
+const findUnknown = async (trx: Database | Transaction, noun: 'repository' | 'destination', workspaceId: string, ids: string[]) => {
+  const known = await trx(noun === 'repository' ? 'repositories' : 'destinations')
     .select<{ id: string }[]>('id')
     .where({ workspace_id: workspaceId })
     .whereIn('id', ids)
     .whereNull('deleted_at')
   const found = new Set(known.map(({ id }) => id))
-  return ids.filter((id) => !found.has(id))
+  return ids
+    .filter((id) => !found.has(id))
+    .map((id) => ({ path: `${noun}_ids.${ids.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
 }
 
 const link = async (trx: Transaction, noun: 'repository' | 'destination', connectionId: string, ids: string[]): Promise<void> => {
@@ -113,21 +114,26 @@ const link = async (trx: Transaction, noun: 'repository' | 'destination', connec
   await trx(table).insert([...new Set(ids)].map((id, position) => ({ connection_id: connectionId, [`${noun}_id`]: id, position })))
 }
 
-/** Checks the ids and replaces the links. @returns the unknown ids, if any; no link is changed then */
+/** Replaces the links. @throws AppError 422 with a detail for each unknown id */
 const relink = async (
   trx: Transaction,
   workspaceId: string,
   connectionId: string,
   { repositoryIds, destinationIds }: { repositoryIds?: string[] | undefined; destinationIds?: string[] | undefined },
-): Promise<UnknownIds | undefined> => {
-  const unknown = {
-    unknownRepositoryIds: await findUnknown(trx, 'repositories', workspaceId, repositoryIds ?? []),
-    unknownDestinationIds: await findUnknown(trx, 'destinations', workspaceId, destinationIds ?? []),
-  }
-  if (unknown.unknownRepositoryIds.length > 0 || unknown.unknownDestinationIds.length > 0) return unknown
+): Promise<void> => {
+  const unknown = [
+    ...(await findUnknown(trx, 'repository', workspaceId, repositoryIds ?? [])),
+    ...(await findUnknown(trx, 'destination', workspaceId, destinationIds ?? [])),
+  ]
+  if (unknown.length > 0) throw validationFailed(unknown)
   if (repositoryIds) await link(trx, 'repository', connectionId, repositoryIds)
   if (destinationIds) await link(trx, 'destination', connectionId, destinationIds)
-  return undefined
+}
+
+/** @throws AppError 422 if settings are invalid */
+const checkSettings = (settings: unknown): void => {
+  const parsed = connectionSettingsFields.safeParse(settings, plainMessages)
+  if (!parsed.success) throw validationFailed(detailsOf(parsed.error.issues, ['settings']))
 }
 
 /** Returns what decides which documents a connection forwards, and how. The order of the ids has no meaning. */
@@ -196,22 +202,33 @@ export const createConnections = (db: Database) => ({
     return { items, total: counted?.total }
   },
 
-  find: async (workspaceId: string, id: string): Promise<Connection | undefined> => (await select(db, workspaceId, { id }))[0],
+  /** @throws AppError 404 */
+  find: (workspaceId: string, id: string): Promise<Connection> => find(db, workspaceId, id),
 
-  preview: createPreview(db),
+  /**
+   * Shows what a connection with these settings would do with the newest documents of repositories. Changes nothing.
+   * @throws AppError 422
+   */
+  preview: async (workspaceId: string, repositoryIds: string[], settings: object): Promise<PreviewedDocument[]> => {
+    checkSettings(settings)
+    const unknown = await findUnknown(db, 'repository', workspaceId, repositoryIds)
+    if (unknown.length > 0) throw validationFailed(unknown)
+    return previewDocuments(db, workspaceId, repositoryIds, connectionSettings(settings))
+  },
 
+  /** @throws AppError 422 */
   insert: (
     workspaceId: string,
     connection: { name: string; isActive: boolean; settings: object; repositoryIds: string[]; destinationIds: string[] },
     actor: AuditActor,
-  ): Promise<Connection | UnknownIds> =>
-    inTransaction(db, async (trx, rollback) => {
+  ): Promise<Connection> =>
+    db.transaction(async (trx) => {
+      checkSettings(connection.settings)
       await lockRouting(trx, workspaceId)
       const id = newId()
       const { name, isActive, settings, ...links } = connection
       await trx('connections').insert({ id, workspace_id: workspaceId, name, is_active: isActive, settings: JSON.stringify(settings) })
-      const unknown = await relink(trx, workspaceId, id, links)
-      if (unknown) return rollback(unknown)
+      await relink(trx, workspaceId, id, links)
       await record(trx, {
         workspaceId,
         event: 'connection.created',
@@ -220,8 +237,7 @@ export const createConnections = (db: Database) => ({
         metadata: { name, is_active: isActive, repository_ids: links.repositoryIds, destination_ids: links.destinationIds },
         actor,
       })
-      const [inserted] = await select(trx, workspaceId, { id })
-      return inserted!
+      return find(trx, workspaceId, id)
     }),
 
   /**
@@ -229,7 +245,8 @@ export const createConnections = (db: Database) => ({
    * leads to is cancelled: up to `limit` deliveries now, the rest by a workflow.
    * @param check throws if the connection must not be changed as it is
    * @returns the connection, the number of cancelled deliveries, and the committed messages that also release what it held, if it must hold
-   *   nothing any more; undefined if the connection does not exist
+   *   nothing any more
+   * @throws AppError 404 or 422
    */
   update: (
     workspaceId: string,
@@ -238,11 +255,11 @@ export const createConnections = (db: Database) => ({
     actor: AuditActor,
     limit: number,
     check?: (current: Connection) => void,
-  ): Promise<Updated | UnknownIds | undefined> =>
-    inTransaction<Updated | UnknownIds | undefined>(db, async (trx, rollback) => {
+  ): Promise<Updated> =>
+    db.transaction(async (trx) => {
+      if (change.settings) checkSettings(change.settings)
       const workspace = await lockRouting(trx, workspaceId)
-      const [before] = await select(trx, workspaceId, { id })
-      if (!before) return undefined
+      const before = await find(trx, workspaceId, id)
       check?.(before)
       const { name, isActive, settings } = change
       const columns = {
@@ -255,33 +272,33 @@ export const createConnections = (db: Database) => ({
           .where({ workspace_id: workspaceId, id })
           .update({ ...columns, updated_at: trx.fn.now() })
       }
-      const unknown = await relink(trx, workspaceId, id, change)
-      if (unknown) return rollback(unknown)
-      const [after] = await select(trx, workspaceId, { id })
-      await recordRewiring(trx, workspaceId, before, after!, actor)
-      if (after!.isActive !== before.isActive) {
+      await relink(trx, workspaceId, id, change)
+      const after = await find(trx, workspaceId, id)
+      await recordRewiring(trx, workspaceId, before, after, actor)
+      if (after.isActive !== before.isActive) {
         await record(trx, {
           workspaceId,
           event: 'connection.toggled',
           subjectId: id,
-          description: `Connection ${after!.name} was ${after!.isActive ? 'activated' : 'deactivated'}.`,
-          metadata: { name: after!.name, is_active: after!.isActive },
+          description: `Connection ${after.name} was ${after.isActive ? 'activated' : 'deactivated'}.`,
+          metadata: { name: after.name, is_active: after.isActive },
           actor,
         })
       }
       const cancelledDeliveries = change.destinationIds ? await countUnlinked(trx, id) : 0
       const cancelled =
-        cancelledDeliveries > 0 ? await startCancelling(trx, { by: 'connection', workspace, id, name: after!.name }, limit) : []
-      const released = shouldRelease(after!) && !shouldRelease(before) ? [releaseMessage({ workspace, ...after! })] : []
+        cancelledDeliveries > 0 ? await startCancelling(trx, { by: 'connection', workspace, id, name: after.name }, limit) : []
+      const released = shouldRelease(after) && !shouldRelease(before) ? [releaseMessage({ workspace, ...after })] : []
       await addMessages(trx, released)
-      return { connection: after!, cancelledDeliveries, messages: [...cancelled, ...released] }
+      return { connection: after, cancelledDeliveries, messages: [...cancelled, ...released] }
     }),
 
   /**
    * Deletes a connection and cancels the deliveries that it held: up to `limit` now, the rest by a workflow. Deliveries that it has
    * forwarded continue.
    * @param check throws if the connection must not be deleted as it is
-   * @returns the committed messages, or undefined if the connection does not exist
+   * @returns the committed messages
+   * @throws AppError 404
    */
   delete: (
     workspaceId: string,
@@ -289,11 +306,10 @@ export const createConnections = (db: Database) => ({
     actor: AuditActor,
     limit: number,
     check?: (current: Connection) => void,
-  ): Promise<OutboxMessage[] | undefined> =>
+  ): Promise<OutboxMessage[]> =>
     db.transaction(async (trx) => {
       const workspace = await lockRouting(trx, workspaceId)
-      const [current] = await select(trx, workspaceId, { id })
-      if (!current) return undefined
+      const current = await find(trx, workspaceId, id)
       check?.(current)
       return deleteConnections(trx, { id: workspaceId, name: workspace }, [current], actor, limit)
     }),

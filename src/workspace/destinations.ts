@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
-import type { Database } from '../db/database.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
@@ -83,6 +84,13 @@ export const changedNames = (current: Destination, { name, config, credentials }
 export const createDestinations = (db: Database) => {
   const columns = columnsOf(db)
   const sealedColumns = [...columns, 'credentials_sealed as credentialsSealed']
+  /** @throws AppError 404 */
+  const find = async (executor: Database | Transaction, workspaceId: string, id: string, isLocked = false): Promise<SealedDestination> => {
+    const query = executor('destinations').select(sealedColumns).where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()
+    const row: SealedDestination | undefined = await (isLocked ? query.forNoKeyUpdate() : query)
+    if (!row) throw notFound()
+    return row
+  }
   return {
     /** Lists destinations in order of creation. */
     list: (workspaceId: string, { type, ...page }: PageRequest & { type?: string | undefined }): Promise<Page<Destination>> => {
@@ -91,8 +99,8 @@ export const createDestinations = (db: Database) => {
       return pageOf(query, columns, page)
     },
 
-    find: (workspaceId: string, id: string): Promise<SealedDestination | undefined> =>
-      db('destinations').select(sealedColumns).where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first(),
+    /** Finds a destination with its sealed credentials. @throws AppError 404 */
+    find: (workspaceId: string, id: string): Promise<SealedDestination> => find(db, workspaceId, id),
 
     listConnections: async (id: string): Promise<DestinationConnection[]> => {
       const { rows } = await db.raw<{ rows: DestinationConnection[] }>(
@@ -148,22 +156,17 @@ export const createDestinations = (db: Database) => {
     /**
      * Reads a destination, applies `change`, and writes the result. The row stays locked in between, so concurrent merges lose no keys. A
      * change of the name alone is not recorded in the audit log.
-     * @returns the destination with the committed messages, or undefined if it does not exist
+     * @returns the destination with the committed messages
+     * @throws AppError 404
      */
     update: (
       workspaceId: string,
       id: string,
       change: (current: SealedDestination) => DestinationChange,
       actor: AuditActor,
-    ): Promise<{ destination: Destination; messages: OutboxMessage[] } | undefined> =>
+    ): Promise<{ destination: Destination; messages: OutboxMessage[] }> =>
       db.transaction(async (trx) => {
-        const current: SealedDestination | undefined = await trx('destinations')
-          .select(sealedColumns)
-          .where({ workspace_id: workspaceId, id })
-          .whereNull('deleted_at')
-          .forNoKeyUpdate()
-          .first()
-        if (!current) return undefined
+        const current = await find(trx, workspaceId, id, true)
         const wanted = change(current)
         const changed = changedNames(current, wanted)
         if (changed.length === 0) return { destination: current, messages: [] }
@@ -220,11 +223,9 @@ export const createDestinations = (db: Database) => {
         return true
       }),
 
-    /** Finds what a deletion would remove. @returns undefined if the destination does not exist */
-    findRemoval: async (workspaceId: string, id: string): Promise<Removal | undefined> => {
-      const found = await db('destinations').select('id').where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()
-      return found && findRemoval(db, 'destination', id)
-    },
+    /** Finds what a deletion would remove. @throws AppError 404 */
+    findRemoval: async (workspaceId: string, id: string): Promise<Removal> =>
+      findRemoval(db, 'destination', (await find(db, workspaceId, id)).id),
 
     /**
      * Deletes a destination, the connections that lead to it and the notifications that are sent to it. Undelivered deliveries to the
@@ -232,7 +233,8 @@ export const createDestinations = (db: Database) => {
      * stays for the documents that refer to it, with its name and kind only: config, credentials and the target's last error are erased.
      * It is written last, because recording an attempt locks first the document and then the destination.
      * @param check throws if the destination must not be deleted as it is
-     * @returns what was removed, with the committed messages, or undefined if the destination does not exist
+     * @returns what was removed, with the committed messages
+     * @throws AppError 404
      */
     delete: (
       workspaceId: string,
@@ -240,15 +242,10 @@ export const createDestinations = (db: Database) => {
       actor: AuditActor,
       limit: number,
       check?: (current: Destination) => void,
-    ): Promise<(Removal & { messages: OutboxMessage[] }) | undefined> =>
+    ): Promise<Removal & { messages: OutboxMessage[] }> =>
       db.transaction(async (trx) => {
         const workspace = await lockRouting(trx, workspaceId)
-        const deleted: Destination | undefined = await trx('destinations')
-          .select(columns)
-          .where({ workspace_id: workspaceId, id })
-          .whereNull('deleted_at')
-          .first()
-        if (!deleted) return undefined
+        const deleted = await find(trx, workspaceId, id)
         check?.(deleted)
         const removal = await findRemoval(trx, 'destination', id)
         await record(trx, {

@@ -44,9 +44,6 @@ export const createMembers = (db: Database | Transaction) => {
       }
     },
 
-    exists: async (workspaceId: string, id: string): Promise<boolean> =>
-      (await db('members').select('id').where({ workspace_id: workspaceId, id }).first()) !== undefined,
-
     /** Lists every member of a workspace, oldest first. */
     list: (workspaceId: string): Promise<Member[]> =>
       db('members').select<Member[]>(columns).where({ workspace_id: workspaceId }).orderBy('id'),
@@ -90,5 +87,3 @@ export const createMembers = (db: Database | Transaction) => {
 
 const findForChange = (trx: Transaction, workspaceId: string, id: string): Promise<Member | undefined> =>
   trx('members').select<Member>(columns).where({ workspace_id: workspaceId, id }).forUpdate().first()
-
-export type Members = ReturnType<typeof createMembers>

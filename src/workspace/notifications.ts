@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { newId } from '../base/ids.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
+import type { FindConnector } from '../connectors/connector.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
@@ -27,9 +29,6 @@ export interface NotificationChange {
   silenceHours?: number | undefined
   isActive?: boolean | undefined
 }
-
-/** Throws if the connector of a destination cannot send notices. @param connectorType undefined if there is no such destination */
-type CheckDestination = (connectorType: string | undefined) => void
 
 const columns = [
   'id',
@@ -62,16 +61,29 @@ const recorded = (notification: Notification): Record<string, unknown> => ({
   is_active: notification.isActive,
 })
 
-const findForChange = (trx: Transaction, workspaceId: string, id: string): Promise<Notification | undefined> =>
-  trx('notifications').select(columns).where({ workspace_id: workspaceId, id }).first()
+const find = async (db: Database | Transaction, workspaceId: string, id: string): Promise<Notification> => {
+  const found: Notification | undefined = await db('notifications').select(columns).where({ workspace_id: workspaceId, id }).first()
+  if (!found) throw notFound()
+  return found
+}
 
-const checkDestinationOf = async (trx: Transaction, workspaceId: string, destinationId: string, check: CheckDestination): Promise<void> => {
+/** @throws AppError 422 if a destination does not exist or cannot send notices */
+const checkDestination = async (
+  trx: Transaction,
+  workspaceId: string,
+  destinationId: string,
+  findConnector: FindConnector,
+): Promise<void> => {
   const found = await trx('destinations')
     .select<{ connectorType: string }>('connector_type as connectorType')
     .where({ workspace_id: workspaceId, id: destinationId })
     .whereNull('deleted_at')
     .first()
-  check(found?.connectorType)
+  if (found && findConnector(found.connectorType)?.sendNotice) return
+  const message = found
+    ? `must be a destination of the type email or webhook; this one is of the type ${found.connectorType}`
+    : 'there is no such destination in this workspace'
+  throw validationFailed([{ path: 'destination_id', message }])
 }
 
 /** Deletes notifications, by themselves or together with their destination. Notices that are not delivered go with them. */
@@ -98,19 +110,20 @@ export const createNotifications = (db: Database) => ({
   list: (workspaceId: string, page: PageRequest): Promise<Page<Notification>> =>
     pageOf(db('notifications').where({ workspace_id: workspaceId }).orderBy('id'), columns, page),
 
-  find: (workspaceId: string, id: string): Promise<Notification | undefined> =>
-    db('notifications').select(columns).where({ workspace_id: workspaceId, id }).first(),
+  /** @throws AppError 404 */
+  find: (workspaceId: string, id: string): Promise<Notification> => find(db, workspaceId, id),
 
+  /** @throws AppError 422 */
   insert: (
     workspaceId: string,
     notification: Required<NotificationChange> & { destinationId: string },
     actor: AuditActor,
-    check: CheckDestination,
+    findConnector: FindConnector,
   ): Promise<Notification> =>
     db.transaction(async (trx) => {
       // The destination cannot be deleted meanwhile.
       await lockRouting(trx, workspaceId)
-      await checkDestinationOf(trx, workspaceId, notification.destinationId, check)
+      await checkDestination(trx, workspaceId, notification.destinationId, findConnector)
       const [row]: Notification[] = await trx('notifications')
         .insert({ id: newId(), workspace_id: workspaceId, ...columnsOf(notification) })
         .returning(columns)
@@ -127,23 +140,22 @@ export const createNotifications = (db: Database) => ({
 
   /**
    * Writes and records the values that differ, if any.
-   * @param checkCurrent throws if the notification must not be changed as it is
-   * @returns undefined if the notification does not exist
+   * @param check throws if the notification must not be changed as it is
+   * @throws AppError 404 or 422
    */
   update: (
     workspaceId: string,
     id: string,
     change: NotificationChange,
     actor: AuditActor,
-    check: CheckDestination,
-    checkCurrent: (current: Notification) => void,
-  ): Promise<Notification | undefined> =>
+    findConnector: FindConnector,
+    check?: (current: Notification) => void,
+  ): Promise<Notification> =>
     db.transaction(async (trx) => {
       await lockRouting(trx, workspaceId)
-      const current = await findForChange(trx, workspaceId, id)
-      if (!current) return undefined
-      checkCurrent(current)
-      if (change.destinationId !== undefined) await checkDestinationOf(trx, workspaceId, change.destinationId, check)
+      const current = await find(trx, workspaceId, id)
+      check?.(current)
+      if (change.destinationId !== undefined) await checkDestination(trx, workspaceId, change.destinationId, findConnector)
       const wanted = columnsOf(change)
       if (Object.keys(wanted).length === 0) return current
       const before = recorded(current)
@@ -168,15 +180,13 @@ export const createNotifications = (db: Database) => ({
       return row!
     }),
 
-  /** @param check throws if the notification must not be deleted as it is. @returns false if the notification does not exist */
-  delete: (workspaceId: string, id: string, actor: AuditActor, check: (current: Notification) => void): Promise<boolean> =>
+  /** @param check throws if the notification must not be deleted as it is. @throws AppError 404 */
+  delete: (workspaceId: string, id: string, actor: AuditActor, check?: (current: Notification) => void): Promise<void> =>
     db.transaction(async (trx) => {
       await lockRouting(trx, workspaceId)
-      const current = await findForChange(trx, workspaceId, id)
-      if (!current) return false
-      check(current)
+      const current = await find(trx, workspaceId, id)
+      check?.(current)
       await deleteNotifications(trx, workspaceId, [current], actor)
-      return true
     }),
 })
 

@@ -14,34 +14,21 @@ export interface PreviewedDocument extends Omit<RoutedDocument, 'arObject'> {
 /** Documents that a preview reads, at most. */
 export const previewMaxDocuments = 50
 
-/**
- * Shows what a connection with these settings would do with the newest documents of repositories. Writes nothing.
- * @returns the documents, newest first, or the ids that do not exist in the workspace
- */
-export const createPreview =
-  (db: Database) =>
-  async (
-    workspaceId: string,
-    repositoryIds: string[],
-    settings: ConnectionSettings,
-  ): Promise<{ documents: PreviewedDocument[] } | { unknownRepositoryIds: string[] }> => {
-    const repositories = await db('repositories')
-      .select<{ id: string; repoId: string }[]>('id', 'repo_id as repoId')
-      .where({ workspace_id: workspaceId })
-      .whereIn('id', repositoryIds)
-      .whereNull('deleted_at')
-    const known = new Set(repositories.map(({ id }) => id))
-    const unknownRepositoryIds = repositoryIds.filter((id) => !known.has(id))
-    if (unknownRepositoryIds.length > 0) return { unknownRepositoryIds }
-
-    // The index documents_by_repository has the newest documents of each repository together.
-    const { rows } = await db.raw<{ rows: (RoutedDocument & { documentId: string })[] }>(
-      `
+/** Returns what a connection with these settings would do with the newest documents of repositories, newest first. */
+export const previewDocuments = async (
+  db: Database,
+  workspaceId: string,
+  repositoryIds: string[],
+  settings: ConnectionSettings,
+): Promise<PreviewedDocument[]> => {
+  // The index documents_by_repository has the newest documents of each repository together.
+  const { rows } = await db.raw<{ rows: (RoutedDocument & { documentId: string })[] }>(
+    `
       select
         newest.id as "documentId", newest.doc_id as "docId", repository.repo_id as "repoId", newest.comp_id as "compId",
         newest.content_type as "contentType", newest.size_bytes as "sizeBytes", newest.ar_object as "arObject",
         newest.received_at as "receivedAt"
-      from unnest(:repoIds::text[]) as repository (repo_id)
+      from repositories as repository
       cross join lateral (
         select id, doc_id, comp_id, content_type, size_bytes, ar_object, received_at
         from documents
@@ -50,14 +37,15 @@ export const createPreview =
         order by received_at desc, id desc
         limit :limit
       ) as newest
+      where repository.workspace_id = :workspaceId
+        and repository.id = any (:repositoryIds)
       order by newest.received_at desc, newest.id desc
       limit :limit
       `,
-      { workspaceId, repoIds: repositories.map(({ repoId }) => repoId), limit: previewMaxDocuments },
-    )
-    const documents = rows.map(({ arObject, ...document }) => {
-      const unmet = unmetCondition(settings, document) ?? null
-      return { ...document, unmetCondition: unmet, path: unmet === null ? pathOf(settings, { ...document, arObject }) : null }
-    })
-    return { documents }
-  }
+    { workspaceId, repositoryIds, limit: previewMaxDocuments },
+  )
+  return rows.map(({ arObject, ...document }) => {
+    const unmet = unmetCondition(settings, document) ?? null
+    return { ...document, unmetCondition: unmet, path: unmet === null ? pathOf(settings, { ...document, arObject }) : null }
+  })
+}

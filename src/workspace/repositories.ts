@@ -1,4 +1,6 @@
+import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
@@ -11,7 +13,7 @@ import { lockRouting } from './workspaces.ts'
 
 export type RepositoryStatus = 'active' | 'inactive'
 /** The order of the signed parameters in a URL: that of the measured clients, or any. */
-export type SignedParameterOrder = 'fixed' | 'any'
+type SignedParameterOrder = 'fixed' | 'any'
 
 export interface Repository {
   id: string
@@ -44,6 +46,14 @@ export interface RepositoryChange {
   signatureVerification?: boolean | undefined
   signedParameterOrder?: SignedParameterOrder | undefined
 }
+
+/** Returns true if a change makes the verification of signatures weaker. The management API demands a key of level `admin` for it. */
+export const weakensSignatures = (
+  current: Pick<RepositoryChange, 'signatureVerification' | 'signedParameterOrder'>,
+  change: RepositoryChange,
+): boolean =>
+  (current.signatureVerification === true && change.signatureVerification === false) ||
+  (current.signedParameterOrder === 'fixed' && change.signedParameterOrder === 'any')
 
 const columns = [
   'id',
@@ -96,17 +106,19 @@ export const createRepositories = (db: Database) => {
     db.raw(lastRequestColumn),
     db.raw(warningFactsColumn),
   ]
-  const select = async (executor: Database | Transaction, workspaceId: string, id: string): Promise<Repository | undefined> => {
+  const select = async (executor: Database | Transaction, workspaceId: string, id: string): Promise<Repository> => {
     const row = await executor('repositories')
       .select(counted())
       .where({ workspace_id: workspaceId, id })
       .whereNull('deleted_at')
       .first<Row | undefined>()
-    return row && withWarnings(row)
+    if (!row) throw notFound()
+    return withWarnings(row)
   }
-  const find = (workspaceId: string, id: string): Promise<Repository | undefined> => select(db, workspaceId, id)
-  /** Locks a repository and reads it. @returns undefined if it does not exist */
-  const lock = async (trx: Transaction, workspaceId: string, id: string): Promise<Repository | undefined> => {
+  /** @throws `AppError` 404 */
+  const find = (workspaceId: string, id: string): Promise<Repository> => select(db, workspaceId, id)
+  /** Locks a repository and reads it. @throws `AppError` 404 */
+  const lock = async (trx: Transaction, workspaceId: string, id: string): Promise<Repository> => {
     await trx('repositories').select('id').where({ workspace_id: workspaceId, id }).forNoKeyUpdate()
     return select(trx, workspaceId, id)
   }
@@ -143,12 +155,12 @@ export const createRepositories = (db: Database) => {
       return rows
     },
 
-    /** Inserts a repository. @returns undefined if the workspace has a repository with this `repoId` */
+    /** Inserts a repository. @throws `AppError` 409 if the workspace has a repository with this `repoId` */
     insert: async (
       workspaceId: string,
       { repoId, name, signatureVerification, signedParameterOrder }: NewRepository,
       actor: AuditActor,
-    ): Promise<Repository | undefined> => {
+    ): Promise<Repository> => {
       const id = newId()
       try {
         return await db.transaction(async (trx) => {
@@ -165,15 +177,15 @@ export const createRepositories = (db: Database) => {
           return select(trx, workspaceId, id)
         })
       } catch (thrown) {
-        if (isDuplicate(thrown, 'repositories_by_repo_id')) return undefined
-        throw thrown
+        if (!isDuplicate(thrown, 'repositories_by_repo_id')) throw thrown
+        throw new AppError('conflict', `This workspace already has a repository with repo_id ${repoId}.`)
       }
     },
 
     /**
      * Writes and records the values that differ, if any.
      * @param check throws if the change is not allowed; the row is locked meanwhile
-     * @returns undefined if the repository does not exist
+     * @throws `AppError` 404
      */
     update: (
       workspaceId: string,
@@ -181,10 +193,9 @@ export const createRepositories = (db: Database) => {
       change: RepositoryChange,
       actor: AuditActor,
       check?: (current: Repository) => void,
-    ): Promise<Repository | undefined> =>
+    ): Promise<Repository> =>
       db.transaction(async (trx) => {
         const current = await lock(trx, workspaceId, id)
-        if (!current) return undefined
         check?.(current)
         const { changed, before, after } = differences(current, change)
         if (changed.length === 0) return current
@@ -202,9 +213,9 @@ export const createRepositories = (db: Database) => {
         return select(trx, workspaceId, id)
       }),
 
-    /** Finds what a deletion would remove. @returns undefined if the repository does not exist */
-    findRemoval: async (workspaceId: string, id: string): Promise<Removal | undefined> =>
-      (await find(workspaceId, id)) && findRemoval(db, 'repository', id),
+    /** Finds what a deletion would remove. @throws `AppError` 404 */
+    findRemoval: async (workspaceId: string, id: string): Promise<Removal> =>
+      findRemoval(db, 'repository', (await find(workspaceId, id)).id),
 
     /**
      * Deletes a repository with its certificates, its links and the active connections that start at it, as the contract says, even those
@@ -212,7 +223,8 @@ export const createRepositories = (db: Database) => {
      * workflow. An inactive connection stays without the repository: its activation releases what it holds, or its own deletion cancels
      * it. The row stays for the documents that refer to it.
      * @param check throws if the repository must not be deleted as it is
-     * @returns what was removed, with the committed messages, or undefined if the repository does not exist
+     * @returns what was removed, with the committed messages
+     * @throws `AppError` 404
      */
     delete: (
       workspaceId: string,
@@ -220,11 +232,10 @@ export const createRepositories = (db: Database) => {
       actor: AuditActor,
       limit: number,
       check?: (current: Repository) => void,
-    ): Promise<(Removal & { messages: OutboxMessage[] }) | undefined> =>
+    ): Promise<Removal & { messages: OutboxMessage[] }> =>
       db.transaction(async (trx) => {
         const workspace = await lockRouting(trx, workspaceId)
         const deleted = await lock(trx, workspaceId, id)
-        if (!deleted) return undefined
         check?.(deleted)
         const removal = await findRemoval(trx, 'repository', id)
         await record(trx, {

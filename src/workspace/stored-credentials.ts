@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { AppError } from '../base/errors.ts'
 import { validationFailed } from '../base/refusals.ts'
 import type { Connector } from '../connectors/connector.ts'
 import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/target.ts'
-import { SealError, type KeyRing } from '../security/seal.ts'
+import { SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
 import type { DestinationChange } from './destinations.ts'
 
 /**
@@ -23,6 +24,28 @@ export const resealCredentials = (
 }
 
 /**
+ * Returns the change that gives a destination this config and these credentials as a whole. What the relay has pinned stays, unless the
+ * config names another server.
+ * @param stored the current credentials; undefined if no key opens them
+ */
+export const replacementOf = (
+  keyRing: KeyRing,
+  connector: Connector,
+  current: CredentialsOwner,
+  stored: unknown,
+  wanted: { config: Record<string, unknown>; credentials: Record<string, unknown> },
+): DestinationChange => {
+  const pinnedKeys = (connector.pinnedKeys ?? []).filter((key) => wanted.config[key] === undefined && current.config[key] !== undefined)
+  const isElsewhere = changedBoundKeys(connector, current.config, wanted.config).some((key) => !pinnedKeys.includes(key))
+  const pinned = isElsewhere ? {} : Object.fromEntries(pinnedKeys.map((key) => [key, current.config[key]]))
+  const config = { ...wanted.config, ...pinned }
+  const areNew = !isDeepStrictEqual(stored, wanted.credentials)
+  const areBoundElsewhere = changedBoundKeys(connector, current.config, config).length > 0
+  if (!areNew && !areBoundElsewhere) return { config }
+  return { config, credentials: { sealed: keyRing.seal(wanted.credentials, credentialsOwner(connector, { ...current, config })), areNew } }
+}
+
+/**
  * Returns the stored credentials of a destination for a target with another config.
  * @returns undefined if no key opens the stored credentials, and the target is the same
  * @throws AppError 422 if they would be sent to another address
@@ -39,10 +62,14 @@ export const storedCredentialsFor = (
   return stored
 }
 
-/** @returns undefined if no key opens the stored credentials */
-const openStored = (keyRing: KeyRing, connector: Connector, current: CredentialsOwner & { credentialsSealed: Buffer }): unknown => {
+/** Opens the stored credentials of a destination. @returns undefined if no key opens them */
+export const openStored = (keyRing: KeyRing, connector: Connector, current: CredentialsOwner & { credentialsSealed: Buffer }): unknown =>
+  openOrUndefined(keyRing, current.credentialsSealed, credentialsOwner(connector, current))
+
+/** @returns undefined if no key opens the credentials */
+export const openOrUndefined = (keyRing: KeyRing, sealed: Buffer, owner: SealedFor): unknown => {
   try {
-    return keyRing.open(current.credentialsSealed, credentialsOwner(connector, current))
+    return keyRing.open(sealed, owner)
   } catch (thrown) {
     if (thrown instanceof SealError) return undefined
     throw thrown

@@ -1,9 +1,12 @@
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
 import type { Tier } from '../domain/bounds.ts'
-import type { SettingsDifference } from '../domain/settings.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
+import { changeSettings, type settingsPatchFields, type SettingsDifference } from '../domain/settings.ts'
+import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 
 export interface Workspace {
   id: string
@@ -22,6 +25,20 @@ export interface SettingsChange {
   difference: SettingsDifference
   /** Null removes the credentials, undefined keeps them. */
   rfcCredentialsSealed?: Buffer | null | undefined
+}
+
+/** Returns what a change of the settings writes. @throws AppError 422 if the settings would be invalid */
+export const settingsChange = (
+  workspaceId: string,
+  { settings, tier }: StoredSettings,
+  patch: CamelCasedOutput<typeof settingsPatchFields>,
+  keyRing: KeyRing,
+): SettingsChange => {
+  const changed = changeSettings(settings, patch, tier)
+  if (changed.issues.length > 0) throw validationFailed(changed.issues)
+  const credentials = patch.rfc?.credentials
+  const rfcCredentialsSealed = patch.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId))
+  return { settings: changed.stored, difference: changed.difference, rfcCredentialsSealed }
 }
 
 const columns = ['id', 'user_slug as userSlug', 'workspace_slug as workspaceSlug']

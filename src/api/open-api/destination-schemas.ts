@@ -1,6 +1,6 @@
+import { propertiesOf, toJsonSchema, type JsonSchema } from '../../base/json-schema.ts'
 import type { Connector } from '../../connectors/connector.ts'
 import { connectorPart } from '../schemas.ts'
-import { propertiesOf, toJsonSchema, type JsonSchema } from './json-schema.ts'
 import { pascalCase } from './operation-names.ts'
 
 const nameOf = {

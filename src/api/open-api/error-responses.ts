@@ -1,6 +1,6 @@
 import { errorStatus, type ErrorCode } from '../../base/errors.ts'
+import type { JsonSchema } from '../../base/json-schema.ts'
 import type { Endpoint } from '../endpoint.ts'
-import type { JsonSchema } from './json-schema.ts'
 import { pascalCase } from './operation-names.ts'
 
 type Code = ErrorCode | 'internal_error'

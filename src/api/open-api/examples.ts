@@ -1,5 +1,5 @@
+import { propertiesOf, type JsonSchema } from '../../base/json-schema.ts'
 import { exampleValues } from './example-values.ts'
-import { propertiesOf, type JsonSchema } from './json-schema.ts'
 
 type Schemas = Record<string, JsonSchema>
 

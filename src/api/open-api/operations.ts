@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { propertiesOf, type Direction, type JsonSchema } from '../../base/json-schema.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { idempotencyKeyMaxCharacters } from '../idempotency.ts'
 import { errorResponsesOf, requestIdHeader } from './error-responses.ts'
 import type { Examples } from './examples.ts'
-import { propertiesOf, type Direction, type JsonSchema } from './json-schema.ts'
 import { operationId, tagOf } from './operation-names.ts'
 
 interface Parameter {

@@ -1,19 +1,19 @@
 import { isDeepStrictEqual } from 'node:util'
-import { settingsChange } from '../../api/settings.ts'
 import { AppError, UserError, type ErrorDetail } from '../../base/errors.ts'
 import { systemActor } from '../../db/audit.ts'
 import { inTransaction, isLostRace, type Database, type Transaction } from '../../db/database.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { settingsPatchFields, workspaceSettings } from '../../domain/settings.ts'
 import { readWorkspaceName } from '../../workspace/administration.ts'
+import { settingsChange } from '../../workspace/workspaces.ts'
 import { createWorkspaces, lockRouting } from '../../workspace/workspaces.ts'
 import {
-  createConnectionKind,
-  createDestinationKind,
-  createKeyKind,
-  createMemberKind,
-  createNotificationKind,
-  createRepositoryKind,
+  connectionKind,
+  destinationKind,
+  keyKind,
+  memberKind,
+  notificationKind,
+  repositoryKind,
   type ApplyDeps,
   type Kind,
   type Run,
@@ -59,14 +59,14 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   const state = await readState(trx, found.id, run)
   const target: Target = { trx, workspaceId: found.id, wanted, state, run }
   await applySettings(target)
-  const pruneMembers = await applyKind(target, createMemberKind(target))
-  const pruneKeys = await applyKind(target, createKeyKind(target))
-  const pruneRepositories = await applyKind(target, createRepositoryKind(target))
-  const pruneDestinations = await applyKind(target, createDestinationKind(target))
+  const pruneMembers = await applyKind(target, memberKind(target))
+  const pruneKeys = await applyKind(target, keyKind(target))
+  const pruneRepositories = await applyKind(target, repositoryKind(target))
+  const pruneDestinations = await applyKind(target, destinationKind(target))
   // Their ids are known now, of new ones too.
   const linked: Target = { ...target, state: await readState(trx, found.id, run) }
-  const pruneConnections = await applyKind(linked, createConnectionKind(linked))
-  const pruneNotifications = await applyKind(linked, createNotificationKind(linked))
+  const pruneConnections = await applyKind(linked, connectionKind(linked))
+  const pruneNotifications = await applyKind(linked, notificationKind(linked))
   // A deletion also deletes what refers to the object. Deleted first, those objects are part of the result.
   const prunes = [pruneNotifications, pruneConnections, pruneDestinations, pruneRepositories, pruneKeys, pruneMembers]
   for (const prune of prunes) await prune()
@@ -112,7 +112,7 @@ const applyKind = async <Wanted, Current>(
       // Two API keys may have the same name, and nothing of a key can be changed.
       if (others.length > 0 && kind !== 'api_key') throw ambiguous(others.length + 1, list)
       const fields = found ? await actions.compare(found, item) : []
-      if (!found) run.changes.push({ workspace: slug, kind, name, ...(await actions.create(item)) })
+      if (!found) run.changes.push({ workspace: slug, kind, name, action: 'create', ...(await actions.create(item)) })
       else if (fields.length === 0) run.changes.push({ workspace: slug, kind, name, action: 'unchanged' })
       else {
         await actions.update(found, item)

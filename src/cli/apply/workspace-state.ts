@@ -1,13 +1,13 @@
 import type { FindConnector } from '../../connectors/connector.ts'
-import { credentialsOwner } from '../../connectors/target.ts'
 import type { Transaction } from '../../db/database.ts'
-import { rfcCredentialsOf, SealError, type KeyRing } from '../../security/seal.ts'
+import { rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
 import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
 import { createDestinations, type SealedDestination } from '../../workspace/destinations.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
 import { createRepositories, type Repository } from '../../workspace/repositories.ts'
+import { openOrUndefined, openStored } from '../../workspace/stored-credentials.ts'
 import { createWorkspaces } from '../../workspace/workspaces.ts'
 
 export interface StateDeps {
@@ -23,30 +23,20 @@ const everything = { page: 1, perPage: Number.MAX_SAFE_INTEGER }
 /** Reads everything of a workspace that a file can describe. */
 export const readState = async (trx: Transaction, workspaceId: string, { keyRing, findConnector }: StateDeps) => {
   const workspaces = createWorkspaces(trx)
-  const openStored = (open: () => unknown): unknown => {
-    try {
-      return open()
-    } catch (thrown) {
-      if (thrown instanceof SealError) return undefined
-      throw thrown
-    }
-  }
   const opened = (found: SealedDestination): OpenedDestination => {
     const connector = findConnector(found.connectorType)
-    const credentials =
-      connector && openStored(() => keyRing.open(found.credentialsSealed, credentialsOwner(connector, { ...found, workspaceId })))
-    return { ...found, credentials }
+    return { ...found, credentials: connector && openStored(keyRing, connector, { ...found, workspaceId }) }
   }
   const destinations = createDestinations(trx)
   const listed = await destinations.list(workspaceId, everything)
   const found: OpenedDestination[] = []
-  for (const { id } of listed.items) found.push(opened((await destinations.find(workspaceId, id))!))
+  for (const { id } of listed.items) found.push(opened(await destinations.find(workspaceId, id)))
   const sealed = await workspaces.findRfcCredentials(workspaceId)
   const members = await createMembers(trx).list(workspaceId)
   const keys = await createApiKeys(trx).listEverywhere(workspaceId)
   return {
     stored: await workspaces.findSettings(workspaceId),
-    rfcCredentials: sealed && openStored(() => keyRing.open(sealed, rfcCredentialsOf(workspaceId))),
+    rfcCredentials: sealed && openOrUndefined(keyRing, sealed, rfcCredentialsOf(workspaceId)),
     members,
     apiKeys: keys.filter(({ revokedAt, expiresAt }) => !revokedAt && !(expiresAt && expiresAt.getTime() <= Date.now())),
     repositories: (await createRepositories(trx).list(workspaceId, everything)).items,

@@ -1,15 +1,20 @@
 import { z } from 'zod'
-import { newKeyFields } from '../../api/api-keys.ts'
-import { newConnection } from '../../api/connections.ts'
-import { newNotification } from '../../api/notifications.ts'
-import { newRepository, repositoryStatus } from '../../api/repositories.ts'
-import { connectorTypeName, name, openObject } from '../../api/schemas.ts'
 import { tiers } from '../../domain/bounds.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { rfcPatchFields } from '../../domain/rfc-settings.ts'
 import { settingsPatchFields } from '../../domain/settings.ts'
 import type { KeyDigest } from '../../security/api-keys.ts'
 import { workspaceNamePattern } from '../../workspace/administration.ts'
+import {
+  connectorTypeName,
+  name,
+  newConnection,
+  newKeyFields,
+  newNotification,
+  newRepository,
+  openObject,
+  repositoryStatus,
+} from '../../workspace/inputs.ts'
 
 export const reference = z
   .union(

@@ -1,4 +1,4 @@
-import { propertiesOf, toJsonSchema, type JsonSchema } from '../../api/open-api/json-schema.ts'
+import { propertiesOf, toJsonSchema, type JsonSchema } from '../../base/json-schema.ts'
 import type { Connector } from '../../connectors/connector.ts'
 import { createConnectors } from '../../connectors/index.ts'
 import { workspacesFile } from './workspaces-file.ts'

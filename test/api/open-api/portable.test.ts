@@ -2,7 +2,7 @@ import type { AnySchemaObject } from 'ajv'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describeApi } from '../../../src/api/open-api/document.ts'
-import type { JsonSchema } from '../../../src/api/open-api/json-schema.ts'
+import type { JsonSchema } from '../../../src/base/json-schema.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 
 // What generators of clients for other languages need of the description. test/api/open-api/outside.system.test.ts runs some of them.

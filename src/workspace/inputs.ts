@@ -1,0 +1,130 @@
+// Schemas of what administrators write: in requests of the management API, and in the file of `relay apply`.
+import { z } from 'zod'
+import { connectorTypes } from '../connectors/index.ts'
+import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
+import { incidentEventNames, incidentEvents } from '../domain/notices.ts'
+import { keyLevels } from '../security/levels.ts'
+
+const nameMaxCharacters = 200
+const repoIdMaxCharacters = 64
+const idsMax = 1_000
+
+export const name = z.string().max(nameMaxCharacters).regex(/\S/, 'must not be empty').describe('The display name.')
+
+/** The status of repositories and certificates, and of connections in the responses of other resources. */
+export const activity = z.enum(['active', 'inactive']).meta({ id: 'ActivityStatus' })
+
+export const connectorTypeName = z.enum(connectorTypes).meta({ id: 'ConnectorType' })
+
+/** A JSON object whose keys are not renamed, because another schema or system defines them. */
+export const openObject = z.record(z.string(), z.unknown())
+
+// Repositories
+
+const signatureVerification = z.boolean().describe('If true, requests of the source system without a valid signature are refused.')
+
+export const parameterOrder = z.enum(['fixed', 'any']).meta({ id: 'SignedParameterOrder' })
+const signedParameterOrder = parameterOrder.describe(
+  'The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, ' +
+    'expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is ' +
+    'then easier to misuse.',
+)
+
+export const repositoryStatus = activity.describe('An inactive repository refuses all requests of the source system.')
+
+export const newRepository = z.strictObject({
+  repo_id: z
+    .string()
+    .max(repoIdMaxCharacters)
+    .regex(/^[\x21-\x7e]+$/, 'must consist of printable ASCII characters without spaces')
+    .describe('The repository identifier in the source system (`contRep`).'),
+  name,
+  signature_verification: signatureVerification.default(false),
+  signed_parameter_order: signedParameterOrder.default('fixed'),
+})
+
+export const repositoryChange = z
+  .strictObject({
+    name,
+    status: repositoryStatus,
+    signature_verification: signatureVerification,
+    signed_parameter_order: signedParameterOrder,
+  })
+  .partial()
+
+// Connections
+
+const ids = z.array(z.string()).min(1).max(idsMax)
+const links = {
+  name,
+  repository_ids: ids.describe('The ids of all repositories from which the connection forwards documents.'),
+  destination_ids: ids.describe('The ids of all destinations to which the connection forwards documents.'),
+}
+const isConnectionActive = z.boolean().describe('An inactive connection holds the documents that arrive.')
+// An open object here, so that invalid settings get 422 and not 400.
+const connectionSettings = openObject.describe(
+  'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.',
+)
+
+export const newConnection = z.strictObject({
+  ...links,
+  is_active: isConnectionActive.default(true),
+  settings: connectionSettings.default({}),
+})
+
+export const connectionChange = z.strictObject({ ...links, is_active: isConnectionActive, settings: connectionSettings }).partial()
+
+export const previewedConnection = z.strictObject({
+  repository_ids: ids.describe('The ids of the repositories from which the connection would forward documents.'),
+  settings: connectionSettings.default({}),
+})
+
+// Notifications
+
+const eventList = incidentEventNames.map((event) => `\`${event}\`: ${incidentEvents[event]}.`).join(' ')
+
+export const notificationEvents = z
+  .array(z.enum(incidentEventNames).meta({ id: 'IncidentEvent' }))
+  .min(1)
+  .max(incidentEventNames.length)
+  .describe(`The incidents that are announced, each at its beginning and at its end. ${eventList}`)
+const destinationId = z.string().describe('The id of the destination that the notices are sent to, of the type `email` or `webhook`.')
+const quietSeconds = z
+  .int()
+  .min(quietSecondsBounds.min)
+  .max(quietSecondsBounds.max)
+  .describe(
+    'Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.',
+  )
+const silenceHours = z
+  .int()
+  .min(silenceHoursBounds.min)
+  .max(silenceHoursBounds.max)
+  .describe('Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.')
+const isNotificationActive = z.boolean().describe('An inactive notification announces nothing.')
+
+export const newNotification = z.strictObject({
+  name,
+  events: notificationEvents,
+  destination_id: destinationId,
+  quiet_seconds: quietSeconds.default(900),
+  silence_hours: silenceHours.default(72),
+  is_active: isNotificationActive.default(true),
+})
+
+export const notificationChange = z
+  .strictObject({
+    name,
+    events: notificationEvents,
+    destination_id: destinationId,
+    quiet_seconds: quietSeconds,
+    silence_hours: silenceHours,
+    is_active: isNotificationActive,
+  })
+  .partial()
+
+// API keys
+
+export const keyLevel = z.enum(keyLevels).meta({ id: 'KeyLevel' })
+
+export const newKeyFields = z.strictObject({ name, level: keyLevel.describe('The level of the key.') })
