@@ -729,7 +729,6 @@ create table captured_requests (
   request_headers jsonb not null,
   request_content_type text,
   request_content_length bigint,
-  request_body_truncated boolean not null default false,
   request_body_truncation_reason text check (request_body_truncation_reason in ('too_large', 'incomplete', 'not_json', 'memory', 'refused', 'unread')),
   source_ip text not null,
   request_at timestamptz not null,
@@ -737,7 +736,6 @@ create table captured_requests (
   response_headers jsonb not null,
   response_content_type text,
   response_content_length bigint,
-  response_body_truncated boolean not null default false,
   response_body_truncation_reason text check (response_body_truncation_reason in ('too_large', 'incomplete', 'not_json', 'memory', 'refused', 'unread')),
   duration_ms integer not null,
   response_at timestamptz not null,
@@ -749,7 +747,7 @@ comment on table captured_requests is
 comment on column captured_requests.query_sealed is
   'The query string with its secKey, sealed for a replay. Null if it has none. In query_string, the secKey is redacted.';
 comment on column captured_requests.request_body_truncation_reason is
-  'Why the body is not stored. Null if it is not truncated.';
+  'Why the body is not stored. Null if it was stored or empty.';
 comment on column captured_requests.replay_of is
   'The captured request that this one repeats.';
 

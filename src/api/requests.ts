@@ -66,7 +66,9 @@ const present = <Row extends ListedRequest>(row: Row) =>
   resourceOf('captured_request')({
     ...row,
     requestContentType: row.requestContentType ?? '',
+    requestBodyTruncated: row.requestBodyTruncationReason !== null,
     responseContentType: row.responseContentType ?? '',
+    responseBodyTruncated: row.responseBodyTruncationReason !== null,
   })
 
 export interface RequestDeps {

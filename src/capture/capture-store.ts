@@ -29,7 +29,6 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
         response_headers = excluded.response_headers,
         response_content_type = excluded.response_content_type,
         response_content_length = excluded.response_content_length,
-        response_body_truncated = excluded.response_body_truncated,
         response_body_truncation_reason = excluded.response_body_truncation_reason,
         duration_ms = excluded.duration_ms,
         response_at = excluded.response_at

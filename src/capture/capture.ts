@@ -21,8 +21,7 @@ export interface Capture {
   requestHeaders: Record<string, string>
   requestContentType: string | null
   requestContentLength: number
-  requestBodyTruncated: boolean
-  /** Null if the body is not truncated. */
+  /** Why the body is not stored. Null if it is, or was empty. */
   requestBodyTruncationReason: TruncationReason | null
   /** Null if the body was empty or is not stored. */
   requestBody: CapturedBody | null
@@ -32,7 +31,6 @@ export interface Capture {
   responseHeaders: Record<string, string>
   responseContentType: string | null
   responseContentLength: number
-  responseBodyTruncated: boolean
   responseBodyTruncationReason: TruncationReason | null
   responseBody: CapturedBody | null
   durationMs: number
@@ -117,7 +115,6 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts):
     requestHeaders: requestSide.headers,
     requestContentType: requestSide.contentType,
     requestContentLength: requestSide.contentLength,
-    requestBodyTruncated: requestSide.truncation !== null,
     requestBodyTruncationReason: requestSide.truncation,
     requestBody: requestSide.body,
     sourceIp: request.sourceIp,
@@ -126,7 +123,6 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts):
     responseHeaders: responseSide.headers,
     responseContentType: responseSide.contentType,
     responseContentLength: responseSide.contentLength,
-    responseBodyTruncated: responseSide.truncation !== null,
     responseBodyTruncationReason: responseSide.truncation,
     responseBody: responseSide.body,
     durationMs: durationMs(request, response),
@@ -190,7 +186,6 @@ const columns = {
   requestHeaders: 'request_headers',
   requestContentType: 'request_content_type',
   requestContentLength: 'request_content_length',
-  requestBodyTruncated: 'request_body_truncated',
   requestBodyTruncationReason: 'request_body_truncation_reason',
   sourceIp: 'source_ip',
   requestAt: 'request_at',
@@ -198,7 +193,6 @@ const columns = {
   responseHeaders: 'response_headers',
   responseContentType: 'response_content_type',
   responseContentLength: 'response_content_length',
-  responseBodyTruncated: 'response_body_truncated',
   responseBodyTruncationReason: 'response_body_truncation_reason',
   durationMs: 'duration_ms',
   responseAt: 'response_at',

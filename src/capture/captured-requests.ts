@@ -43,7 +43,6 @@ export interface ReplayableRequest extends Pick<
   | 'sourceIp'
   | 'requestAt'
   | 'requestContentLength'
-  | 'requestBodyTruncated'
   | 'requestBodyTruncationReason'
 > {
   body: StoredBody | null
@@ -72,7 +71,7 @@ export interface DownloadableBody {
 interface Described {
   contentType: string | null
   contentLength: number
-  isTruncated: boolean
+  truncationReason: Capture['requestBodyTruncationReason']
   httpMethod: string
 }
 
@@ -85,14 +84,12 @@ const listedColumns = [
     'queryString',
     'requestContentType',
     'requestContentLength',
-    'requestBodyTruncated',
     'requestBodyTruncationReason',
     'sourceIp',
     'requestAt',
     'statusCode',
     'responseContentType',
     'responseContentLength',
-    'responseBodyTruncated',
     'responseBodyTruncationReason',
     'durationMs',
     'responseAt',
@@ -150,14 +147,15 @@ export const createCapturedRequests = (db: Database) => ({
       .select<Described[]>([
         `${kind}_content_type as contentType`,
         `${kind}_content_length as contentLength`,
-        `${kind}_body_truncated as isTruncated`,
+        `${kind}_body_truncation_reason as truncationReason`,
         'http_method as httpMethod',
       ])
       .where({ workspace_id: workspaceId, id })
       .first()
     if (!request) return undefined
     // The response to a HEAD declares the length of a body that it does not have.
-    const isEmpty = !request.isTruncated && (request.contentLength === 0 || (kind === 'response' && request.httpMethod === 'HEAD'))
+    const isEmpty =
+      request.truncationReason === null && (request.contentLength === 0 || (kind === 'response' && request.httpMethod === 'HEAD'))
     const body = (await findStoredBody(db, id, kind)) ?? (isEmpty ? emptyBody : null)
     return body ? { contentType: request.contentType, body } : undefined
   },
@@ -177,7 +175,6 @@ export const createCapturedRequests = (db: Database) => ({
           'sourceIp',
           'requestAt',
           'requestContentLength',
-          'requestBodyTruncated',
           'requestBodyTruncationReason',
         ),
       )

@@ -47,7 +47,7 @@ export type Replay = ReturnType<typeof createReplay>
 
 const obstacleOf = (request: ReplayableRequest): string | undefined => {
   if (request.channel === 'bridge') return 'a call through the bridge is not idempotent'
-  if (request.requestBodyTruncated) return `its body was not stored (${request.requestBodyTruncationReason ?? 'for an unknown reason'})`
+  if (request.requestBodyTruncationReason !== null) return `its body was not stored (${request.requestBodyTruncationReason})`
   if (request.requestContentLength > 0 && !request.body) return 'its body is no longer stored'
   if (request.body?.redacted) return 'parts of its body were redacted'
   return undefined

@@ -30,7 +30,6 @@ const captureOf = (changes: Partial<Capture> = {}): Capture => {
     requestHeaders: { 'content-type': 'text/plain' },
     requestContentType: 'text/plain',
     requestContentLength: 5,
-    requestBodyTruncated: false,
     requestBodyTruncationReason: null,
     requestBody: { data: Buffer.from('hello'), redacted: false, pieces: null },
     sourceIp: '192.0.2.7',
@@ -39,7 +38,6 @@ const captureOf = (changes: Partial<Capture> = {}): Capture => {
     responseHeaders: {},
     responseContentType: null,
     responseContentLength: 0,
-    responseBodyTruncated: false,
     responseBodyTruncationReason: null,
     responseBody: null,
     durationMs: 12,
@@ -221,7 +219,7 @@ describe('a captured body', () => {
 
   test('is 404 if it was truncated or deleted, belongs to another workspace, or has an unknown kind', async () => {
     const [id] = await insert([{}])
-    const [truncated] = await insert([{ requestBodyTruncated: true, requestBody: null }])
+    const [truncated] = await insert([{ requestBodyTruncationReason: 'too_large', requestBody: null }])
     const statusOf = async (path: string, tenant = acme) => (await tenant.call('GET', `/requests/${path}`)).status
     expect(await statusOf(`${id}/body/request`)).toBe(200)
     expect(await statusOf(`${id}/body/both`)).toBe(404)

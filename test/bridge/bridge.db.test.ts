@@ -336,8 +336,8 @@ describe('a remote function call', () => {
       http_method: 'POST',
       uri: `/bridge/${bridge.name}/rfc/Z_CHANGE`,
       request_content_type: 'application/json',
-      request_body_truncated: false,
-      response_body_truncated: false,
+      request_body_truncation_reason: null,
+      response_body_truncation_reason: null,
     })
     const bodies = await database.db('captured_bodies').where({ request_id: captured[0].id }).orderBy('kind')
     expect(bodies.map(({ data }) => JSON.parse(data.toString()))).toEqual([
@@ -369,9 +369,8 @@ describe('a remote function call', () => {
     const [refused, accepted] = await bridge.captured()
     expect(refused).toMatchObject({
       request_content_length: body.length,
-      request_body_truncated: true,
       request_body_truncation_reason: 'refused',
-      response_body_truncated: false,
+      response_body_truncation_reason: null,
     })
     expect(accepted).toMatchObject({ request_content_length: body.length, request_body_truncation_reason: null })
     const bodies = await database.db('captured_bodies').where({ workspace_id: bridge.id }).orderBy(['request_id', 'kind'])
@@ -389,8 +388,14 @@ describe('a remote function call', () => {
     const { untilClosed } = await bridge.send('Transfer-Encoding: chunked', `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 413 /)
     expect(await bridge.captured()).toMatchObject([
-      { channel: 'bridge', status_code: 413, request_content_length: 2_000, request_body_truncated: true, response_body_truncated: false },
-      { channel: 'bridge', status_code: 413, request_body_truncated: true, response_body_truncated: false },
+      {
+        channel: 'bridge',
+        status_code: 413,
+        request_content_length: 2_000,
+        request_body_truncation_reason: 'refused',
+        response_body_truncation_reason: null,
+      },
+      { channel: 'bridge', status_code: 413, request_body_truncation_reason: 'refused', response_body_truncation_reason: null },
     ])
     expect(await database.db('captured_bodies').where({ workspace_id: bridge.id, kind: 'request' })).toEqual([])
     expect(system.calls).toHaveLength(before)
@@ -402,10 +407,10 @@ describe('a remote function call', () => {
     socket.destroy()
     await expect(bridge.call('Z_SLOW', {}, { signal: AbortSignal.timeout(200) })).rejects.toThrow(/timeout/)
     const captured = await bridge.capturedOf(2)
-    const disconnected = { channel: 'bridge', status_code: 499, response_content_length: 0, response_body_truncated: false }
+    const disconnected = { channel: 'bridge', status_code: 499, response_content_length: 0, response_body_truncation_reason: null }
     expect(captured).toMatchObject([
-      { ...disconnected, request_content_length: 100, request_body_truncated: true },
-      { ...disconnected, request_content_length: 2, request_body_truncated: false },
+      { ...disconnected, request_content_length: 100, request_body_truncation_reason: 'incomplete' },
+      { ...disconnected, request_content_length: 2, request_body_truncation_reason: null },
     ])
     expect(await database.db('audit_logs').where({ workspace_id: bridge.id, event: 'rfc.call' })).toHaveLength(1)
     const lines = bridge.log.map((line) => JSON.parse(line) as { event?: string; status?: number })
