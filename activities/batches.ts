@@ -1,8 +1,7 @@
-import type { Config } from '../src/config/config.ts'
 import type { Database } from '../src/db/database.ts'
 import type { OutboxMessage } from '../src/db/outbox.ts'
 import { cancelBatch } from '../src/delivery/cancel.ts'
-import type { Release } from '../src/delivery/release.ts'
+import { deliveriesPerBatch, type Release } from '../src/delivery/release.ts'
 import type { BatchActivities } from '../workflows/messages.ts'
 
 export interface BatchDeps {
@@ -10,13 +9,12 @@ export interface BatchDeps {
   release: Pick<Release, 'releaseBatch'>
   /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
   sendAll(messages: OutboxMessage[]): Promise<void>
-  config: Pick<Config, 'DELIVERY_BATCH_SIZE'>
+  batchSize?: number
 }
 
 /** A batch is committed together with its messages, so a run that is interrupted between the two steps loses nothing. */
-export const createBatchActivities = ({ db, release, sendAll, config }: BatchDeps): BatchActivities => ({
+export const createBatchActivities = ({ db, release, sendAll, batchSize: limit = deliveriesPerBatch }: BatchDeps): BatchActivities => ({
   processBatch: async ({ action, by, id }) => {
-    const limit = config.DELIVERY_BATCH_SIZE
     const { messages, ...outcome } =
       action === 'release' ? await release.releaseBatch(id, limit) : await db.transaction((trx) => cancelBatch(trx, { by, id }, limit))
     await sendAll(messages)

@@ -77,8 +77,6 @@ test('a target is down under load: log, metrics, alerts and trace show it, one n
     ...relayVariables(database, env),
     DELIVERY_CIRCUIT_FAILURES: '3',
     DELIVERY_CIRCUIT_PAUSE_MS: '2000',
-    DELIVERY_CIRCUIT_MAX_PAUSE_MS: '2000',
-    DELIVERY_BUSY_MAX_WAIT_MS: '5000',
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
   }
   const api = await startRelayProcess('api', variables)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { deliveriesPerBatch } from '../delivery/release.ts'
 import { filterConditions } from '../domain/fan-out.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { heldMaxCount, type Connection, type Connections } from '../workspace/connections.ts'
@@ -56,7 +57,7 @@ const version = ({ data }: { data: Connection }) => versionOf(data)
 
 export type ConnectionDeps = LaunchDeps & { connections: Connections }
 
-export const connectionEndpoints = ({ connections, launch, config }: ConnectionDeps): Endpoint[] => {
+export const connectionEndpoints = ({ connections, launch, batchSize = deliveriesPerBatch }: ConnectionDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -154,7 +155,7 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       checksVersion: true,
       handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Connection) => checkVersion(versionOf(current))
-        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
+        const updated = await connections.update(workspaceId, params.id, body, actorOf(actor), batchSize, check)
         const { connection: data, cancelledDeliveries, messages } = updated
         launch(messages)
         return { data, ...(cancelledDeliveries > 0 && { meta: { cancelledDeliveries } }) }
@@ -174,7 +175,7 @@ export const connectionEndpoints = ({ connections, launch, config }: ConnectionD
       checksVersion: true,
       handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Connection) => checkVersion(versionOf(current))
-        const messages = await connections.delete(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
+        const messages = await connections.delete(workspaceId, params.id, actorOf(actor), batchSize, check)
         launch(messages)
         return { message: 'The connection was deleted.' }
       },

@@ -196,7 +196,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       objects: destinations,
       versionOf,
       launch: deps.launch,
-      config: deps.config,
+      batchSize: deps.batchSize,
     }),
   ]
 }

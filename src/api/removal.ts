@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { AuditActor } from '../db/audit.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
+import { deliveriesPerBatch } from '../delivery/release.ts'
 import type { AuditEvent } from '../domain/audit-events.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import type { Removal } from '../workspace/removal.ts'
@@ -50,7 +51,13 @@ interface Deletion<Current> extends LaunchDeps {
 }
 
 /** Returns the endpoint that deletes a destination or repository with what goes together with it. */
-export const deletionEndpoint = <Current>({ objects, versionOf, launch, config, ...described }: Deletion<Current>): Endpoint =>
+export const deletionEndpoint = <Current>({
+  objects,
+  versionOf,
+  launch,
+  batchSize = deliveriesPerBatch,
+  ...described
+}: Deletion<Current>): Endpoint =>
   endpoint({
     ...described,
     method: 'DELETE',
@@ -75,7 +82,7 @@ export const deletionEndpoint = <Current>({ objects, versionOf, launch, config, 
         return { data: { removedConnections: connections, removedNotifications: notifications, unwiredRepositories } }
       }
       const check = (current: Current) => checkVersion(versionOf(current))
-      const deleted = await objects.delete(workspaceId, params.id, actorOf(actor), config.DELIVERY_BATCH_SIZE, check)
+      const deleted = await objects.delete(workspaceId, params.id, actorOf(actor), batchSize, check)
       launch(deleted.messages)
       const ids = deleted.connections.slice(0, headerMaxIds).map(({ id }) => id)
       return setHeader(removedConnectionsHeader, ids.join(', '))

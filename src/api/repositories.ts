@@ -60,7 +60,7 @@ export interface RepositoryDeps extends LaunchDeps {
   certificates: Pick<Certificates, 'listAll'>
 }
 
-export const repositoryEndpoints = ({ repositories, certificates, launch, config }: RepositoryDeps): Endpoint[] => {
+export const repositoryEndpoints = ({ repositories, certificates, launch, batchSize }: RepositoryDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -145,7 +145,7 @@ export const repositoryEndpoints = ({ repositories, certificates, launch, config
       objects: repositories,
       versionOf,
       launch,
-      config,
+      batchSize,
     }),
   ]
 }

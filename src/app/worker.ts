@@ -69,7 +69,6 @@ export const startWorker = async (
           maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
           maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
         },
-        maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
       },
       () => performance.now(),
       Math.random,
@@ -97,7 +96,7 @@ export const startWorker = async (
     })
     const { worker, close } = await createWorker(config, {
       ...addPostponedAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
-      ...createBatchActivities({ ...useCases, db, sendAll, config }),
+      ...createBatchActivities({ ...useCases, db, sendAll }),
       ...createBulkRetryActivities({ ...useCases, sendAll }),
       ...createMaintenanceActivities(maintenance),
       ...createWakeActivities({ wake: createWake(db), sendAll }),

@@ -56,8 +56,6 @@ export const archiveVariables = {
   CONTENT_S3_PREFIX: z.string().default('').describe('Prefix of all object keys'),
   CONTENT_S3_ACCESS_KEY_ID: z.string().optional().describe('Access key id. Without it, the default credential chain of AWS is used'),
   CONTENT_S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret access key that belongs to CONTENT_S3_ACCESS_KEY_ID'),
-  CONTENT_S3_CONNECT_TIMEOUT_MS: integer(5_000, 100, 'Maximum time for connecting to the store'),
-  CONTENT_S3_IDLE_TIMEOUT_MS: integer(30_000, 100, 'Time without any transferred byte after which a request to the store fails'),
   CONTENT_DIR: z
     .string()
     .optional()

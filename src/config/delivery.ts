@@ -41,24 +41,12 @@ export const deliveryVariables = {
   DELIVERY_CIRCUIT_PAUSE_MS: integer(
     10_000,
     100,
-    'Time between the opening of a circuit and the first trial. It doubles with each trial that fails',
-  ),
-  DELIVERY_CIRCUIT_MAX_PAUSE_MS: integer(60_000, 100, 'Maximum time between two trials of a destination whose circuit is open'),
-  DELIVERY_BUSY_MAX_WAIT_MS: integer(
-    1_800_000,
-    1_000,
-    'Maximum time that a delivery waits before it asks again for a free slot at its destination',
+    'Time between the opening of a circuit and the first trial. It doubles with each trial that fails, up to six times as long',
   ),
   DELIVERY_RETRY_WINDOW_MS: integer(
     7 * 86_400_000,
     1_000,
     'Time for which the workflow of a failed delivery stays open in Temporal and waits for a manual retry',
-  ),
-  DELIVERY_ANSWER_MAX_BYTES: integer(16 * KiB, 0, "Maximum size of the part of a target's answer that is stored with the attempt"),
-  DELIVERY_BATCH_SIZE: integer(
-    200,
-    1,
-    'Number of deliveries released or cancelled per transaction when a connection or destination changes',
   ),
 
   DOWNLOAD_LINK_TTL_MS: integer(

@@ -65,11 +65,14 @@ export const outboundFor = (
   target: { config: unknown; credentials: unknown },
 ): Outbound => (unencryptedAddress(connector, target) ? outbound.unencryptedPrivate : outbound)
 
+// Of a target's answer that is stored with the attempt.
+const answerMaxBytes = 16 * 1_024
+
 /** What every attempt at a target needs, whether it delivers a document, sends a notice or tests a destination. */
 export interface AttemptDeps {
   outbound: OutboundGuard
   installation: { id(): Promise<string> }
-  config: Pick<Config, 'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS' | 'DELIVERY_ANSWER_MAX_BYTES'>
+  config: Pick<Config, 'DELIVERY_CONNECT_TIMEOUT_MS' | 'DELIVERY_IDLE_TIMEOUT_MS'>
 }
 
 /**
@@ -86,7 +89,7 @@ export const contextOf = async (
   outbound: outboundFor(outbound, connector, target),
   connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
   idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
-  answerMaxBytes: config.DELIVERY_ANSWER_MAX_BYTES,
+  answerMaxBytes,
   installationId: await installation.id(),
   saved: undefined,
   save: () => {},

@@ -25,14 +25,15 @@ export type S3StoreConfig = Pick<
   | 'CONTENT_S3_PREFIX'
   | 'CONTENT_S3_ACCESS_KEY_ID'
   | 'CONTENT_S3_SECRET_ACCESS_KEY'
-  | 'CONTENT_S3_CONNECT_TIMEOUT_MS'
-  | 'CONTENT_S3_IDLE_TIMEOUT_MS'
 > & { CONTENT_S3_BUCKET: string }
 
 // S3 accepts at most 10,000 parts, hence contents of at most 78 GiB.
 const partBytes = 8 * 1024 * 1024
 const partsInFlight = 2
 // The second attempt is for a kept-alive connection that the store has closed. Callers retry everything else.
+const connectTimeoutMs = 5_000
+// Without any transferred byte.
+const idleTimeoutMs = 30_000
 const maxAttempts = 2
 const deleteBatch = 1_000
 // Requests for the sizes of objects that are open at a time.
@@ -134,8 +135,8 @@ export const openS3 = (config: S3StoreConfig, { isAnonymous = false } = {}): S3C
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
-      connectionTimeout: config.CONTENT_S3_CONNECT_TIMEOUT_MS,
-      socketTimeout: config.CONTENT_S3_IDLE_TIMEOUT_MS,
+      connectionTimeout: connectTimeoutMs,
+      socketTimeout: idleTimeoutMs,
     },
   }
   if (config.CONTENT_S3_ENDPOINT) options.endpoint = config.CONTENT_S3_ENDPOINT

@@ -208,10 +208,10 @@ interface Recorded {
   attempts: number
 }
 
-type RecordConfig = Pick<
-  Config,
-  'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_CIRCUIT_PAUSE_MS' | 'DELIVERY_CIRCUIT_MAX_PAUSE_MS'
->
+type RecordConfig = Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_CIRCUIT_PAUSE_MS'>
+
+// The longest pause of a circuit, in first pauses: a minute by default.
+const longestPause = 6
 
 /**
  * Records an attempt, and what follows for the delivery and the health of the destination; a trigger derives the status of the document.
@@ -220,7 +220,7 @@ type RecordConfig = Pick<
  * @param launch sends the committed message that wakes other deliveries. By default, it is left to the sweep
  */
 export const createRecordAttempt =
-  (db: Database, config: RecordConfig, launch: (messages: OutboxMessage[]) => void = () => {}) =>
+  (db: Database, config: RecordConfig, launch: (messages: OutboxMessage[]) => void = () => {}, maxPauses = longestPause) =>
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
@@ -234,7 +234,7 @@ export const createRecordAttempt =
       signal: attempt.signal ?? 'unknown',
       circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
       pauseMs: config.DELIVERY_CIRCUIT_PAUSE_MS,
-      maxPauseMs: config.DELIVERY_CIRCUIT_MAX_PAUSE_MS,
+      maxPauseMs: maxPauses * config.DELIVERY_CIRCUIT_PAUSE_MS,
       documentId,
       destinationId,
       contentId: job.content.id,

@@ -10,6 +10,9 @@ import type { DeliveryJob } from './delivery-job.ts'
 import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
 import type { DeliveryRef } from './transition.ts'
 
+// Released or cancelled per transaction when a connection or destination changes. Ten thousand take one run of the workflow.
+export const deliveriesPerBatch = 200
+
 /** Returns true if a connection must not hold deliveries: it is active, and its `on_resume` is `forward`. */
 export const shouldRelease = (connection: { isActive: boolean; settings: unknown }): boolean =>
   connection.isActive && connectionSettings(connection.settings).onResume === 'forward'

@@ -41,13 +41,16 @@ interface Occupancy {
   wake: { startedAt: number; learnedAt: number }
 }
 
+// Before a delivery asks again for a free slot at its destination.
+const longestWaitMs = 30 * 60_000
+
 interface SlotOptions {
   /** Attempts that this process runs at a time, to all destinations together. */
   total: number
   /** Limits of a destination whose config sets none. */
   limits: DestinationLimits
   /** The longest time after which a waiting delivery asks again, in milliseconds. */
-  maxWaitMs: number
+  maxWaitMs?: number
 }
 
 interface AcquireOptions {
@@ -78,7 +81,11 @@ export const intervalMs = ({ maxPerMinute }: Pick<DestinationLimits, 'maxPerMinu
  * @param now clock in milliseconds that no change of the time of day affects
  * @param random from 0 to 1
  */
-export const createSlots = ({ total, limits: defaults, maxWaitMs }: SlotOptions, now: () => number, random: () => number) => {
+export const createSlots = (
+  { total, limits: defaults, maxWaitMs = longestWaitMs }: SlotOptions,
+  now: () => number,
+  random: () => number,
+) => {
   const destinations = new Map<string, Occupancy>()
   let taken = 0
   let cleanedAt = now()

@@ -78,7 +78,7 @@ export const startApi = async (
     contents?: Stores
     temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
     /** Limits of endpoints. */
-    overrides?: Pick<EndpointDeps, 'exportLimits' | 'maxCertificates' | 'probeTimeoutMs'>
+    overrides?: Pick<EndpointDeps, 'batchSize' | 'exportLimits' | 'maxCertificates' | 'probeTimeoutMs'>
     streamLimits?: Parameters<typeof createEventStreams>[2]
     replay?: Replay
     findConnector?: EndpointDeps['findConnector']

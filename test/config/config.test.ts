@@ -42,7 +42,6 @@ describe('the configuration', () => {
       'DATABASE_POOL_MAX_CONNECTION',
       'DELIVERY_MAX',
       'DOWNLOAD_X',
-      'NOTIFICATION_X',
       'RECONCILE_X',
       'RETENTION_X',
       'RFC_X',

@@ -14,7 +14,6 @@ const limits = { maxFailures: 3, pauseMs: 1_000_000, maxPauseMs: 3_000_000 }
 const config = testConfig({
   DELIVERY_CIRCUIT_FAILURES: String(limits.maxFailures),
   DELIVERY_CIRCUIT_PAUSE_MS: String(limits.pauseMs),
-  DELIVERY_CIRCUIT_MAX_PAUSE_MS: String(limits.maxPauseMs),
   DELIVERY_HEARTBEAT_TIMEOUT_MS: '600000',
   DELIVERY_MAX_CONCURRENT_PER_DESTINATION: '100',
 })
@@ -36,7 +35,12 @@ const arrange = async (workerConfig = config) => {
   const { db } = database
   const load = createLoadJob(db, workerConfig)
   const launched: OutboxMessage[] = []
-  const recordAttempt = createRecordAttempt(db, workerConfig, (messages) => void launched.push(...messages))
+  const recordAttempt = createRecordAttempt(
+    db,
+    workerConfig,
+    (messages) => void launched.push(...messages),
+    limits.maxPauseMs / limits.pauseMs,
+  )
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const destinationId = routes.destinations['archive']!
   const gate = () => db('destination_gates').where({ destination_id: destinationId })

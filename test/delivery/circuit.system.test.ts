@@ -96,14 +96,14 @@ test('a target that is down gets one request per pause, and everything once it i
   const { db } = database
   const { destinationId, gate, send, untilDelivered } = await createRoute()
   target.answerWith((_, response) => response.writeHead(503).end())
-  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: '2000', DELIVERY_CIRCUIT_MAX_PAUSE_MS: '4000' }
+  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: '1000' }
   const api = await start('api', pauses)
   const worker = await start('worker', pauses)
   const startedAt = performance.now()
   await send(api, documents)
-  await until('three trials have failed', gate, (row) => row?.pause_ms === 4_000 && row.failures >= maxFailures + 3, 120_000)
-  // What was under way when the circuit opened, and one trial in each pause. The pauses are 2, 4, 4, ... seconds long.
-  const trials = 1 + (performance.now() - startedAt - 2_000) / 4_000
+  await until('three trials have failed', gate, (row) => row?.pause_ms === 6_000 && row.failures >= maxFailures + 3, 120_000)
+  // What was under way when the circuit opened, and one trial in each pause. The pauses are 1, 2, 4, 6, 6, ... seconds long.
+  const trials = 3 + (performance.now() - startedAt - 7_000) / 6_000
   expect(target.arrivals.length).toBeLessThanOrEqual(maxFailures + maxConcurrent - 1 + trials + 1)
   // No delivery has failed, and those that wait have made no attempt.
   const deliveries = await db('deliveries').where({ destination_id: destinationId }).select<{ status: string; attempts: number }[]>()
@@ -121,7 +121,7 @@ test('deliveries that would sleep for many minutes are woken when the circuit cl
   const { db } = database
   const { destinationId, workspace, gate, send, untilAsleep, untilDelivered } = await createRoute()
   target.answerWith((_, response) => response.writeHead(503).end())
-  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: String(20 * minute), DELIVERY_CIRCUIT_MAX_PAUSE_MS: String(20 * minute) }
+  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: String(20 * minute) }
   const api = await start('api', pauses)
   const worker = await start('worker', pauses)
   await send(api, 60)

@@ -36,7 +36,6 @@ export const deliveryActivities = ({ db, config, ...options }: Options) =>
             maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
             maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
           },
-          maxWaitMs: config.DELIVERY_BUSY_MAX_WAIT_MS,
         },
         Date.now,
         Math.random,

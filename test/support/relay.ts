@@ -34,7 +34,11 @@ interface Target extends DestinationPlan {
 }
 
 /** Starts a relay with the real API, outbox, launcher, workflows, activities and connectors. `env` may be a server that skips time. */
-export const startRelay = async (env: TestWorkflowEnvironment, variables: Record<string, string> = {}) => {
+export const startRelay = async (
+  env: TestWorkflowEnvironment,
+  variables: Record<string, string> = {},
+  limits: { batchSize?: number } = {},
+) => {
   const database = await createTestDatabase()
   const { db } = database
   const config = testConfig(variables)
@@ -56,7 +60,7 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
       openCredentials,
       recordAttempt: createRecordAttempt(db, config, (messages) => launcher.launch(messages)),
     }),
-    ...createBatchActivities({ db, release, sendAll, config }),
+    ...createBatchActivities({ db, release, sendAll, ...limits }),
     ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config), sendAll }),
     ...createWakeActivities({ wake: createWake(db), sendAll }),
   }
@@ -76,6 +80,7 @@ export const startRelay = async (env: TestWorkflowEnvironment, variables: Record
       const contents = { postgres: createPostgresStore(db) }
       const api = await startApi(db, {
         variables,
+        overrides: limits,
         contents,
         keyRing,
         temporal: { launch: launcher.launch, isDeliveryRunning: temporal.isDeliveryRunning },

@@ -17,7 +17,7 @@ import { until } from '../support/until.ts'
 // The release runs on the real database and the dev server. It starts deliveries on a task queue without a worker.
 
 const MiB = 1024 * 1024
-const config = testConfig({ DELIVERY_BATCH_SIZE: '50', TEMPORAL_TASK_QUEUE: 'nobody' })
+const config = testConfig({ TEMPORAL_TASK_QUEUE: 'nobody' })
 
 let database: TestDatabase
 let env: TestWorkflowEnvironment
@@ -53,7 +53,7 @@ describe('the release of 10,000 held documents', () => {
       hasBegun: async () => true,
     }
     const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'))
-    const { processBatch } = createBatchActivities({ db, release: createRelease(db, config), sendAll: launcher.sendAll, config })
+    const { processBatch } = createBatchActivities({ db, release: createRelease(db, config), sendAll: launcher.sendAll, batchSize: 50 })
     // Measured after each batch. The first value includes the memory of the worker itself.
     const memoryBytes: number[] = []
     const measured: typeof processBatch = async (subject) => {

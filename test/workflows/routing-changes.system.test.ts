@@ -28,7 +28,7 @@ describe.each(servers)('on %s', (_, startTemporal) => {
 
   beforeAll(async () => {
     env = await startTemporal()
-    relay = await startRelay(env, { DELIVERY_BATCH_SIZE: '2', DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000' })
+    relay = await startRelay(env, { DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000' }, { batchSize: 2 })
     target = await startHttpTarget()
   })
   afterAll(async () => {

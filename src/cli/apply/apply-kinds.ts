@@ -4,6 +4,7 @@ import type { Config } from '../../config/config.ts'
 import { createConnectors } from '../../connectors/index.ts'
 import { systemActor } from '../../db/audit.ts'
 import type { Transaction } from '../../db/database.ts'
+import { deliveriesPerBatch } from '../../delivery/release.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { createOutboundGuard } from '../../security/outbound.ts'
 import { createKeyRing } from '../../security/seal.ts'
@@ -36,7 +37,7 @@ import type {
   WantedWorkspace,
 } from './workspaces-file.ts'
 
-export type ApplyDeps = FileDeps & StateDeps & { config: Pick<Config, 'DELIVERY_BATCH_SIZE'> }
+export type ApplyDeps = FileDeps & StateDeps
 
 /** Opens what `relay apply` and `relay export` need beside the database for one piece of work, and closes it afterwards. */
 export const withApplyDeps = async <T>(config: Config, variables: NodeJS.ProcessEnv, work: (deps: ApplyDeps) => Promise<T>): Promise<T> => {
@@ -157,7 +158,7 @@ export const keyKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<
   }
 }
 
-export const repositoryKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedRepository, Repository> => {
+export const repositoryKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedRepository, Repository> => {
   const repositories = createRepositories(trx)
   const valuesOf = ({ name, status, signature_verification, signed_parameter_order }: WantedRepository) => ({
     name,
@@ -180,7 +181,7 @@ export const repositoryKind = ({ trx, workspaceId, wanted, state, run }: Target)
     },
     compare: (current, item) => listDifferences(repositoryInFile(current), item),
     update: ({ id }, item) => repositories.update(workspaceId, id, valuesOf(item), systemActor),
-    delete: ({ id }) => repositories.delete(workspaceId, id, systemActor, run.config.DELIVERY_BATCH_SIZE),
+    delete: ({ id }) => repositories.delete(workspaceId, id, systemActor, deliveriesPerBatch),
   }
 }
 
@@ -206,11 +207,11 @@ export const destinationKind = ({ trx, workspaceId, wanted, state, run }: Target
       throw refuse('connector_type', message)
     },
     update: ({ id, credentials }, item) => configure.replace(workspaceId, id, credentials, targetOf(item), systemActor),
-    delete: ({ id }) => destinations.delete(workspaceId, id, systemActor, run.config.DELIVERY_BATCH_SIZE),
+    delete: ({ id }) => destinations.delete(workspaceId, id, systemActor, deliveriesPerBatch),
   }
 }
 
-export const connectionKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedConnection, Connection> => {
+export const connectionKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedConnection, Connection> => {
   const connections = createConnections(trx)
   // An object that could not be created has been reported, and its id is missing: nothing will be committed.
   const idsOf = (names: string[], found: { id: string; name: string }[]) =>
@@ -254,9 +255,9 @@ export const connectionKind = ({ trx, workspaceId, wanted, state, run }: Target)
         ...(changed.has('repositories') && { repositoryIds }),
         ...(changed.has('destinations') && { destinationIds }),
       }
-      return connections.update(workspaceId, current.id, change, systemActor, run.config.DELIVERY_BATCH_SIZE)
+      return connections.update(workspaceId, current.id, change, systemActor, deliveriesPerBatch)
     },
-    delete: ({ id }) => connections.delete(workspaceId, id, systemActor, run.config.DELIVERY_BATCH_SIZE),
+    delete: ({ id }) => connections.delete(workspaceId, id, systemActor, deliveriesPerBatch),
   }
 }
 
