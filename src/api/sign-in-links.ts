@@ -15,7 +15,7 @@ export const createSignInLinks = (keyRing: Pick<KeyRing, 'seal' | 'open'>) => ({
   create: (keyId: string, lifetimeMs: number): string =>
     keyRing.seal({ keyId, expiresAt: Date.now() + lifetimeMs } satisfies SealedLink, signInLink).toString('base64url'),
 
-  /** Returns the id of the API key of a link, or undefined if the token is none, or has expired. */
+  /** Returns the id of the API key of a link, or undefined if the token is not valid, or has expired. */
   open: (token: string): string | undefined => {
     try {
       const { keyId, expiresAt } = keyRing.open(Buffer.from(token, 'base64url'), signInLink) as SealedLink

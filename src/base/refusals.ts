@@ -60,6 +60,6 @@ export const methodNotAllowed = (context: Context, methods: readonly string[]) =
 
 /**
  * Returns the refusal of an unknown id. The message is the same for an id that does not exist, a malformed id and an id
- * of another workspace, so that nobody learns which ids exist.
+ * of another workspace, so that the answer does not reveal which ids exist.
  */
 export const notFound = () => new AppError('not_found', 'There is no such resource in this workspace.')

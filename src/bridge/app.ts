@@ -74,7 +74,7 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })
       context.state['keyId'] = actor.keyId
       demandLevel(actor.level, level)
-      // Read the body only now, so that without a key nobody can fill the memory and the table of captured requests.
+      // Read the body only now, so that a client without a key cannot fill the memory and the table of captured requests.
       const bytes = await readBytes(context, limits.maxBytes)
       exchange.received(bytes)
       checkIsJson(context)

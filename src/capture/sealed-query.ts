@@ -7,7 +7,7 @@ const hasSecKey = (queryString: string): boolean => [...new URLSearchParams(quer
 
 /**
  * Creates what keeps the secKey of captured requests. A replay verifies the signature again, as of the time of the original request, so it
- * needs the secKey for as long as the captured request is stored. Nobody else sees it: it is sealed, and redacted in the query string.
+ * needs the secKey for as long as the captured request is stored. It is sealed, and redacted in the query string.
  */
 export const createSealedQueries = (keyRing: Pick<KeyRing, 'seal' | 'open'>) => ({
   /** Seals a query string with a secKey. @returns null if it has none */

@@ -125,7 +125,7 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
   }
 }
 
-/** Opens a client of the store. @param how.isAnonymous true to send requests without a signature, as anybody can */
+/** Opens a client of the store. @param how.isAnonymous true to send requests without a signature */
 export const openS3 = (config: S3StoreConfig, { isAnonymous = false } = {}): S3Client => {
   const options: S3ClientConfig = {
     region: config.CONTENT_S3_REGION,

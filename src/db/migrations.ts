@@ -63,7 +63,7 @@ export const migrateAlone = (db: Database): Promise<string[]> =>
   db.transaction(async (lock) => {
     await lock.raw('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
     await lock.raw("select pg_advisory_xact_lock(hashtextextended('relay migrate', 0))")
-    // The lock of knex stays behind if its process is killed, and would refuse every further migration. Whoever left it is gone.
+    // The lock of knex stays behind if its process is killed, and would refuse every further migration. The process that left it has ended.
     await db.migrate.forceFreeMigrationsLock({ migrationSource })
     const deadline = Date.now() + lockedMaxMs
     for (;;) {

@@ -27,7 +27,7 @@ export const findProgram = async (name: string, searchPath: string | undefined):
   return undefined
 }
 
-// Temporal and the worker give way to the API and PostgreSQL while the processors are busy: a peak of documents is then not answered late
+// Temporal and the worker run with a lower priority than the API and PostgreSQL: a peak of documents is then not answered late
 // because others are being delivered.
 export const backgroundNiceness = 5
 

@@ -48,7 +48,7 @@ export const createRequestLog = (log: Log): RequestLog => {
           { surface, method: knownMethods.has(method) ? method : 'other', status: `${Math.trunc(status / 100)}xx` },
           durationMs / 1_000,
         )
-        // Anybody can ask for paths that do not exist.
+        // Every client can ask for paths that do not exist.
         log[surface === 'other' ? 'debug' : 'info'](
           {
             event: 'http.request',

@@ -52,8 +52,8 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
   const texts: (() => Promise<string>)[] = []
 
   /**
-   * Logs that a dependency has become unavailable. Anybody may ask `/readyz`, so its answer has only messages of the relay itself: those of
-   * a driver contain addresses.
+   * Logs that a dependency has become unavailable. `/readyz` answers without a key, so its answer has only messages of the relay itself:
+   * those of a driver contain addresses.
    */
   const report = (name: string, thrown: unknown): string => {
     if (!failing.has(name)) log.warn({ dependency: name, reason: messageOf(thrown) }, 'not ready: a dependency is unavailable')

@@ -11,7 +11,7 @@ export type BodyLimits = Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES'> &
     quota?: Quota
   }
 
-/** The client closed the connection, or was too slow and was disconnected. Nobody waits for an answer. */
+/** The client closed the connection, or was too slow and was disconnected. No answer is expected. */
 export class ClientGone extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super(message, options)

@@ -68,7 +68,7 @@ export interface ExchangeDeps {
   sealedQueries: Pick<SealedQueries, 'seal'>
 }
 
-// A refused request may be hostile. A failure of the relay is none: its body may be needed for a replay.
+// A refused request may be hostile. After a failure of the relay, the body may be needed for a replay.
 const isRefusal = (status: number) => status >= 400 && status < 500
 
 export const createExchange = (request: ReceiverRequest, { captures, sealedQueries }: ExchangeDeps): Exchange => {

@@ -94,7 +94,7 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
     const repository = await receivingRepositories.find(userSlug, workspaceSlug, command.get('contRep'), { forStoring })
     if (!repository) throw repositoryNotFound()
     await checkAccess(repository, command, request, access)
-    // After the check of access, so that nobody else can use up the requests of the source system.
+    // After the check of access, so that no other client can use up the requests of the source system.
     checkRate(repository.workspace, rateLimit, config)
     return handlers[name]({ repository, command, exchange }, commandDeps)
   }

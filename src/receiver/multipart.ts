@@ -71,7 +71,7 @@ export async function* readParts(
     part.on('error', () => {})
     part.once('close', () => {
       open.delete(part)
-      // Dicer waits for a read of a part whose buffer was full when its boundary arrived. Nobody would read it again.
+      // Dicer waits for a read of a part whose buffer was full when its boundary arrived. It would not be read again.
       part['_read'](0)
     })
     part.once('header', (headers: object) => {

@@ -101,7 +101,7 @@ export const commandRules: CommandRule[] = [
     parameters: [{ name: 'contRep' }, { name: 'pVersion' }, { name: 'resultAs' }],
   },
   {
-    // Anybody may send a certificate. It is inactive until an operator activates it.
+    // Every client may send a certificate. It is inactive until an operator activates it.
     command: 'putCert',
     methods: ['PUT'],
     access: null,

@@ -54,7 +54,7 @@ export const createReceiverLog = (log: Log) => {
     }
   }
   const unconnected = new Set<string>()
-  /** Logs that documents of a repository reach nobody: once, until a connection has led from it to a destination again. */
+  /** Logs that documents of a repository reach no destination: once, until a connection has led from it to a destination again. */
   const warnIfUnconnected = (exchange: Exchange, { id, routes }: ReceivingRepository) => {
     if (routes.length > 0) unconnected.delete(id)
     else if (!unconnected.has(id)) {

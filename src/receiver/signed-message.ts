@@ -93,7 +93,7 @@ export const otherDocIds = ({ docId, between, namesComponent, accessMode }: Sign
 
 /**
  * Returns true if the text could have been signed to create the document: it ends with the docProt that the document was created with and
- * an accessMode that allows a create. Otherwise, whoever holds the URL that created a document could read it with `accessMode=rc`.
+ * an accessMode that allows a create. Otherwise, a holder of the URL that created a document could read it with `accessMode=rc`.
  */
 export const couldBeItsCreate = ({ between, accessMode }: SignedValues, docProt: string): boolean => {
   if (docProt === '') return false

@@ -104,7 +104,7 @@ export const createLauncher = (
 
   const launchStart = (message: StartDocument) => {
     const { workspace } = message.input
-    // From then on any process may send the message, this one included. If the queue dropped it earlier, nobody would send it meanwhile.
+    // From then on any process may send the message, this one included. If the queue dropped it earlier, none would send it meanwhile.
     const expiresAt = performance.now() + Math.max(sweepAgeMs, shortestWaitMs)
     const start = { run: () => launchOne(message), drop: () => leave(workspace), expiresAt }
     if (behind.has(workspace) || !starts.offer(workspace, start)) leave(workspace)

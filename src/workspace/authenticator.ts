@@ -14,5 +14,5 @@ export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, 
     wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE),
   })
 
-/** The holder of an API key, as the audit log names whoever changes something. */
+/** The holder of an API key, as the audit log names the actor of a change. */
 export const actorOf = ({ keyId, userId }: Actor): AuditActor => ({ type: 'api_key', keyId, userId })

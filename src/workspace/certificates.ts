@@ -18,7 +18,7 @@ export interface Certificate extends Omit<CertificateFacts, 'der' | 'signerId'> 
   updatedAt: Date
 }
 
-/** The repository whose certificates change, and whoever changes them. */
+/** The repository whose certificates change, and the actor of the change. */
 interface Owner {
   workspaceId: string
   repositoryId: string
@@ -202,8 +202,8 @@ export const createCertificates = (db: Database) => {
       }),
 
     /**
-     * Stores a certificate that a source system has sent, as inactive. A certificate that is stored already stays as it is. Anybody can
-     * send certificates: beyond `maxUnreviewed` unreviewed ones, the oldest of them gives way.
+     * Stores a certificate that a source system has sent, as inactive. A certificate that is stored already stays as it is. Every client
+     * can send certificates: beyond `maxUnreviewed` unreviewed ones, the oldest of them is deleted.
      */
     receive: (certificate: NewCertificate, maxUnreviewed: number): Promise<Stored | 'repository_gone'> =>
       db.transaction(async (trx) => {

@@ -9,7 +9,7 @@ import { databaseOf, operationChecks } from './operation-checks.ts'
 
 export interface Finding {
   name: string
-  /** False if the relay cannot work, or if nobody knows. */
+  /** False if the relay cannot work, or if the check could not find out. */
   ok: boolean
   status: 'failed' | 'not_checked' | 'warning' | 'ok'
   /** Result of the check. For a line of the hardening checklist, what is required. */

@@ -326,7 +326,7 @@ const countFailedDocuments = async (db: Database): Promise<string[]> => {
 
 const fairnessSettings = 'matching.useNewMatcher and matching.enableFairness'
 
-/** Reports what the version of the server implies. Temporal shows its dynamic configuration to nobody. */
+/** Reports what the version of the server implies. Temporal does not show its dynamic configuration. */
 export const reportTemporalSettings = (serverVersion: string): Report => ({
   message:
     `Temporal ${serverVersion || 'of an unknown version'}. Its API does not show the dynamic configuration. ` +

@@ -19,7 +19,7 @@ import { deliveryProperty, type DriveFile, type Folder } from './files.ts'
 export type FileProperties = Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes'>
 
 interface UploadSession {
-  /** Secret: it permits anybody to write this one file. */
+  /** Secret: its holder may write this one file. */
   uploadUrl: string
   nextByte: number
   /** The response to an earlier run that completed the session but was lost before it could record that. */

@@ -44,12 +44,12 @@ export const createReplies = (socket: Socket) => {
         waiting = { resolve, reject }
         completeRead()
       }),
-    /** Returns a reply that has arrived before anybody waits for it. */
+    /** Returns a reply that has arrived before it is waited for. */
     early: (): Reply | undefined => {
       const [reply] = completeReply.exec(received) ?? []
       return reply === undefined ? undefined : parseReply(reply)
     },
-    /** Stops reading. @returns bytes that have arrived and that nobody has read */
+    /** Stops reading. @returns bytes that have arrived and were not read */
     release: (): string => {
       socket.off('data', onData).off('error', onError).off('close', onClose).off('end', onClose)
       return received

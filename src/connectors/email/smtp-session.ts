@@ -13,7 +13,7 @@ export interface SmtpSession {
   sizeMaxBytes: number | undefined
   /**
    * Sends the envelope.
-   * @throws DeliveryError if the sender or one recipient is refused; then nobody receives the message
+   * @throws DeliveryError if the sender or one recipient is refused; then no recipient receives the message
    */
   address(from: string, recipients: string[], sizeBytes: number): Promise<void>
   /**

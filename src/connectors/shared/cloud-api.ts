@@ -53,7 +53,7 @@ export const sendCloudRequest = async (
   return { status: response.statusCode, headers: response.headers, text }
 }
 
-/** Parses a response as a JSON object. @returns an empty object if it is none */
+/** Parses a response as a JSON object. @returns an empty object if it is not one */
 export const parseObject = (text: string): Record<string, unknown> => {
   try {
     const value: unknown = JSON.parse(text)

@@ -38,7 +38,7 @@ export const openPayload = (payload: OpenPayload, { signal, onProgress, startByt
     // The reader may destroy the stream with an error of its own, which is no failure of the source.
     destroy: (error, done) => done(error && !signal.aborted && isFromSource(error) ? unreadable(messageOf(error), error) : error),
   })
-  // Readers learn of an error by reading. After an abort nobody reads, and an unhandled 'error' event would end the
+  // Readers learn of an error by reading. After an abort there is no reader, and an unhandled 'error' event would end the
   // process.
   checked.on('error', () => {})
   pipeline(addAbortSignal(signal, source), checked, () => {})

@@ -14,7 +14,7 @@ import { sendPartsInSequence, uploadOutOfStep } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
 
 interface UploadSession {
-  /** Secret: it permits anybody to write this one file. */
+  /** Secret: its holder may write this one file. */
   uploadUrl: string
   nextByte: number
 }

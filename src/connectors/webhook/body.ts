@@ -48,7 +48,7 @@ const json = (payload: Payload): Body => {
 }
 
 const multipart = (payload: Payload): Body => {
-  // Derived from delivery and digest: nobody can put the boundary into a document on purpose, and both readings of the
+  // Derived from delivery and digest: a sender cannot put the boundary into a document on purpose, and both readings of the
   // body have the same one.
   const boundary = `relay-${createHmac('sha256', payload.deliveryId).update(payload.sha256).digest('hex').slice(0, 40)}`
   const fileName = payload.path.slice(payload.path.lastIndexOf('/') + 1)

@@ -7,7 +7,7 @@ const printable = /^[\x20-\x7e]*$/
 // Set by the relay or by the HTTP client: a second value would change what is signed or how the message is framed.
 const reserved =
   /^(host|connection|keep-alive|upgrade|te|trailer|transfer-encoding|expect|content-(length|type|encoding|digest)|proxy-.*|webhook-.*|x-relay-.*)$/i
-// Members see the config. Nobody sees the credentials.
+// Members see the config. The API never returns the credentials.
 const secretLike =
   /authorization|auth$|cookie|token|secret|password|passwd|pwd|passphrase|signature|(api|access|account|functions|private|shared|subscription)-?key/i
 

@@ -7,7 +7,7 @@ import { Refusal } from '../refusal.ts'
 
 /**
  * Stores the certificate that a source system signs with. It is inactive until an operator activates it. Until then it counts towards a
- * limit of its own, because anybody can send certificates.
+ * limit of its own, because every client can send certificates.
  */
 export const putCert: CommandHandler = async (context, deps): Promise<Answer> => {
   const { repository, command, exchange } = context

@@ -7,7 +7,7 @@ import { Refusal } from '../refusal.ts'
 import { maxResults, searchWithinLimits } from '../search/limits.ts'
 import { searchContent, searchWindowTask } from '../search/search.ts'
 
-// Nobody searches for a longer text.
+// Long enough for every text that people search for.
 export const patternMaxBytes = 1_024
 
 /** Searches a component for the bytes of a pattern. The answer is the number of matches, then the offset of each. */
