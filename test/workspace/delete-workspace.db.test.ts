@@ -84,6 +84,7 @@ const createFullWorkspace = async () => {
     events: ['delivery.failed'],
     destination_id,
     quiet_seconds: 0,
+    silence_hours: 72,
     ...times,
   })
   const seen = { opened_at: new Date(), last_seen_at: new Date() }
