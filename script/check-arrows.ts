@@ -11,5 +11,5 @@ const result = output as ICruiseResult
 const { environment } = result.summary
 if (environment?.issues) environment.issues = environment.issues.filter(({ name }) => name !== falseAlarm)
 const report = await format(result, { outputType: 'err' })
-process.stdout.write(String(report.output))
+process.stdout.write(report.output as string)
 process.exitCode = report.exitCode
