@@ -12,7 +12,7 @@ import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from
 
 export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
   bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'list' | 'start' | 'cancel'>
-  destinations: Pick<Destinations, 'find'>
+  destinations: Pick<Destinations, 'exists'>
 }
 
 const attributes = z.object({
@@ -85,7 +85,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRe
       },
       handle: async ({ body: { dryRun, repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to } }, { workspaceId, actor }) => {
         const filter = { repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to }
-        if (destinationId !== undefined && !(await destinations.find(workspaceId, destinationId))) {
+        if (destinationId !== undefined && !(await destinations.exists(workspaceId, destinationId))) {
           throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
         }
         if (dryRun) {

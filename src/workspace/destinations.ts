@@ -102,6 +102,9 @@ export const createDestinations = (db: Database) => {
     /** Finds a destination with its sealed credentials. @throws AppError 404 */
     find: (workspaceId: string, id: string): Promise<SealedDestination> => find(db, workspaceId, id),
 
+    exists: async (workspaceId: string, id: string): Promise<boolean> =>
+      (await db('destinations').select('id').where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()) !== undefined,
+
     listConnections: async (id: string): Promise<DestinationConnection[]> => {
       const { rows } = await db.raw<{ rows: DestinationConnection[] }>(
         `

@@ -7,7 +7,6 @@ import { countOverdue } from '../../src/delivery/overdue.ts'
 import { createReconcile } from '../../src/delivery/reconcile.ts'
 import { createWake } from '../../src/delivery/wake.ts'
 import { auditEventNames } from '../../src/domain/audit-events.ts'
-import { connectionSettings } from '../../src/domain/connection-settings.ts'
 import { createDestinationStatistics } from '../../src/observe/destination-statistics.ts'
 import { createFailures, failureStatuses } from '../../src/observe/failures.ts'
 import { createStatistics } from '../../src/observe/statistics.ts'
@@ -363,7 +362,7 @@ test('connections with the number of what they hold, and the preview of one, are
   const { id } = await database.db('connections').where({ workspace_id: workspaceId }).first('id')
   expect(await slowNodesOfList(() => connections.find(workspaceId, id))).toEqual([])
   const ids = await database.db('repositories').where({ workspace_id: workspaceId }).limit(3).pluck<string[]>('id')
-  expect(await slowNodesOfList(() => connections.preview(workspaceId, ids, connectionSettings({})))).toEqual([])
+  expect(await slowNodesOfList(() => connections.preview(workspaceId, ids, {}))).toEqual([])
 })
 
 test('the keys that may sign a request are read through an index, and so are the repositories whose names begin alike', async () => {
