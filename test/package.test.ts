@@ -52,7 +52,7 @@ interface Step {
 }
 
 interface Job {
-  needs?: string
+  needs?: string | string[]
   strategy?: { matrix: Record<string, string[]> }
   uses?: string
   permissions?: Record<string, string>
@@ -78,10 +78,11 @@ describe('the release workflow', () => {
   })
 
   test('publishes both packages with provenance after the check of the version and the tests', () => {
-    const { version: check, test, publish } = workflow.jobs
+    const { version: check, test, 'release-tests': releaseTests, publish } = workflow.jobs
     expect(check!.steps!.flatMap(commandsOf)).toEqual(['node script/check-release.ts "$GITHUB_REF_NAME"'])
     expect(test).toEqual({ needs: 'version', uses: './.github/workflows/test.yml' })
-    expect(publish!.needs).toBe('test')
+    expect(releaseTests).toEqual({ needs: 'version', uses: './.github/workflows/release-tests.yml' })
+    expect(publish!.needs).toEqual(['test', 'release-tests'])
     expect(commandsOf(steps.at(-1)!)).toEqual([
       'npm publish --provenance --access public --workspace clients/typescript',
       'npm publish --provenance --access public',
@@ -139,6 +140,18 @@ test('a change is tested with every package of Debian that tests use, and may on
   expect(commands.at(-1)).toBe('.ci/run')
   const installed = commands.flatMap((command) => /^sudo apt-get install (.*)$/.exec(command)?.[1]!.split(' ') ?? [])
   expect(installed).toEqual(expect.arrayContaining(Object.values(debianPrograms).map((program) => program.package)))
+})
+
+test('the tier release is tested on main and for a change of a release test, with the same packages of Debian', async () => {
+  const { on, permissions, jobs } = await readWorkflow('release-tests')
+  const paths = expect.arrayContaining(['Dockerfile', 'package.json', 'migrations/**', 'test/**/*.release.test.ts'])
+  expect(on).toEqual({ push: { branches: ['main'] }, pull_request: { paths }, workflow_call: null })
+  expect(permissions).toEqual({ contents: 'read' })
+  const commands = jobs['release']!.steps!.flatMap(commandsOf)
+  expect(commands.at(-1)).toBe('.ci/run release')
+  const { jobs: ofChange } = await readWorkflow('test')
+  const install = (command: string) => command.startsWith('sudo apt-get install ')
+  expect(commands.filter(install)).toEqual(ofChange['test']!.steps!.flatMap(commandsOf).filter(install))
 })
 
 test('the oldest Node that is promised is the one that CI runs the unit and db tests on, and that the scripts accept', async () => {
