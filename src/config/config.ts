@@ -60,26 +60,6 @@ export const readConfig = (variables: Variables = process.env): Config => {
   }
 }
 
-/** Variables that begin like those of the relay and are read by other programs of this repository, and the file that reads them. */
-export const readElsewhere: Readonly<Record<string, string>> = {
-  RELAY_API_KEY: 'clients/typescript/example.ts',
-  RELAY_URL: 'clients/typescript/example.ts',
-  RELAY_WORKSPACE: 'clients/typescript/example.ts',
-  RELAY_DATABASE_PASSWORD: 'docker-compose.yml',
-  RELAY_API_TOOLS_DIR: 'test/support/tools.ts',
-  RELAY_AZURITE_BIN: 'test/support/tools.ts',
-  RELAY_BROWSER_BIN: 'test/support/tools.ts',
-  RELAY_HELM_BIN: 'test/support/tools.ts',
-  RELAY_KUBECONFORM_BIN: 'test/support/tools.ts',
-  RELAY_KUBERNETES_API_DIR: 'test/support/tools.ts',
-  RELAY_PROMETHEUS_DIR: 'test/support/tools.ts',
-  RELAY_TEMPORAL_SERVER_DIR: 'test/support/tools.ts',
-  RELAY_TEST_SERVER_BIN: 'test/support/tools.ts',
-  RELAY_TEST_BASE_IMAGE: 'test/support/image/engines.ts',
-  RELAY_TEST_FULL: 'test/support/full-run.ts',
-  RELAY_TEST_SCREENSHOTS: 'test/console/browser.ts',
-}
-
 /**
  * Returns the prefix that marks a name as one of the relay: the first word. Platforms also set variables that begin with DATABASE_, so
  * DATABASE_POOL_ is a prefix and DATABASE_URL has none. TEMPORAL_ and OTEL_ are none either: the SDKs and other programs read further
@@ -100,12 +80,13 @@ export const ownPrefixes: ReadonlySet<string> = new Set(Object.keys(environment.
 const serviceLink = /_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/
 const serviceLinkValue = /^(tcp|udp|sctp):\/\//
 
+// The TypeScript client's example, docker-compose.yml, and the names that `relay export` gives to references.
+const namesOfOthers = /^RELAY_(API_KEY|URL|WORKSPACE|DATABASE_PASSWORD|CREDENTIAL_.*)$/
+
 const isUnknown = ([name, value]: [name: string, value: string]): boolean =>
   ownPrefixes.has(prefixOf(name) ?? '') &&
   !(name in environment.shape) &&
-  !(name in readElsewhere) &&
-  // The names that `relay export` gives to references.
-  !name.startsWith('RELAY_CREDENTIAL_') &&
+  !namesOfOthers.test(name) &&
   !serviceLink.test(name) &&
   !serviceLinkValue.test(value)
 

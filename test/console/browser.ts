@@ -48,9 +48,9 @@ export const goTo = (page: Page, path: string): Promise<unknown> =>
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 
-/** Writes a picture of the whole page into RELAY_TEST_SCREENSHOTS, if it is set. */
+/** Writes a picture of the whole page into TEST_SCREENSHOTS, if it is set. */
 export const takeScreenshot = async (page: Page, name: string): Promise<void> => {
-  const directory = process.env['RELAY_TEST_SCREENSHOTS']
+  const directory = process.env['TEST_SCREENSHOTS']
   if (!directory) return
   await mkdir(directory, { recursive: true })
   await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true })

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
 import { parse } from 'yaml'
 import { createCli } from '../../src/cli/cli.ts'
-import { environment, readElsewhere } from '../../src/config/config.ts'
+import { environment } from '../../src/config/config.ts'
 import { blocksOf, commandsOf, readPages, splitCommands, type PageCommand } from './commands.ts'
 import { walkedPages } from './walk.ts'
 
@@ -18,10 +18,22 @@ const commands = pages.flatMap(commandsOf)
 
 /** Variables that the pages name and other programs than the relay read, and the file that reads them. */
 const namedElsewhere: Record<string, string> = {
-  ...readElsewhere,
-  FUZZ_SEED: 'test/fuzz/fuzz.system.test.ts',
+  RELAY_API_KEY: 'clients/typescript/example.ts',
+  RELAY_DATABASE_PASSWORD: 'docker-compose.yml',
+  RELAY_URL: 'clients/typescript/example.ts',
+  RELAY_WORKSPACE: 'clients/typescript/example.ts',
   TEMPORAL_DATABASE_PASSWORD: 'docker-compose.yml',
+  TEST_API_TOOLS_DIR: 'test/support/set-up.ts',
+  TEST_BASE_IMAGE: 'test/support/image/engines.ts',
+  TEST_BROWSER_BIN: 'test/support/set-up.ts',
   TEST_DATABASE_URL: 'test/support/set-up.ts',
+  TEST_FULL: 'test/support/full-run.ts',
+  TEST_HELM_BIN: 'test/support/set-up.ts',
+  TEST_KUBECONFORM_BIN: 'test/support/set-up.ts',
+  TEST_KUBERNETES_API_DIR: 'test/support/set-up.ts',
+  TEST_SCREENSHOTS: 'test/console/browser.ts',
+  TEST_SEED: 'test/fuzz/fuzz.system.test.ts',
+  TEST_TEMPORAL_SERVER_DIR: 'test/support/tools.ts',
 }
 
 const temporalVariables = textOf('node_modules/@temporalio/envconfig/lib/envconfig-toml.js')

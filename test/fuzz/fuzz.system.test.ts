@@ -1,7 +1,7 @@
 // Sends generated requests to every surface of a relay process: valid, hostile and damaged ones. No request may be answered with an
 // undeclared server error or in an undocumented form, reveal a secret, or leave memory, connections or sockets behind.
 //
-// A full run (`RELAY_TEST_FULL=1`) sends 100,000 requests. FUZZ_SEED sends others.
+// A full run (`TEST_FULL=1`) sends 100,000 requests. TEST_SEED sends others.
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { newId } from '../../src/base/ids.ts'
@@ -34,7 +34,7 @@ import { receiverRequest } from './receiver-surface.ts'
 import { serialize, type FuzzRequest } from './request.ts'
 import type { FuzzedWorkspace, World } from './world.ts'
 
-const seed = Number(process.env['FUZZ_SEED'] ?? 20261123)
+const seed = Number(process.env['TEST_SEED'] ?? 20261123)
 const requestCount = Number(process.env['FUZZ_REQUESTS'] ?? fullOr(100_000, 2_500))
 const concurrency = 16
 // Those before the warm-up ends, which loads code and fills caches, and all.

@@ -1,4 +1,5 @@
 // Programs that tests run against. A program that is not found is downloaded or built once into the cache of the embedded stack.
+// set-up.ts asks only for those that no TEST_* variable names.
 import { createHash } from 'node:crypto'
 import { existsSync, globSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
@@ -15,16 +16,8 @@ export interface ToolOptions {
   say: (line: string) => void
 }
 
-const programFrom = async (variable: string): Promise<string | undefined> => {
-  const path = process.env[variable]
-  if (!path || (await isExecutable(path))) return path || undefined
-  throw new UserError(`${variable} (${path}) is not an executable file.`)
-}
-
-/** Returns the time-skipping server: RELAY_TEST_SERVER_BIN, the cache, a download by the SDK, or Maven, in this order. */
+/** Returns the time-skipping server: the cache, a download by the SDK, or Maven, in this order. */
 export const findTimeSkippingServer = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = await programFrom('RELAY_TEST_SERVER_BIN')
-  if (named) return named
   const target = join(cacheDirOf(config), 'test-server', '1.32.1')
   const cached = join(target, 'temporal-test-server')
   if (await isExecutable(cached)) return cached
@@ -46,7 +39,7 @@ const buildFile = (name: string) => fileURLToPath(new URL(`./temporal-test-serve
 const fromMaven = async (target: string, { config, say }: ToolOptions): Promise<void> => {
   const env = config.childEnvironment
   const [java, maven] = await Promise.all([findProgram('java', env.PATH), findProgram('mvn', env.PATH)])
-  const remedy = 'Install Java 17 or newer and Maven, or set RELAY_TEST_SERVER_BIN to a temporal-test-server.'
+  const remedy = 'Install Java 17 or newer and Maven, or set TEST_TIME_SKIPPING_BIN to a temporal-test-server.'
   if (!java || !maven)
     throw new UserError(
       `The time-skipping test server was not found, and ${java ? 'Maven' : 'Java'} is not installed to download it. ${remedy}`,
@@ -81,9 +74,9 @@ const fromMaven = async (target: string, { config, say }: ToolOptions): Promise<
   }
 }
 
-/** Returns the S3 server: VERSITYGW_BIN, PATH, the cache, or a build with Go, in this order. */
+/** Returns the S3 server: PATH, the cache, or a build with Go, in this order. */
 export const findVersitygw = async ({ config, say }: ToolOptions): Promise<string> => {
-  const found = (await programFrom('VERSITYGW_BIN')) ?? (await findProgram('versitygw', config.childEnvironment.PATH))
+  const found = await findProgram('versitygw', config.childEnvironment.PATH)
   if (found) return found
   const target = join(cacheDirOf(config), 'bin', 'versitygw')
   if (await isExecutable(target)) return target
@@ -93,7 +86,7 @@ export const findVersitygw = async ({ config, say }: ToolOptions): Promise<strin
     flags: ['-ldflags=-s -w'],
     duration: 'about 3 minutes on 2 cores',
     target,
-    remedy: 'Install versitygw (on PATH, or set VERSITYGW_BIN) or Go 1.24 or newer.',
+    remedy: 'Install versitygw (on PATH, or set TEST_VERSITYGW_BIN) or Go 1.24 or newer.',
     config,
     say,
   })
@@ -118,7 +111,7 @@ interface GoProgram {
  */
 const findGoProgram = async (goProgram: GoProgram, { config, say }: ToolOptions): Promise<string> => {
   const { program, variable, use, module, version, duration } = goProgram
-  const named = await programFrom(variable)
+  const named = process.env[variable]
   if (named) return named
   const target = join(cacheDirOf(config), program, version, program)
   if (await isExecutable(target)) return target
@@ -136,7 +129,7 @@ const findGoProgram = async (goProgram: GoProgram, { config, say }: ToolOptions)
 
 const helm = {
   program: 'helm',
-  variable: 'RELAY_HELM_BIN',
+  variable: 'TEST_HELM_BIN',
   use: 'renders the chart in deploy/helm',
   module: 'helm.sh/helm/v3/cmd/helm',
   version: 'v3.22.0',
@@ -145,7 +138,7 @@ const helm = {
 
 const kubeconform = {
   program: 'kubeconform',
-  variable: 'RELAY_KUBECONFORM_BIN',
+  variable: 'TEST_KUBECONFORM_BIN',
   use: 'checks the rendered chart',
   module: 'github.com/yannh/kubeconform/cmd/kubeconform',
   version: 'v0.8.0',
@@ -159,11 +152,11 @@ export const findKubeconform = (options: ToolOptions): Promise<string> => findGo
 export const temporalServerVersion = '1.31.2'
 
 /**
- * Returns the folder with the programs temporal-server and temporal-sql-tool: RELAY_TEMPORAL_SERVER_DIR, the cache, or a build with Go, in
+ * Returns the folder with the programs temporal-server and temporal-sql-tool: TEST_TEMPORAL_SERVER_DIR, the cache, or a build with Go, in
  * this order.
  */
 export const findTemporalServer = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = process.env['RELAY_TEMPORAL_SERVER_DIR']
+  const named = process.env['TEST_TEMPORAL_SERVER_DIR']
   if (named) return named
   const folder = join(cacheDirOf(config), 'temporal-server', temporalServerVersion)
   const build = async (program: string, command: string, duration: string) => {
@@ -175,7 +168,7 @@ export const findTemporalServer = async ({ config, say }: ToolOptions): Promise<
       flags: ['-ldflags=-s -w'],
       duration,
       target,
-      remedy: `Set RELAY_TEMPORAL_SERVER_DIR to a folder with temporal-server and temporal-sql-tool ${temporalServerVersion}, or install Go 1.26 or newer.`,
+      remedy: `Set TEST_TEMPORAL_SERVER_DIR to a folder with temporal-server and temporal-sql-tool ${temporalServerVersion}, or install Go 1.26 or newer.`,
       config,
       say,
     })
@@ -206,17 +199,14 @@ const kubernetesApi: Record<string, string> = {
 const moduleOf = (file: string): string => /^.+?@[^/]+/.exec(file)![0]
 
 /**
- * Returns the folder with the descriptions of the APIs of Kubernetes, KEDA and the Prometheus Operator: RELAY_KUBERNETES_API_DIR, the cache,
- * or a download by Go, in this order.
+ * Returns the folder with the descriptions of the APIs of Kubernetes, KEDA and the Prometheus Operator: the cache, or a download by Go.
  */
 export const findKubernetesApi = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = process.env['RELAY_KUBERNETES_API_DIR']
-  if (named) return named
   const env = config.childEnvironment
   const digest = createHash('sha256').update(JSON.stringify(kubernetesApi)).digest('hex').slice(0, 12)
   const target = join(cacheDirOf(config), 'kubernetes-api', digest)
   if (existsSync(target)) return target
-  const remedy = `Install Go, or set RELAY_KUBERNETES_API_DIR to a folder with ${Object.keys(kubernetesApi).join(', ')}.`
+  const remedy = `Install Go, or set TEST_KUBERNETES_API_DIR to a folder with ${Object.keys(kubernetesApi).join(', ')}.`
   const go = await findProgram('go', env.PATH)
   if (!go) throw new UserError(`The descriptions of the Kubernetes API were not found, and Go is not installed to download them. ${remedy}`)
   say('Downloading the descriptions of the Kubernetes API with Go (46 MB) to check the rendered chart: less than a minute, once.')
@@ -243,17 +233,14 @@ export const findKubernetesApi = async ({ config, say }: ToolOptions): Promise<s
 const azuriteVersion = '3.36.0'
 
 /**
- * Returns the Blob storage server: RELAY_AZURITE_BIN, the cache, or npm, in this order. It is no dependency of the project, because it
- * brings 370 packages.
+ * Returns the Blob storage server: the cache, or npm. It is no dependency of the project, because it brings 370 packages.
  */
 export const findAzurite = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = await programFrom('RELAY_AZURITE_BIN')
-  if (named) return named
   const env = config.childEnvironment
   const target = join(cacheDirOf(config), 'azurite', azuriteVersion)
   const program = join(target, 'node_modules', '.bin', 'azurite-blob')
   if (await isExecutable(program)) return program
-  const remedy = 'Set RELAY_AZURITE_BIN to an azurite-blob.'
+  const remedy = 'Set TEST_AZURITE_BIN to an azurite-blob.'
   const npm = await findProgram('npm', env.PATH)
   if (!npm)
     throw new UserError(`azurite, the Blob storage server of the tests, was not found, and npm is not installed to download it. ${remedy}`)
@@ -279,10 +266,8 @@ const browserNames = ['chromium', 'chromium-browser', 'google-chrome', 'google-c
 const browserPackage = { name: '@sparticuz/chromium', version: '153.0.0' }
 const unpackBrowser = `import('${browserPackage.name}').then(({ default: chromium }) => chromium.executablePath())`
 
-/** Returns a Chromium: RELAY_BROWSER_BIN, PATH, the cache, or the one in an npm package for Linux, in this order. */
+/** Returns a Chromium: PATH, the cache, or the one in an npm package for Linux, in this order. */
 export const findBrowser = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = await programFrom('RELAY_BROWSER_BIN')
-  if (named) return named
   const env = config.childEnvironment
   for (const name of browserNames) {
     const found = await findProgram(name, env.PATH)
@@ -291,7 +276,7 @@ export const findBrowser = async ({ config, say }: ToolOptions): Promise<string>
   const target = join(cacheDirOf(config), 'browser', browserPackage.version)
   const program = join(target, 'chromium')
   if (await isExecutable(program)) return program
-  const remedy = 'Install Chromium or Chrome (on PATH, or set RELAY_BROWSER_BIN).'
+  const remedy = 'Install Chromium or Chrome (on PATH, or set TEST_BROWSER_BIN).'
   const npm = await findProgram('npm', env.PATH)
   if (!npm) throw new UserError(`The browser of the tests was not found, and npm is not installed to download one. ${remedy}`)
   say('Installing Chromium for the tests of the console with npm: about a minute, once.')
@@ -318,14 +303,11 @@ export const findBrowser = async ({ config, say }: ToolOptions): Promise<string>
 const requirements = fileURLToPath(new URL('./api-tools/requirements.txt', import.meta.url))
 
 /**
- * Returns the folder of Python packages that check openapi.json from outside: RELAY_API_TOOLS_DIR, the cache, or an installation with pip,
- * in this order. Run them with `python3 -m NAME` and the folder as PYTHONPATH.
+ * Returns the folder of Python packages that check openapi.json from outside: the cache, or an installation with pip. Run them with `python3 -m NAME` and the folder as PYTHONPATH.
  */
 export const findApiTools = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = process.env['RELAY_API_TOOLS_DIR']
-  if (named) return named
   const env = config.childEnvironment
-  const remedy = 'Install Python 3.10 or newer with pip, or set RELAY_API_TOOLS_DIR to a folder with the packages of requirements.txt.'
+  const remedy = 'Install Python 3.10 or newer with pip, or set TEST_API_TOOLS_DIR to a folder with the packages of requirements.txt.'
   const python = await findProgram('python3', env.PATH)
   if (!python) throw new UserError(`The checks of the API description need Python. ${remedy}`)
   const version = await runProgram(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], { env, timeoutMs: buildTimeoutMs })
@@ -427,19 +409,16 @@ const withoutStartingServices = async (work: () => Promise<void>): Promise<void>
 }
 
 /**
- * Returns the folder with the programs prometheus and promtool: RELAY_PROMETHEUS_DIR, a folder of PATH, the cache, or the files of Debian's
- * package, in this order. The package is unpacked and not installed, so no service is started and no rights are needed.
+ * Returns the folder with the programs prometheus and promtool: a folder of PATH, the cache, or the files of Debian's package, in this order. The package is unpacked and not installed, so no service is started and no rights are needed.
  */
 export const findPrometheus = async ({ config, say }: ToolOptions): Promise<string> => {
-  const named = process.env['RELAY_PROMETHEUS_DIR']
-  if (named) return named
   const env = config.childEnvironment
   const [prometheus, promtool] = await Promise.all([findProgram('prometheus', env.PATH), findProgram('promtool', env.PATH)])
   if (prometheus && promtool && dirname(prometheus) === dirname(promtool)) return dirname(promtool)
   const target = join(cacheDirOf(config), 'prometheus', 'debian')
   if (await isExecutable(join(target, 'promtool'))) return target
 
-  const remedy = 'Install Prometheus (prometheus and promtool on PATH), or set RELAY_PROMETHEUS_DIR to the folder with both programs.'
+  const remedy = 'Install Prometheus (prometheus and promtool on PATH), or set TEST_PROMETHEUS_DIR to the folder with both programs.'
   const [aptGet, dpkgDeb] = await Promise.all([findProgram('apt-get', env.PATH), findProgram('dpkg-deb', env.PATH)])
   if (!aptGet || !dpkgDeb) throw new UserError(`Prometheus, which checks the alert rules, was not found. ${remedy}`)
   say("Downloading Debian's package of Prometheus (19 MB) to check the alert rules: a few seconds, once.")

@@ -16,8 +16,8 @@ import { insertDocument } from '../insert-document.ts'
 
 const description = fileURLToPath(new URL('../../../openapi.json', import.meta.url))
 const fuzzerConfig = fileURLToPath(new URL('../../support/api-tools/schemathesis.toml', import.meta.url))
-// A fixed seed generates the same requests in every run. Set FUZZ_SEED to try others.
-const seed = process.env['FUZZ_SEED'] ?? '20261122'
+// A fixed seed generates the same requests in every run. Set TEST_SEED to try others.
+const seed = process.env['TEST_SEED'] ?? '20261122'
 
 const database = await createTestDatabase()
 const contents = { postgres: createPostgresStore(database.db) }
@@ -38,8 +38,8 @@ afterAll(async () => {
 const timeoutMs = fullOr(1_200_000, 300_000)
 
 const python = (args: string[], env: Record<string, string> = {}) => {
-  const tools = process.env['TEST_API_TOOLS']
-  if (!tools) throw new Error('TEST_API_TOOLS is not set: the set-up of the tests could not install the checks of the API description')
+  const tools = process.env['TEST_API_TOOLS_DIR']
+  if (!tools) throw new Error('TEST_API_TOOLS_DIR is not set: the set-up of the tests could not install the checks of the API description')
   const variables = { PATH: process.env['PATH'] ?? '', HOME: workDir, PYTHONPATH: [workDir, tools].join(':'), PYTHONDONTWRITEBYTECODE: '1' }
   const options = { env: { ...variables, ...env }, timeout: timeoutMs, cwd: workDir, maxBuffer: 16 * 1024 * 1024 }
   return new Promise<string>((resolve, reject) => {

@@ -21,12 +21,12 @@ export interface Engine {
   baseImage: string
 }
 
-/** Finds an engine that works here and has the base image, or with docker and podman can pull it. RELAY_TEST_BASE_IMAGE names another base image. */
+/** Finds an engine that works here and has the base image, or with docker and podman can pull it. TEST_BASE_IMAGE names another base image. */
 export const findEngine = async (): Promise<Engine | undefined> => {
   // Containers reach the servers of the tests by the network of the host, which is another one in the machine of Docker Desktop.
   if (process.platform !== 'linux') return undefined
   const dockerfile = await readFile(new URL('../../../Dockerfile', import.meta.url), 'utf8')
-  const baseImage = process.env['RELAY_TEST_BASE_IMAGE'] || /^ARG BASE_IMAGE=(\S+)$/m.exec(dockerfile)![1]!
+  const baseImage = process.env['TEST_BASE_IMAGE'] || /^ARG BASE_IMAGE=(\S+)$/m.exec(dockerfile)![1]!
   for (const name of ['docker', 'podman'] as const) {
     if (!(await succeeds(name, 'info'))) continue
     if (!(await succeeds(name, 'image', 'inspect', baseImage)) && !(await succeeds(name, 'pull', '--quiet', baseImage))) continue
