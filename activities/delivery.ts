@@ -2,7 +2,7 @@ import { ApplicationFailure, activityInfo, cancellationSignal, heartbeat } from 
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
 import { recordTermination, transition } from '../src/delivery/transition.ts'
-import type { DeliveryActivities, PostponedAttempts } from '../workflows/messages.ts'
+import type { AttemptInput, DeliveryActivities } from '../workflows/messages.ts'
 
 export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities => ({
   attemptDelivery: (input) => {
@@ -19,16 +19,14 @@ export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities 
 })
 
 /**
- * Adds the activity of postponed attempts. Its first run tells Temporal when to run it again: the server waits without an event in the
- * history, and shows the time as that of the pending activity.
+ * Makes an attempt with a delay wait until it is due. Its first run tells Temporal when to run it again: the server waits without an event
+ * in the history, and shows the time as that of the pending activity.
  */
-export const addPostponedAttempts = <Activities extends Pick<DeliveryActivities, 'attemptDelivery'>>(
-  activities: Activities,
-): Activities & PostponedAttempts => ({
+export const postponeAttempts = <Activities extends Pick<DeliveryActivities, 'attemptDelivery'>>(activities: Activities): Activities => ({
   ...activities,
-  attemptDeliveryLater: async (input) => {
+  attemptDelivery: async (input: AttemptInput) => {
     // By the number of the run, and not by times: the clock of the server may differ from that of the worker.
-    if (activityInfo().attempt === 1) {
+    if (input.delayMs !== undefined && activityInfo().attempt === 1) {
       throw ApplicationFailure.create({
         message: 'The attempt is not due yet.',
         type: 'NotDue',

@@ -6,11 +6,9 @@ import {
   getExternalWorkflowHandle,
   isCancellation,
   log,
-  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
-  sleep,
   upsertSearchAttributes,
   uuid4,
   workflowInfo,
@@ -37,13 +35,10 @@ import {
   type DeliveryActivities,
   type DeliveryInput,
   type DeliveryState,
-  type PostponedAttempts,
 } from './messages.ts'
 import { documentName, searchAttributes } from './options.ts'
 
 const { recordCancellation } = proxyActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
-
-const postponedAttempts = 'postponed-attempts'
 
 // The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded.
 const recordingTimeMs = 60_000
@@ -72,7 +67,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
     summary: `to ${destination.name}`,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
   }
-  const { attemptDelivery, attemptDeliveryLater } = proxyActivities<DeliveryActivities & PostponedAttempts>(options)
+  const { attemptDelivery } = proxyActivities<DeliveryActivities>(options)
   /** Takes the next state, shows it to operators, and reports it to the workflow of the document. */
   const advance = async (next: DeliveryRun, details: string) => {
     const previous = run
@@ -100,7 +95,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
       const outcome =
         delayMs === undefined
           ? await attemptDelivery(attempt)
-          : await attemptDeliveryLater.executeWithOptions({ ...options, summary: `${nextAttempt(run)} to ${destination.name}` }, [
+          : await attemptDelivery.executeWithOptions({ ...options, summary: `${nextAttempt(run)} to ${destination.name}` }, [
               { ...attempt, delayMs },
             ])
       const next = applyOutcome(run, outcome, dueAt)
@@ -112,9 +107,8 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         if (run.wake === undefined) await condition(() => run.wake !== undefined, outcome.delayMs, { summary })
       } else if (outcome.status === 'retrying') {
         await advance(next, `${outcome.error}. Retries automatically: ${nextAttempt(next)}.`)
-        // The server waits, which takes 6 events instead of 11. A delivery that began to wait by a timer of its own goes on so.
-        if (patched(postponedAttempts)) run = { ...run, delayMs: outcome.delayMs }
-        else await sleep(outcome.delayMs, { summary: nextAttempt(next) })
+        // The server waits, which takes 6 events. A timer of the workflow would take 11.
+        run = { ...run, delayMs: outcome.delayMs }
       } else if (outcome.status === 'failed') {
         await advance(next, failureOf(next))
         await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: manualRetryTimer })

@@ -99,22 +99,13 @@ export interface AttemptInput extends DeliveryRef {
 export interface DeliveryActivities {
   /**
    * Makes one attempt and records it. A failure of the target is an outcome and not an exception. The activity throws only if the
-   * relay itself fails (for example, the database is unavailable), and Temporal then runs it again.
+   * relay itself fails (for example, the database is unavailable), and Temporal then runs it again. With `delayMs`, the server waits first.
    */
   attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
   /** Records that an operator cancelled the workflow of a delivery. */
   recordCancellation(delivery: DeliveryRef): Promise<void>
   /** Records that an operator terminated the workflow of a delivery. */
   recordTermination(delivery: DeliveryRef & { error: string }): Promise<void>
-}
-
-/** Activity of `delivery`, which workers make of `attemptDelivery`. */
-export interface PostponedAttempts {
-  /**
-   * Makes an attempt after a delay, for which the server waits. An activity of its own, because a worker without it would make the attempt
-   * at once.
-   */
-  attemptDeliveryLater(input: AttemptInput & { delayMs: number }): Promise<AttemptOutcome>
 }
 
 /** Deliveries that are released or cancelled in batches. */

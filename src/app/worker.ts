@@ -2,7 +2,7 @@ import { activityInfo } from '@temporalio/activity'
 import type { Worker } from '@temporalio/worker'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
-import { createDeliveryActivities, addPostponedAttempts } from '../../activities/delivery.ts'
+import { createDeliveryActivities, postponeAttempts } from '../../activities/delivery.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { createWakeActivities } from '../../activities/wake.ts'
@@ -95,7 +95,7 @@ export const startWorker = async (
       config,
     })
     const { worker, close } = await createWorker(config, {
-      ...addPostponedAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
+      ...postponeAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
       ...createBatchActivities({ ...useCases, db, sendAll }),
       ...createBulkRetryActivities({ ...useCases, sendAll }),
       ...createMaintenanceActivities(maintenance),

@@ -1,12 +1,12 @@
-// `npm run record-histories` runs stories on a real server and writes their histories next to this file: all stories, or those named after
-// `--`. Record only new stories: the recordings by older versions prove that running workflows survive an upgrade.
-import { readdir, rm, writeFile } from 'node:fs/promises'
+// `npm run record-histories` runs stories on a real server and writes their histories into `unreleased/`: all stories, or those named after
+// `--`. It never writes into the folder of a release: its recordings prove that workflows of that release survive an upgrade.
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
-import { addPostponedAttempts } from '../../activities/delivery.ts'
+import { postponeAttempts } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
@@ -25,7 +25,7 @@ import { startTemporalServer } from '../support/temporal-server.ts'
 import { deliveriesOf, standaloneStories, stories, type StandaloneStory, type Story } from './stories.ts'
 
 const identity = 'recorder'
-const here = new URL('.', import.meta.url)
+const folder = new URL('unreleased/', import.meta.url)
 // Lowered from 4,096, so that a short story reaches a new run.
 const settings = ['limit.historyCount.suggestContinueAsNew=60']
 const say = (line: string) => void process.stderr.write(`${line}\n`)
@@ -57,7 +57,7 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  return { activities: addPostponedAttempts(activities), attempted: first.promise }
+  return { activities: postponeAttempts(activities), attempted: first.promise }
 }
 
 const standaloneActivities = ({
@@ -133,15 +133,14 @@ process.env.TEST_TEMPORAL_BIN ||= await findTemporal({ config: readConfig(), say
 const env = await startTemporalServer(settings)
 const client = new Client({ connection: env.connection, identity })
 const workflowBundle = await bundleWorkflowCode({
-  workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', here)),
+  workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', import.meta.url)),
   logger: new DefaultLogger('ERROR'),
 })
 
 const requested = process.argv.slice(2)
 const isRequested = ({ name }: { name: string }) => requested.length === 0 || requested.includes(name)
-if (requested.length === 0) {
-  for (const file of await readdir(here)) if (file.endsWith('.json')) await rm(new URL(file, here))
-}
+if (requested.length === 0) await rm(folder, { recursive: true, force: true })
+await mkdir(folder, { recursive: true })
 const record = async (name: string, activities: object, run: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
   const taskQueue = `record-${name}`
   const worker = await Worker.create({ connection: env.nativeConnection, identity, taskQueue, workflowBundle, activities })
@@ -149,7 +148,7 @@ const record = async (name: string, activities: object, run: (taskQueue: string)
   // The list of workflows lags behind.
   await delay(1_500)
   const histories = await historiesOf(client, workflowIds)
-  await writeFile(new URL(`${name}.json`, here), JSON.stringify(histories))
+  await writeFile(new URL(`${name}.json`, folder), `${JSON.stringify(histories)}\n`)
   say(`${name}: ${histories.length} histories`)
 }
 for (const story of standaloneStories.filter(isRequested)) {

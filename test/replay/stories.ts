@@ -169,8 +169,6 @@ export const stories: Story[] = [
   },
   { name: 'delivered-again-after-an-append', input: { revision: 2 }, answer: () => delivered },
   { name: 'retries-then-delivered', answer: (attempt) => (attempt > 3 ? delivered : unavailable(attempt)) },
-  // The server waits for the retries. In the stories before it, recorded by an earlier version, a timer of the workflow does.
-  { name: 'retries-postponed-then-delivered', answer: (attempt) => (attempt > 3 ? delivered : unavailable(attempt)) },
   {
     name: 'one-of-three-retries-then-delivered',
     destinations: ['archive', 'mail', 'portal'],

@@ -1,4 +1,4 @@
-import { createDeliveryActivities, addPostponedAttempts } from '../../activities/delivery.ts'
+import { createDeliveryActivities, postponeAttempts } from '../../activities/delivery.ts'
 import type { Config } from '../../src/config/config.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -23,7 +23,7 @@ interface Options extends Partial<DeliverDeps> {
 
 /** Creates the delivery activities with the real parts of a worker. Targets need no credentials, unless a test sets some. */
 export const deliveryActivities = ({ db, config, ...options }: Options) =>
-  addPostponedAttempts(
+  postponeAttempts(
     createDeliveryActivities({
       db,
       loadJob: createLoadJob(db, config),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { addPostponedAttempts } from '../../activities/delivery.ts'
+import { postponeAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { type AttemptInput, type DeliveryActivities, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
 import { documentOptions, searchAttributes } from '../../workflows/options.ts'
@@ -43,7 +43,7 @@ test('a delivery that waits many times continues in a new run with the same roun
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  await withWorker(env, addPostponedAttempts(activities), async (taskQueue) => {
+  await withWorker(env, postponeAttempts(activities), async (taskQueue) => {
     const handle = await env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })
     expect(await handle.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
 

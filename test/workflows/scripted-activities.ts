@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { activityInfo } from '@temporalio/activity'
-import { addPostponedAttempts } from '../../activities/delivery.ts'
+import { postponeAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { decideRetry } from '../../src/domain/retry.ts'
 import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
@@ -35,7 +35,7 @@ export const scriptedActivities = (answer: (destinationId: string, attempt: numb
     },
   }
   return {
-    activities: addPostponedAttempts(activities),
+    activities: postponeAttempts(activities),
     attempts,
     cancelled,
     terminated,
