@@ -186,6 +186,8 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
 
   const dispatchers = createPools((options) => {
     return new Agent({
+      // undici would otherwise hold further requests back until the first connection has shown that it speaks HTTP/1.1.
+      allowH2: false,
       connect: ({ hostname, port, protocol, servername }, done) => {
         const host = withoutBrackets(hostname)
         const connecting =
