@@ -188,7 +188,7 @@ const createOnce = async (client: Client, statement: string, duplicate: string):
 /**
  * Creates the role of the relay and its database, if they do not exist.
  * @returns `false` if the server does not accept connections yet
- * @throws `UserError` if an earlier development version has created the cluster, with the relay's role as the superuser
+ * @throws `UserError` if the administrator has another password, because its file was lost
  */
 const createDatabase = async (adminUrl: string, password: string): Promise<boolean> => {
   const client = new Client({ connectionString: adminUrl, connectionTimeoutMillis: connectTimeoutMs, query_timeout: 30_000 })
@@ -200,7 +200,9 @@ const createDatabase = async (adminUrl: string, password: string): Promise<boole
   } catch (thrown) {
     await client.end().catch(() => {})
     if (thrown instanceof DatabaseError && thrown.code === wrongPassword) {
-      throw new UserError('An earlier development version created this PostgreSQL database. Start with a new data directory.')
+      throw new UserError(
+        'postgres.admin-password is not the password of this PostgreSQL. Restore the file, or start with a new data directory.',
+      )
     }
     return false
   }

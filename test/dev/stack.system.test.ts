@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Connection } from '@temporalio/client'
@@ -95,6 +95,15 @@ test('a second stack on the same data directory is refused, and the first one ke
   } finally {
     await first.stop()
   }
+})
+
+test('a start without the password of the PostgreSQL that it finds fails at once, and says what to do', async () => {
+  const variables = { TEMPORAL_ADDRESS: 'temporal.invalid:7233' }
+  await (await start(variables)).stop()
+  await rm(join(dataDir, 'postgres.admin-password'))
+  await expect(start(variables)).rejects.toThrow(
+    new UserError('postgres.admin-password is not the password of this PostgreSQL. Restore the file, or start with a new data directory.'),
+  )
 })
 
 test('configured addresses are used unchanged and no server is started', async () => {
