@@ -3,20 +3,20 @@ import type { DeliveryStatus, DocumentStatus } from '../../src/domain/delivery-s
 import { startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 
-const { database, acme, other, stop } = await startScene()
+const { database, api, acme, other, stop } = await startScene()
 const wired = await wire(acme, 'A1')
 afterAll(stop)
 
-const insert = (status: DocumentStatus & DeliveryStatus = 'failed') => {
-  const { repositoryId } = wired
-  return insertDocument(database.db, { workspaceId: acme.id, repositoryId, repoId: 'A1', status, deliveries: [{ ...wired, status }] })
-}
+const insert = (status: DocumentStatus & DeliveryStatus = 'failed', workspaceId = acme.id, { repositoryId, ...ids } = wired) =>
+  insertDocument(database.db, { workspaceId, repositoryId, repoId: 'A1', status, deliveries: [{ ...ids, status }] })
 const acknowledge = (id: string, options?: { key: string }) => acme.call('POST', `/documents/${id}/acknowledge`, undefined, options)
-const idsOf = async (query: string) => (await acme.call('GET', `/documents?${query}`)).json.data.map(({ id }: { id: string }) => id)
 
 test('acknowledging failed documents empties the list of those that need attention', async () => {
-  const [first, second] = [await insert(), await insert()]
-  const { status, json } = await acknowledge(first, { key: acme.keys.member })
+  const tenant = await api.tenant('acme/attention')
+  const own = await wire(tenant, 'A1')
+  const [first, second] = [await insert('failed', tenant.id, own), await insert('failed', tenant.id, own)]
+  const idsOf = async (query: string) => (await tenant.call('GET', `/documents?${query}`)).json.data.map(({ id }: { id: string }) => id)
+  const { status, json } = await tenant.call('POST', `/documents/${first}/acknowledge`, undefined, { key: tenant.keys.member })
   expect(status).toBe(200)
   expect(json.data.attributes).toMatchObject({ status: 'failed', acknowledged_at: expect.any(String) })
   expect(await idsOf('status=failed&acknowledged=false')).toEqual([second])

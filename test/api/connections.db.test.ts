@@ -95,15 +95,16 @@ test('unknown and invalid settings are 422', async () => {
 })
 
 test('a PATCH of is_active alone switches the connection, and the list filters by it', async () => {
-  const { connectionId } = await wire(acme, 'D1')
-  const before = (await acme.call('GET', `/connections/${connectionId}`)).json.data
-  const off = await acme.call('PATCH', `/connections/${connectionId}`, { is_active: false })
+  const tenant = await api.tenant('acme/switched')
+  const { connectionId } = await wire(tenant, 'D1')
+  const before = (await tenant.call('GET', `/connections/${connectionId}`)).json.data
+  const off = await tenant.call('PATCH', `/connections/${connectionId}`, { is_active: false })
   expect(off.json.data).toEqual({ ...before, is_active: false, updated_at: expect.any(String) })
-  const idsOf = async (query: string) => (await acme.call('GET', `/connections${query}`)).json.data.map(({ id }: { id: string }) => id)
+  const idsOf = async (query: string) => (await tenant.call('GET', `/connections${query}`)).json.data.map(({ id }: { id: string }) => id)
   expect(await idsOf('?is_active=false')).toEqual([connectionId])
   expect(await idsOf('?is_active=true')).not.toContain(connectionId)
   expect(await idsOf('')).toContain(connectionId)
-  expect((await acme.call('GET', '/connections?is_active=maybe')).status).toBe(400)
+  expect((await tenant.call('GET', '/connections?is_active=maybe')).status).toBe(400)
 })
 
 test('PATCH replaces a whole set of ids, and changes nothing if an id is unknown', async () => {

@@ -279,28 +279,33 @@ test('the deletion of a workspace removes its counters, and leaves those of othe
 })
 
 test('retention removes the counters of attempts together with their rows and partitions', async () => {
-  const { db } = database
-  const { workspaceId } = await createRoutes(db, [])
-  const lastDay = 165
-  for (const day of [0, 40, 80, 120, lastDay]) {
-    const moment = new Date(Date.now() + day * dayMs)
-    await ensurePartitions(db, moment)
-    for (let count = 0; count < 3; count += 1) {
-      const id = ulid(moment.getTime() + count * 2 * hourMs)
-      const attempt = { workspace_id: workspaceId, document_id: id, destination_id: id, number: 1, duration_ms: 1, outcome: 'delivered' }
-      await db('delivery_attempts').insert({ id, started_at: timeOfId(id), ...attempt })
+  // Of its own: retention drops the partitions into which the other tests write.
+  const { db, drop } = await createTestDatabase()
+  try {
+    const { workspaceId } = await createRoutes(db, [])
+    const lastDay = 165
+    for (const day of [0, 40, 80, 120, lastDay]) {
+      const moment = new Date(Date.now() + day * dayMs)
+      await ensurePartitions(db, moment)
+      for (let count = 0; count < 3; count += 1) {
+        const id = ulid(moment.getTime() + count * 2 * hourMs)
+        const attempt = { workspace_id: workspaceId, document_id: id, destination_id: id, number: 1, duration_ms: 1, outcome: 'delivered' }
+        await db('delivery_attempts').insert({ id, started_at: timeOfId(id), ...attempt })
+      }
     }
+    await foldAll(db)
+    const now = new Date(Date.now() + lastDay * dayMs)
+    const { partitions } = await createRetention(db, config, { batchRows: 3 }).removeExpired(now, new AbortController().signal)
+    expect(partitions).toContainEqual(expect.stringMatching(/^delivery_attempts_/))
+    const oldest = now.getTime() - config.RETENTION_ATTEMPTS_DAYS * dayMs
+    // The hour in which the retention ends is removed in part.
+    expect(await findWrongCounters(db, new Date(Math.ceil(oldest / hourMs) * hourMs))).toEqual([])
+    const ofAttempts = db('counters').where({ kind: 'attempts', workspace_id: workspaceId })
+    const before = (period: string, time: number) => ofAttempts.clone().where({ period }).where('since', '<', new Date(time))
+    expect(await before('hour', oldest - hourMs)).toEqual([])
+    expect(await before('day', oldest - dayMs)).toEqual([])
+    expect(await before('hour', now.getTime() + dayMs)).not.toEqual([])
+  } finally {
+    await drop()
   }
-  await foldAll(db)
-  const now = new Date(Date.now() + lastDay * dayMs)
-  const { partitions } = await createRetention(db, config, { batchRows: 3 }).removeExpired(now, new AbortController().signal)
-  expect(partitions).toContainEqual(expect.stringMatching(/^delivery_attempts_/))
-  const oldest = now.getTime() - config.RETENTION_ATTEMPTS_DAYS * dayMs
-  // The hour in which the retention ends is removed in part.
-  expect(await findWrongCounters(db, new Date(Math.ceil(oldest / hourMs) * hourMs))).toEqual([])
-  const ofAttempts = db('counters').where({ kind: 'attempts', workspace_id: workspaceId })
-  const before = (period: string, time: number) => ofAttempts.clone().where({ period }).where('since', '<', new Date(time))
-  expect(await before('hour', oldest - hourMs)).toEqual([])
-  expect(await before('day', oldest - dayMs)).toEqual([])
-  expect(await before('hour', now.getTime() + dayMs)).not.toEqual([])
 })
