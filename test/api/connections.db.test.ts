@@ -94,19 +94,6 @@ test('unknown and invalid settings are 422', async () => {
   expect(await refusalOf('text')).toMatchObject({ status: 400, paths: ['settings'] })
 })
 
-test('a PATCH of is_active alone switches the connection, and the list filters by it', async () => {
-  const tenant = await api.tenant('acme/switched')
-  const { connectionId } = await wire(tenant, 'D1')
-  const before = (await tenant.call('GET', `/connections/${connectionId}`)).json.data
-  const off = await tenant.call('PATCH', `/connections/${connectionId}`, { is_active: false })
-  expect(off.json.data).toEqual({ ...before, is_active: false, updated_at: expect.any(String) })
-  const idsOf = async (query: string) => (await tenant.call('GET', `/connections${query}`)).json.data.map(({ id }: { id: string }) => id)
-  expect(await idsOf('?is_active=false')).toEqual([connectionId])
-  expect(await idsOf('?is_active=true')).not.toContain(connectionId)
-  expect(await idsOf('')).toContain(connectionId)
-  expect((await tenant.call('GET', '/connections?is_active=maybe')).status).toBe(400)
-})
-
 test('PATCH replaces a whole set of ids, and changes nothing if an id is unknown', async () => {
   const { connectionId, repositoryId } = await wire(acme, 'E1')
   const [second, third] = [await repository('E2'), await repository('E3')]
@@ -164,14 +151,6 @@ test('deleting a connection returns a message, cancels held deliveries and leave
   const statusOf = async (id: string) => (await acme.call('GET', `/documents/${id}`)).json.data.attributes.deliveries[0].status
   expect(await statusOf(held)).toBe('cancelled')
   expect(await statusOf(open)).toBe('pending')
-})
-
-test('a connection of another workspace is not found', async () => {
-  const { connectionId } = await wire(acme, 'H1')
-  for (const [method, body] of [['GET'], ['PATCH', { is_active: false }], ['DELETE']] as const) {
-    expect((await other.call(method, `/connections/${connectionId}`, body)).status).toBe(404)
-  }
-  expect((await acme.call('GET', `/connections/${connectionId}`)).json.data.is_active).toBe(true)
 })
 
 test('a connection says how many deliveries it holds', async () => {

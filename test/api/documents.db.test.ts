@@ -21,7 +21,7 @@ const store: Pick<ContentStore, 'kind' | 'read'> = {
   },
 }
 
-const { database, acme, other, stop } = await startScene({ contents: { postgres: store as ContentStore } })
+const { database, acme, stop } = await startScene({ contents: { postgres: store as ContentStore } })
 const wired = await wire(acme, 'A1')
 afterAll(stop)
 
@@ -95,17 +95,6 @@ test('documents are ordered newest first, each with its own deliveries', async (
   ])
 })
 
-test('the list filters by repository and status', async () => {
-  const a = await insert({ status: 'failed' })
-  const b = await insert({ repoId: 'B1', status: 'failed' })
-  const discarded = await insert({ status: 'discarded' })
-  expect(await idsOf('?status=failed')).toEqual([b, a])
-  expect(await idsOf('?repo_id=A1&status=failed')).toEqual([a])
-  expect(await idsOf('?repo_id=none')).toEqual([])
-  expect(await idsOf('?status=discarded')).toEqual([discarded])
-  expect((await acme.call('GET', '/documents?status=held')).status).toBe(400)
-})
-
 const insertAt = (time: string) => insert({ receivedAt: new Date(time) })
 
 test('date_from and date_to are inclusive, and a date without a time means the whole day', async () => {
@@ -135,13 +124,6 @@ test('the number of queries does not depend on the number of documents in a page
   const forOne = await queriesFor()
   for (let more = 0; more < 20; more += 1) await insert({ deliveries: [{ ...wired, status: 'pending' }] })
   expect(await queriesFor()).toBe(forOne)
-})
-
-test('documents of another workspace are not found', async () => {
-  const id = await insert()
-  expect((await other.call('GET', `/documents/${id}`)).status).toBe(404)
-  expect((await other.call('GET', `/documents/${id}/content`)).status).toBe(404)
-  expect((await other.call('GET', '/documents')).json.meta.total).toBe(0)
 })
 
 const insertWithContent = async (contentType: string) => {

@@ -7,46 +7,6 @@ import { insertDocument } from './insert-document.ts'
 const { database, acme, other, stop } = await startScene()
 afterAll(stop)
 
-test('a new repository is active, without signature verification, and empty', async () => {
-  const { status, json } = await acme.call('POST', '/repositories', { repo_id: 'A1', name: 'Invoices' })
-  expect({ status, data: json.data }).toEqual({
-    status: 201,
-    data: {
-      id: expect.any(String),
-      type: 'repository',
-      attributes: {
-        repo_id: 'A1',
-        name: 'Invoices',
-        status: 'active',
-        signature_verification: false,
-        signed_parameter_order: 'fixed',
-        document_count: 0,
-        active_certificates: 0,
-        last_request_at: null,
-        warnings: [
-          { code: 'open_to_all', message: expect.any(String) },
-          { code: 'not_connected', message: expect.any(String) },
-        ],
-        created_at: expect.any(String),
-        updated_at: expect.any(String),
-      },
-    },
-  })
-})
-
-test('only the single response contains certificates and connections', async () => {
-  const { repositoryId, connectionId } = await wire(acme, 'B1', false)
-  const { json } = await acme.call('GET', `/repositories/${repositoryId}`)
-  expect(json.data.attributes).toMatchObject({
-    certificates: [],
-    connections: [{ id: connectionId, destination_name: 'Bucket of B1', status: 'inactive' }],
-  })
-  for (const { attributes } of (await acme.call('GET', '/repositories')).json.data) {
-    expect(attributes).not.toHaveProperty('certificates')
-    expect(attributes).not.toHaveProperty('connections')
-  }
-})
-
 test('document_count is the sum of all shards', async () => {
   const { json } = await acme.call('POST', '/repositories', { repo_id: 'C1', name: 'A' })
   const { id } = json.data
@@ -119,25 +79,6 @@ test('PATCH changes only the attributes in the body, and never repo_id', async (
   expect((await acme.call('GET', '/repositories?status=paused')).status).toBe(400)
 })
 
-const create = async (tenant: WorkspaceClient) => (await tenant.call('POST', '/repositories', { repo_id: 'E1', name: 'A' })).status
-
-test('of concurrent creates with the same repo_id exactly one succeeds in each workspace', async () => {
-  const statuses = await Promise.all([acme, acme, acme, acme, other].map(create))
-  expect(statuses.slice(0, 4).map(String).toSorted()).toEqual(['201', '409', '409', '409'])
-  expect(statuses[4]).toBe(201)
-})
-
-test('a duplicate repo_id is a conflict until the first repository is deleted', async () => {
-  const { repositoryId, connectionId, destinationId } = await wire(acme, 'F1')
-  const again = () => acme.call('POST', '/repositories', { repo_id: 'F1', name: 'Again' })
-  expect((await again()).json.error.code).toBe('conflict')
-  expect((await acme.call('DELETE', `/repositories/${repositoryId}`)).status).toBe(204)
-  expect((await acme.call('GET', `/repositories/${repositoryId}`)).status).toBe(404)
-  expect((await acme.call('GET', `/connections/${connectionId}`)).status).toBe(404)
-  expect((await acme.call('GET', `/destinations/${destinationId}`)).json.data.attributes.connections).toEqual([])
-  expect((await again()).status).toBe(201)
-})
-
 test('deleting a repository deletes its active connections, even shared ones, and keeps inactive ones', async () => {
   const first = await wire(acme, 'G1')
   const second = await wire(acme, 'G2', false)
@@ -182,14 +123,4 @@ test('an active connection that still holds deliveries goes with its repository,
   expect((await acme.call('GET', `/connections/${connectionId}`)).status).toBe(404)
   const { json } = await acme.call('GET', `/documents/${document}`)
   expect(json.data.attributes.deliveries).toMatchObject([{ status: 'cancelled' }])
-})
-
-test('a repository of another workspace gets the response of an unknown id', async () => {
-  const { json } = await acme.call('POST', '/repositories', { repo_id: 'H1', name: 'A' })
-  for (const [method, body] of [['GET'], ['PATCH', { name: 'Mine' }], ['DELETE']] as const) {
-    const foreign = await other.call(method, `/repositories/${json.data.id}`, body)
-    const unknown = await other.call(method, '/repositories/no-id-at-all', body)
-    expect(foreign.status).toBe(404)
-    expect({ ...foreign.json.error, request_id: '' }).toEqual({ ...unknown.json.error, request_id: '' })
-  }
 })

@@ -52,6 +52,10 @@ const authentication: Row[] = [
         expect({ ...foreign.json.error, request_id: '' }).toEqual({ ...unknown.json.error, request_id: '' })
       }
       expect((await other.call('GET', `/audit-logs?subject_id=${repositoryId}`)).json.data).toEqual([])
+      const ids = { destinations: destinationId, repositories: repositoryId, connections: connectionId, documents: documentId }
+      for (const [list, id] of Object.entries({ ...ids, requests: requestId })) {
+        expect((await other.call('GET', `/${list}?per_page=100`)).text).not.toContain(id)
+      }
     },
   ],
   [

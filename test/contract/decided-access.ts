@@ -127,6 +127,7 @@ const keys: Row[] = [
       expect(await acme.statusOf('DELETE', `/api-keys/${json.data.id}`)).toBe(204)
       expect(await acme.statusOf('GET', '/documents', undefined, json.data.attributes.key)).toBe(401)
       expect(await acme.statusOf('DELETE', `/api-keys/${json.data.id}`)).toBe(404)
+      expect((await acme.call('GET', '/api-keys?per_page=100')).text).not.toContain(json.data.id)
     },
   ],
   [
@@ -249,11 +250,14 @@ const surfaces: Row[] = [
     },
   ],
   [
-    'conventions: of ten concurrent creates of the same repo_id one succeeds',
-    async ({ acme }) => {
+    'conventions: of ten concurrent creates of the same repo_id one succeeds, and so does that of another workspace',
+    async ({ acme, other }) => {
       const body = { repo_id: newId(), name: 'A' }
-      const statuses = await Promise.all(Array.from({ length: 10 }, () => acme.statusOf('POST', '/repositories', body)))
-      expect(statuses.toSorted((one, other) => one - other)).toEqual([201, ...Array.from({ length: 9 }, () => 409)])
+      const [elsewhere, ...statuses] = await Promise.all(
+        [other, ...Array.from({ length: 10 }, () => acme)].map((workspace) => workspace.statusOf('POST', '/repositories', body)),
+      )
+      expect(elsewhere).toBe(201)
+      expect(statuses.toSorted((one, two) => one - two)).toEqual([201, ...Array.from({ length: 9 }, () => 409)])
     },
   ],
 ]

@@ -1,4 +1,4 @@
-import { ulid, type Json, type Row } from './world.ts'
+import { time, ulid, type Json, type Row } from './world.ts'
 
 // Section 4.4 of the specification: endpoints of connections.
 
@@ -90,10 +90,15 @@ export const connectionRows: Row[] = [
   [
     '4.4 a PATCH of only is_active switches a pipeline off and on',
     async ({ acme }) => {
-      const { connectionId } = await acme.wire(['accepting'])
+      const { connectionId, repositoryId } = await acme.wire(['accepting'])
+      const { data: before } = (await acme.call('GET', `/connections/${connectionId}`)).json
       for (const isActive of [false, true]) {
         const { status, json } = await acme.call('PATCH', `/connections/${connectionId}`, { is_active: isActive })
-        expect({ status, isActive: json.data.is_active }).toEqual({ status: 200, isActive })
+        expect({ status, data: json.data }).toEqual({ status: 200, data: { ...before, is_active: isActive, updated_at: time } })
+        expect(await acme.attributesOf(`/repositories/${repositoryId}`)).toMatchObject({
+          certificates: [],
+          connections: [{ id: connectionId, destination_name: 'To accepting', status: isActive ? 'active' : 'inactive' }],
+        })
       }
     },
   ],

@@ -31,7 +31,7 @@ const documents: Row[] = [
       const path = `/documents?repo_id=${specimen.repoId}&status=delivered&date_from=2020-01-01&date_to=2999-01-01`
       expect(await acme.idsOf(`${path}&per_page=100`)).toContain(specimen.documentId)
       expect(await acme.idsOf(path.replace('delivered', 'failed'))).toEqual([])
-      for (const query of ['status=lost', 'status=', 'date_from=soon', 'docId=D1', 'date_from=2026-13-01']) {
+      for (const query of ['status=lost', 'status=held', 'status=', 'date_from=soon', 'docId=D1', 'date_from=2026-13-01']) {
         expect(await acme.statusOf('GET', `/documents?${query}`)).toBe(400)
       }
     },

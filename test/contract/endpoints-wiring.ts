@@ -183,12 +183,13 @@ const repositories: Row[] = [
   [
     '4.3 DELETE also removes its certificates and active connections; documents stay delivered',
     async ({ acme, signer }) => {
-      const { repoId, repositoryId, connectionId } = await acme.wire(['accepting'])
+      const { repoId, repositoryId, destinationId, connectionId } = await acme.wire(['accepting'])
       const certificate = { auth_id: 'CN=A', certificate: signer.pem }
       const certificateId = await acme.create(`/repositories/${repositoryId}/certificates`, certificate)
       const documentId = await acme.sendDocument(repoId, 'delivered')
       await acme.call('DELETE', `/repositories/${repositoryId}`)
       expect(await acme.statusOf('GET', `/connections/${connectionId}`)).toBe(404)
+      expect((await acme.attributesOf(`/destinations/${destinationId}`)).connections).toEqual([])
       expect((await acme.eventsOf(certificateId))[0].attributes.event).toBe('cert.deleted')
       expect((await acme.attributesOf(`/documents/${documentId}`)).status).toBe('delivered')
       expect((await acme.sendCreate(repoId, 'D2')).status).toBe(404)

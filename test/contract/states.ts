@@ -50,6 +50,7 @@ const documents: Row[] = [
       const { repoId, id: repositoryId } = await acme.repository()
       const id = await acme.sendDocument(repoId, 'discarded')
       expect((await acme.attributesOf(`/documents/${id}`)).deliveries).toEqual([])
+      expect(await acme.idsOf(`/documents?repo_id=${repoId}&status=discarded`)).toEqual([id])
       expect(await acme.statusOf('GET', `/documents/${id}/content`)).toBe(404)
       expect((await acme.attributesOf(`/repositories/${repositoryId}`)).document_count).toBe(0)
     },
