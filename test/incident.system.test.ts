@@ -76,7 +76,8 @@ test('a target is down under load: log, metrics, alerts and trace show it, one n
   const variables = {
     ...relayVariables(database, env),
     DELIVERY_CIRCUIT_FAILURES: '3',
-    DELIVERY_CIRCUIT_PAUSE_MS: '2000',
+    // The longest pause is six times as long.
+    DELIVERY_CIRCUIT_PAUSE_MS: '400',
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
   }
   const api = await startRelayProcess('api', variables)
