@@ -4,10 +4,10 @@ import { migrate, requireSchema } from '../../src/db/migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase
-beforeAll(async () => {
+beforeEach(async () => {
   database = await createTestDatabase()
 })
-afterAll(() => database.drop())
+afterEach(() => database.drop())
 
 const expanding = '9998_of_a_later_version'
 const contracting = '9999_of_a_version_after_that'

@@ -144,7 +144,6 @@ describe('a signed URL cannot be used as another one:', () => {
   test('6. the update of a document, to update one of another repository', async () => {
     await create({ docId: 'UPD1' })
     await create({ contRep: 'Z', docId: 'UPD1' })
-    await create({ contRep: 'Z', docId: guid.replace('0', '1') })
     const secKey = await secKeyOf({ docId: 'UPD1', compId: 'data', accessMode: 'u' })
     const query = `update&pVersion=0047&contRep=Z&scanPerformed=1&docId=UPD1&compId=data&accessMode=u&authId=${authId}&expiration=${expiration}`
     const answer = await workspace.source.call(`${query}&secKey=${secKey}`, { method: 'PUT', body: 'FORGED' })
@@ -160,6 +159,7 @@ describe('a signed URL cannot be used as another one:', () => {
     expect(outcome(await call('PUT', 'create', forged, short))).toEqual([401, 'signature_invalid'])
 
     const docId = guid.replace('0', '1')
+    await create({ contRep: 'Z', docId })
     const generated = await secKeyOf({ contRep: 'Z', docId, compId: 'note', accessMode: 'c' })
     const shortened = { contRep: 'Z1', docId: docId.slice(1), compId: 'note', accessMode: 'c' }
     expect(outcome(await call('PUT', 'create', shortened, generated))).toEqual([401, 'signature_invalid'])
