@@ -48,9 +48,10 @@ test('a repository warns while everybody may send documents, and while they are 
 })
 
 test('a list shows the warnings of each repository', async () => {
-  const wired = await wire(other, 'L1')
-  await other.call('POST', '/repositories', { repo_id: 'L2', name: 'A', signature_verification: true })
-  const { json } = await other.call('GET', '/repositories')
+  const tenant = await api.tenant('acme/list')
+  const wired = await wire(tenant, 'L1')
+  await tenant.call('POST', '/repositories', { repo_id: 'L2', name: 'A', signature_verification: true })
+  const { json } = await tenant.call('GET', '/repositories')
   const listed = json.data.map(({ attributes }: { attributes: { repo_id: string; warnings: { code: string }[] } }) => [
     attributes.repo_id,
     attributes.warnings.map(({ code }) => code),
@@ -59,8 +60,8 @@ test('a list shows the warnings of each repository', async () => {
     ['L1', ['open_to_all']],
     ['L2', ['not_connected']],
   ])
-  await other.call('DELETE', `/destinations/${wired.destinationId}`)
-  expect(codesOf(await other.call('GET', `/repositories/${wired.repositoryId}`))).toEqual(['open_to_all', 'not_connected'])
+  await tenant.call('DELETE', `/destinations/${wired.destinationId}`)
+  expect(codesOf(await tenant.call('GET', `/repositories/${wired.repositoryId}`))).toEqual(['open_to_all', 'not_connected'])
 })
 
 test('repositories whose names begin alike warn while they accept signatures of the same signer', async () => {
@@ -88,8 +89,12 @@ test('repositories whose names begin alike warn while they accept signatures of 
 })
 
 test('doctor names the repositories with warnings and stays ok', async () => {
-  for (const repoId of ['M1', 'M2']) await other.call('POST', '/repositories', { repo_id: repoId, name: 'A', signature_verification: true })
-  const findings = await diagnose({ ...testConfig({ DATABASE_URL: database.url }), TEMPORAL_START_TIMEOUT_MS: 100 })
+  // Of its own, because doctor names five repositories of the installation.
+  const own = await startScene()
+  for (const repoId of ['M1', 'M2'])
+    await own.other.call('POST', '/repositories', { repo_id: repoId, name: 'A', signature_verification: true })
+  const findings = await diagnose({ ...testConfig({ DATABASE_URL: own.database.url }), TEMPORAL_START_TIMEOUT_MS: 100 })
+  await own.stop()
   const { ok, warnings } = findings.find(({ name }) => name === 'unconnected repositories')!
   expect(ok).toBe(true)
   expect(warnings).toEqual([expect.stringMatching(/^These repositories discard .*: .*other\/prod M1, other\/prod M2.*\.$/)])
@@ -108,11 +113,13 @@ test('a metric counts the repositories with each warning', async () => {
 })
 
 test('the API logs one line at its start that names the open repositories, and starts without the database', async () => {
+  const tenant = await api.tenant('acme/open')
+  await tenant.call('POST', '/repositories', { repo_id: 'L1', name: 'A' })
   const lines: string[] = []
   const log = pino({}, { write: (line: string) => void lines.push(line) })
   await warnAboutOpenReceivers(database.db, log)
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 40, repositories: expect.arrayContaining(['other/prod L1']), msg: expect.stringContaining('accept unsigned requests') },
+    { level: 40, repositories: expect.arrayContaining(['acme/open L1']), msg: expect.stringContaining('accept unsigned requests') },
   ])
 
   const unreachable = openDatabase({ ...testConfig({ DATABASE_URL: 'postgres://relay@127.0.0.1:1/relay' }) }, 'api')
