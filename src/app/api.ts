@@ -4,9 +4,11 @@ import { createConsole } from '../api/console/console.ts'
 import { createEventStreams } from '../api/console/event-streams.ts'
 import { createDownloads } from '../api/download.ts'
 import { createReference } from '../api/open-api/reference.ts'
+import { createDocuments } from '../archive/document-list.ts'
 import type { Log } from '../base/log.ts'
 import { createBridge } from '../bridge/app.ts'
 import { createCaptureStore } from '../capture/capture-store.ts'
+import { createCapturedRequests } from '../capture/captured-requests.ts'
 import { createCaptureQueue } from '../capture/queue.ts'
 import { createReplay } from '../capture/replay.ts'
 import { createSealedQueries } from '../capture/sealed-query.ts'
@@ -26,12 +28,15 @@ import {
 import { createProbes, type Probes } from '../observe/probes.ts'
 import { createReceiver } from '../receiver/app.ts'
 import { listPollers } from '../temporal/pollers.ts'
+import { createApiKeys } from '../workspace/api-keys.ts'
 import { openAuthenticator } from '../workspace/authenticator.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { warnAboutOpenReceivers } from '../workspace/repository-warnings.ts'
 import { dependenciesOf, openRuntime, startWith, type Running } from './runtime.ts'
+import { traceCommits } from './tracing/documents.ts'
 import { traceRequests } from './tracing/requests.ts'
 import type { Tracing } from './tracing/tracing.ts'
+import { apiUseCases, bridgeUseCases, receiverUseCases } from './use-cases.ts'
 
 interface ApiOptions {
   /** Probes to which the API adds its own; `relay server` has some of the whole stack. */
@@ -46,8 +51,8 @@ export const startApi = async (
   { probes = createProbes(log), tracing }: ApiOptions = {},
 ): Promise<Running & HttpServer> =>
   startWith(await openRuntime(config, 'api', log, tracing), async (runtime) => {
-    const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, useCases, onClose } = runtime
-    const authenticator = openAuthenticator(useCases.apiKeys, config)
+    const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, onClose } = runtime
+    const authenticator = openAuthenticator(createApiKeys(db), config)
     const captures = createCaptureQueue(createCaptureStore(db), config, log)
     onClose(captures.close)
     const threads = createThreads(config)
@@ -55,10 +60,20 @@ export const startApi = async (
     const { launch } = launcher
     const sealedQueries = createSealedQueries(keyRing)
     const contents = { stores, writeTo }
-    const receiver = createReceiver({ ...useCases, contents, captures, sealedQueries, runOnThread: threads.run, launch, config, log })
+    const receiving = receiverUseCases(db, config)
+    const receiver = createReceiver({
+      ...(tracing ? traceCommits(tracing, receiving) : receiving),
+      contents,
+      captures,
+      sealedQueries,
+      runOnThread: threads.run,
+      launch,
+      config,
+      log,
+    })
     const replay = createReplay({
       db,
-      find: useCases.capturedRequests.findForReplay,
+      find: createCapturedRequests(db).findForReplay,
       openQuery: sealedQueries.open,
       execute: receiver.replay,
     })
@@ -82,7 +97,7 @@ export const startApi = async (
       createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),
     ])
     const bridge = createBridge({
-      ...useCases,
+      ...bridgeUseCases(db),
       db,
       config,
       log,
@@ -93,9 +108,9 @@ export const startApi = async (
       captures,
       runOnThread: threads.run,
     })
-    const downloads = createDownloads({ ...useCases, contents: stores, links: downloadLinks, log, requestLog })
+    const downloads = createDownloads({ documents: createDocuments(db), contents: stores, links: downloadLinks, log, requestLog })
     const api = createApi({
-      ...useCases,
+      ...apiUseCases(db, config),
       config,
       log,
       requestLog,
@@ -119,7 +134,7 @@ export const startApi = async (
         bridge,
         'openapi.json': reference,
         docs: reference,
-        console: createConsole({ ...useCases, config, log, requestLog, keyRing, authenticator, eventStreams }),
+        console: createConsole({ config, log, requestLog, keyRing, authenticator, eventStreams }),
         download: downloads,
         api,
       }),

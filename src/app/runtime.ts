@@ -15,9 +15,8 @@ import { createKeyRing } from '../security/seal.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { createLauncher } from '../temporal/launcher.ts'
 import { traceConnections } from './tracing/connections.ts'
-import { traceCommits, traceSends } from './tracing/documents.ts'
+import { traceSends } from './tracing/documents.ts'
 import type { Tracing } from './tracing/tracing.ts'
-import { createUseCases } from './use-cases.ts'
 
 /** A part of the relay that runs until it is stopped. */
 export interface Running {
@@ -41,7 +40,6 @@ export const openRuntime = async (config: Config, name: 'api' | 'worker', log: L
   onClose(launcher.close)
 
   const stores = await createStores(db, config)
-  const useCases = createUseCases(db, config)
   return {
     config,
     log,
@@ -56,7 +54,6 @@ export const openRuntime = async (config: Config, name: 'api' | 'worker', log: L
     writeTo: stores.s3 ?? stores.files ?? stores.postgres,
     keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
     downloadLinks: createDownloadLinks(config.RELAY_SECRET_KEYS),
-    useCases: tracing ? traceCommits(tracing, useCases) : useCases,
     onClose,
     close: async () => {
       for (const close of closers.splice(0)) await close()

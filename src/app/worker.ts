@@ -10,11 +10,14 @@ import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { credentialsOwner } from '../connectors/target.ts'
+import { createInstallation } from '../db/installation.ts'
+import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createLoadJob } from '../delivery/delivery-job.ts'
 import { countOverdue } from '../delivery/overdue.ts'
 import { createReconcile } from '../delivery/reconcile.ts'
 import { createRecordAttempt } from '../delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../delivery/redeliver.ts'
+import { createRelease } from '../delivery/release.ts'
 import { createAttemptReports } from '../delivery/report-attempts.ts'
 import { createSlots } from '../delivery/slots.ts'
 import { createWake } from '../delivery/wake.ts'
@@ -50,13 +53,16 @@ export const startWorker = async (
   startWith(await openRuntime(config, 'worker', log, tracing), async (runtime) => {
     // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
-    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, useCases, onClose } = runtime
+    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
-    const reconcile = createReconcile(db, temporal, useCases.bulkRetries, sendAll, config)
+    const bulkRetries = createBulkRetries(db, config)
+    const release = createRelease(db, config)
+    const installation = createInstallation(db)
+    const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config)
     const maintenance: MaintenanceDeps = {
-      ...useCases,
       db,
       stores,
+      release,
       launcher,
       reconcile,
       checkIncidents: createCheckIncidents(db, config),
@@ -89,18 +95,18 @@ export const startWorker = async (
       pinConfig: createPinConfig(db, { keyRing, findConnector }),
       downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
       keyRing,
-      installation: useCases.installation,
+      installation,
       outbound,
       traceparent: tracing?.traceparent,
       config,
     })
     const { worker, close } = await createWorker(config, {
       ...postponeAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
-      ...createBatchActivities({ ...useCases, db, sendAll }),
-      ...createBulkRetryActivities({ ...useCases, sendAll }),
+      ...createBatchActivities({ db, release, sendAll }),
+      ...createBulkRetryActivities({ bulkRetries, sendAll }),
       ...createMaintenanceActivities(maintenance),
       ...createWakeActivities({ wake: createWake(db), sendAll }),
-      ...createNoticeActivities(createSendNotice({ db, findConnector, keyRing, outbound, installation: useCases.installation, config })),
+      ...createNoticeActivities(createSendNotice({ db, findConnector, keyRing, outbound, installation, config })),
     })
     onClose(close)
     const probes = createProbes(log)

@@ -9,7 +9,7 @@ import { createConsole } from '../../src/api/console/console.ts'
 import { createEventStreams } from '../../src/api/console/event-streams.ts'
 import type { Endpoint } from '../../src/api/endpoint.ts'
 import { createReference } from '../../src/api/open-api/reference.ts'
-import { createUseCases } from '../../src/app/use-cases.ts'
+import { apiUseCases } from '../../src/app/use-cases.ts'
 import { createReplay, type Replay } from '../../src/capture/replay.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
@@ -87,7 +87,7 @@ export const startApi = async (
 ): Promise<Api> => {
   const lines: string[] = []
   const config = readConfig(variables)
-  const useCases = createUseCases(db, config)
+  const useCases = apiUseCases(db, config)
   const logs = logsTo(lines)
   const deps = {
     ...useCases,

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
-import { createUseCases } from '../../src/app/use-cases.ts'
+import { bridgeUseCases } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createReceivingRepositories } from '../../src/archive/receiving-repository.ts'
@@ -14,6 +14,7 @@ import { createThreads } from '../../src/http/threads.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
+import { createApiKeys } from '../../src/workspace/api-keys.ts'
 import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { tablesWith } from '../support/canary.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -96,13 +97,12 @@ const startBridge = async (
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   const log: string[] = []
   const captures = createCaptureQueue(createCaptureStore(db), config, createLog('silent'))
-  const useCases = createUseCases(db, config)
   const app = new Koa()
   // Do not print errors of clients that disconnect. src/http/server.ts ignores them, too.
   app.silent = true
   app.use(
     createBridge({
-      ...useCases,
+      ...bridgeUseCases(db),
       db,
       config,
       limits: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace },
@@ -110,7 +110,7 @@ const startBridge = async (
       captures,
       outbound,
       runOnThread: threads.run,
-      authenticator: openAuthenticator(useCases.apiKeys, config),
+      authenticator: openAuthenticator(createApiKeys(db), config),
       ...logsTo(log),
     }),
   )

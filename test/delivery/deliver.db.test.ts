@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { CancelledFailure } from '@temporalio/common'
-import { createUseCases } from '../../src/app/use-cases.ts'
+import { receiverUseCases } from '../../src/app/use-cases.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
+import { createRetry } from '../../src/delivery/retry.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -104,7 +105,7 @@ describe('an attempt', () => {
 
   test('of an appended document sends the whole content with its digest, which is computed once', async () => {
     const { db, routes, docId, documentId, attempt } = await arrange()
-    const { append, archiveDocuments, planAppend } = createUseCases(db, config)
+    const { append, archiveDocuments, planAppend } = receiverUseCases(db, config)
     for (const text of [' wor', 'ld']) {
       const { repository, components, receivedAt } = await receivedDocument(routes, { data: text }, docId)
       const basedOn = (await archiveDocuments.find(repository.id, docId))!.components[0]!.content!
@@ -360,7 +361,7 @@ describe('an attempt whose worker was lost', () => {
     await lose(attempt)
     await db('deliveries').where({ document_id: documentId }).update({ status: 'cancelled' })
     const request = { workspaceId: routes.workspaceId, documentId, actor: { type: 'system', userId: null } } as const
-    await createUseCases(db, config).retry.retryDocument(request)
+    await createRetry(db, config).retryDocument(request)
     expect(await attempt()).toEqual({ status: 'delivered' })
     expect(await attempts()).toMatchObject([{ number: 1, outcome: 'delivered' }])
   })

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createUseCases } from '../../src/app/use-cases.ts'
+import { receiverUseCases } from '../../src/app/use-cases.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { ContentStore } from '../../src/content/store.ts'
@@ -45,7 +45,7 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
   const destinationId = routes.destinations['target']!
   const store = createPostgresStore(db)
   const docId = `DOC${routes.workspaceSlug}`
-  const { receive, update, append, archiveDocuments } = createUseCases(db, config)
+  const { receive, update, append, archiveDocuments } = receiverUseCases(db, config)
   const activitiesWith = (contents: ContentStore) =>
     deliveryActivities({
       db,

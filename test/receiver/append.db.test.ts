@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createUseCases } from '../../src/app/use-cases.ts'
+import { receiverUseCases } from '../../src/app/use-cases.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
@@ -162,7 +162,7 @@ describe('append', () => {
 
   test('is refused if another process has appended meanwhile, and leaves its bytes', async () => {
     await workspace.source.create('D10', 'one')
-    const { planAppend, append, archiveDocuments } = createUseCases(scene.db, testConfig())
+    const { planAppend, append, archiveDocuments } = receiverUseCases(scene.db, testConfig())
     const repository = await workspace.findRepository()
     const basedOn = (await archiveDocuments.find(repository.id, 'D10'))!.components[0]!.content!
     const plan = await planAppend(basedOn)

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { pino } from 'pino'
-import { createUseCases } from '../../src/app/use-cases.ts'
+import { receiverUseCases } from '../../src/app/use-cases.ts'
 import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import { createCaptureQueue } from '../../src/capture/queue.ts'
 import { createSealedQueries } from '../../src/capture/sealed-query.ts'
@@ -48,7 +48,7 @@ export const startReceiver = async (
     captures,
     sealedQueries,
     runOnThread: threads.run,
-    ...createUseCases(db, { ...config, ...limits }),
+    ...receiverUseCases(db, { ...config, ...limits }),
     contents: { stores, writeTo },
     launch: (messages) => {
       for (const message of messages) if (message.kind === 'startDocument') launched.push(message)
