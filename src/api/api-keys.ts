@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { notFound } from '../base/refusals.ts'
 import type { ApiKeys } from '../workspace/api-keys.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { keyLevel, newKeyFields } from '../workspace/inputs.ts'
@@ -68,9 +67,7 @@ export const apiKeyEndpoints = ({ apiKeys }: ApiKeyDeps): Endpoint[] => {
       params: idParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await apiKeys.revoke(params.id, actorOf(actor), workspaceId))) throw notFound()
-      },
+      handle: ({ params }, { workspaceId, actor }) => apiKeys.revoke(params.id, actorOf(actor), workspaceId),
     }),
   ]
 }

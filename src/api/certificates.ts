@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { isId } from '../base/ids.ts'
-import { notFound } from '../base/refusals.ts'
 import { certificateWarningCodes, certificateWarnings, isAuthId } from '../security/certificate.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import { addUploaded, type Certificate, type Certificates } from '../workspace/certificates.ts'
+import type { Certificate, Certificates } from '../workspace/certificates.ts'
 import { activity } from '../workspace/inputs.ts'
 import type { Repositories } from '../workspace/repositories.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -95,7 +94,7 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
         await repositories.find(workspaceId, params.id)
         const { certificate: text, ...fields } = body
         const upload = { ...fields, text, workspaceId, repositoryId: params.id, actor: actorOf(actor) }
-        return { data: present(await addUploaded(certificates, upload, maxCertificates)) }
+        return { data: present(await certificates.add(upload, maxCertificates)) }
       },
     }),
 
@@ -111,9 +110,8 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       response: one(certificate),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {
-        const changed = await certificates.setStatus(workspaceId, params.id, params.certificateId, body.status, actorOf(actor))
-        if (!changed) throw notFound()
-        return { data: present(changed) }
+        const owner = { workspaceId, repositoryId: params.id, actor: actorOf(actor) }
+        return { data: present(await certificates.setStatus(owner, params.certificateId, body.status)) }
       },
     }),
 
@@ -130,9 +128,8 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       query: z.strictObject({ status: z.enum(['inactive']).describe('Must be `inactive`. Active certificates are deleted one by one.') }),
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await certificates.deleteInactive(workspaceId, params.id, actorOf(actor)))) throw notFound()
-      },
+      handle: ({ params }, { workspaceId, actor }) =>
+        certificates.deleteInactive({ workspaceId, repositoryId: params.id, actor: actorOf(actor) }),
     }),
 
     endpoint({
@@ -145,9 +142,8 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       params: certificateParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await certificates.delete(workspaceId, params.id, params.certificateId, actorOf(actor)))) throw notFound()
-      },
+      handle: ({ params }, { workspaceId, actor }) =>
+        certificates.delete({ workspaceId, repositoryId: params.id, actor: actorOf(actor) }, params.certificateId),
     }),
   ]
 }

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { notFound } from '../base/refusals.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { createTestDestinations, type TestDeps } from '../workspace/configure-destinations.ts'
 import { openObject } from '../workspace/inputs.ts'
@@ -84,9 +83,7 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       params: idParams,
       response: 'none',
       status: 204,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        if (!(await deps.destinations.revokeDownloadLinks(workspaceId, params.id, actorOf(actor)))) throw notFound()
-      },
+      handle: ({ params }, { workspaceId, actor }) => deps.destinations.revokeDownloadLinks(workspaceId, params.id, actorOf(actor)),
     }),
   ]
 }

@@ -177,9 +177,7 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
       response: one(singleDocument),
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
-        const found = await documents.find(workspaceId, params.id)
-        if (!found) throw notFound()
-        return { data: presentDocument(found) }
+        return { data: presentDocument(await documents.find(workspaceId, params.id)) }
       },
     }),
 
@@ -197,7 +195,6 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.findContent(workspaceId, params.id)
-        if (!found) throw notFound()
         return downloadOf(contents, found, found.compId)
       },
     }),
@@ -230,7 +227,6 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
           ])
         }
         const set = await documents.setMetadata(workspaceId, params, body, actorOf(actor))
-        if (!set) throw notFound()
         const { documents: count, erpObjectType, erpObjectId, arObject } = set
         return { data: { ...params, documents: count, metadata: { erpObjectType, erpObjectId, arObject } } }
       },
@@ -259,8 +255,8 @@ export const acknowledgeEndpoints = ({ acknowledge, documents }: AcknowledgeDeps
     status: 200,
     handle: async ({ params: { id } }, { workspaceId, actor }) => {
       const outcome = await acknowledge(workspaceId, id, actorOf(actor))
-      const found = outcome && (await documents.find(workspaceId, id))
-      if (!found) throw notFound()
+      if (!outcome) throw notFound()
+      const found = await documents.find(workspaceId, id)
       if (outcome !== 'acknowledged') {
         throw new AppError('conflict', `Only a failed document can be acknowledged. The status of this document is ${outcome}.`)
       }

@@ -1,6 +1,5 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
-import { notFound } from '../base/refusals.ts'
 import { truncationReasons } from '../capture/body.ts'
 import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
@@ -136,9 +135,7 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       response: one(singleRequest),
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
-        const found = await capturedRequests.find(workspaceId, params.id, previewMaxBytes)
-        if (!found) throw notFound()
-        return { data: await presentSingle(found) }
+        return { data: await presentSingle(await capturedRequests.find(workspaceId, params.id, previewMaxBytes)) }
       },
     }),
 
@@ -155,7 +152,6 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       status: 200,
       handle: async ({ params: { id, kind } }, { workspaceId }) => {
         const found = await capturedRequests.findBody(workspaceId, id, kind)
-        if (!found) throw notFound()
         return {
           contentType: found.contentType ?? octets,
           fileName: `${id}-${kind}`,
@@ -180,7 +176,6 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       status: 202,
       handle: async ({ params }, { workspaceId, actor }) => {
         const newRequestId = await replay(workspaceId, params.id, actorOf(actor))
-        if (newRequestId === undefined) throw notFound()
         return { data: { replayOf: params.id, newRequestId } }
       },
     }),

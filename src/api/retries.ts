@@ -43,9 +43,7 @@ export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: 
   /** Reads the document before sending the messages, so that the answer shows `retrying` however fast the delivery is. */
   const presentAndLaunch = async (workspaceId: string, id: string, messages: RetryDelivery[]) => {
     try {
-      const found = await documents.find(workspaceId, id)
-      if (!found) throw notFound()
-      return { data: presentDocument(found) }
+      return { data: presentDocument(await documents.find(workspaceId, id)) }
     } finally {
       launch(messages)
     }

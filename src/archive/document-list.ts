@@ -1,3 +1,4 @@
+import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
@@ -176,22 +177,30 @@ export const createDocuments = (db: Database) => {
       return { items: ids.flatMap((id) => byId.get(id) ?? []), nextCursor }
     },
 
-    find: async (workspaceId: string, id: string): Promise<Document | undefined> => {
+    /** @throws `AppError` 404 */
+    find: async (workspaceId: string, id: string): Promise<Document> => {
       const rows = await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).where({ workspace_id: workspaceId, id })
-      return (await withDeliveries(rows))[0]
+      const [found] = await withDeliveries(rows)
+      if (!found) throw notFound()
+      return found
     },
+
+    /** Returns the id of the workspace that a document belongs to. */
+    findWorkspaceId: async (id: string): Promise<string | undefined> =>
+      (await db('documents').where({ id }).first<{ workspaceId: string } | undefined>('workspace_id as workspaceId'))?.workspaceId,
 
     /**
      * Sets the business metadata of a docId on every document received under it: on all components, and on documents that an update
      * has replaced, since these were delivered too. Records one audit entry, about the newest document, if a value changes.
-     * @returns the number of documents and the values of the newest, or undefined if there is none
+     * @returns the number of documents and the values of the newest
+     * @throws `AppError` 404 if there is none
      */
     setMetadata: (
       workspaceId: string,
       { repoId, docId }: { repoId: string; docId: string },
       change: MetadataChange,
       actor: AuditActor,
-    ): Promise<({ documents: number } & BusinessMetadata) | undefined> =>
+    ): Promise<{ documents: number } & BusinessMetadata> =>
       db.transaction(async (trx) => {
         const current: (BusinessMetadata & { id: string })[] = await trx('documents')
           .select(['id', 'erp_object_type as erpObjectType', 'erp_object_id as erpObjectId', 'ar_object as arObject'])
@@ -199,7 +208,7 @@ export const createDocuments = (db: Database) => {
           .orderBy('id')
           .forNoKeyUpdate()
         const newest = current.at(-1)
-        if (!newest) return undefined
+        if (!newest) throw notFound()
         const fields = metadataFields.filter((field) => change[field] !== undefined)
         const valuesOf = (values: MetadataChange) => Object.fromEntries(fields.map((field) => [metadataColumns[field], values[field]]))
         const changedIds = current.filter((row) => fields.some((field) => row[field] !== change[field])).map(({ id }) => id)
@@ -218,15 +227,18 @@ export const createDocuments = (db: Database) => {
         return { ...newest, ...given, documents: current.length }
       }),
 
-    /** Finds the content of a document. @returns undefined if the document does not exist or its content is not kept */
-    findContent: async (workspaceId: string, id: string): Promise<DocumentContent | undefined> =>
-      contentOf(
+    /** Finds the content of a document. @throws `AppError` 404 if the document does not exist or its content is not kept */
+    findContent: async (workspaceId: string, id: string): Promise<DocumentContent> => {
+      const found = contentOf(
         await db('documents')
           .join('contents', 'contents.id', 'documents.content_id')
           .select<ContentRow[]>(contentColumns)
           .where({ 'documents.workspace_id': workspaceId, 'documents.id': id })
           .first(),
-      ),
+      )
+      if (!found) throw notFound()
+      return found
+    },
 
     /**
      * Finds the content that a download link leads to.

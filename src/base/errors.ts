@@ -28,16 +28,25 @@ export interface ErrorDetail {
   message: string
 }
 
+/** Problem that the user of the command line can fix. The command prints its message instead of a stack trace. */
+export class UserError extends Error {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super(message, options)
+    this.name = 'UserError'
+  }
+}
+
 /**
- * Error that is reported to the API client with its message. Any other error is a bug, reported as 500 without detail.
+ * Refusal of a use case. The API reports it with its code and message, and the command line prints the message. Any other error is a bug,
+ * which the API reports as 500 without detail.
  */
-export class AppError extends Error {
+export class AppError extends UserError {
   readonly code: ErrorCode
   readonly details: ErrorDetail[] | undefined
   readonly retryAfterSeconds: number | undefined
 
   constructor(code: ErrorCode, message: string, options: { details?: ErrorDetail[]; retryAfterSeconds?: number; cause?: unknown } = {}) {
-    super(message, { cause: options.cause })
+    super(message, options)
     this.name = 'AppError'
     this.code = code
     this.details = options.details
@@ -46,14 +55,6 @@ export class AppError extends Error {
 
   get status(): number {
     return errorStatus[this.code]
-  }
-}
-
-/** Problem that the user of the command line can fix. The command prints its message instead of a stack trace. */
-export class UserError extends Error {
-  constructor(message: string, options: { cause?: unknown } = {}) {
-    super(message, options)
-    this.name = 'UserError'
   }
 }
 

@@ -1,4 +1,5 @@
 import { idPrefixAt } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
 import type { Database } from '../db/database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from '../db/page.ts'
 import { captureSelection, type Capture } from './capture.ts'
@@ -123,8 +124,8 @@ export const createCapturedRequests = (db: Database) => ({
     return pageBefore(query, [...listedColumns, documentIdsOf(db)], { before, perPage })
   },
 
-  /** Finds a captured request. @param smallBytes bodies shorter than this are included */
-  find: async (workspaceId: string, id: string, smallBytes: number): Promise<SingleRequest | undefined> => {
+  /** Finds a captured request. @param smallBytes bodies shorter than this are included. @throws `AppError` 404 */
+  find: async (workspaceId: string, id: string, smallBytes: number): Promise<SingleRequest> => {
     const request = await db('captured_requests')
       .select<Omit<SingleRequest, 'smallRequestBody' | 'smallResponseBody'>[]>([
         ...listedColumns,
@@ -133,7 +134,7 @@ export const createCapturedRequests = (db: Database) => ({
       ])
       .where({ workspace_id: workspaceId, id })
       .first()
-    if (!request) return undefined
+    if (!request) throw notFound()
     const [smallRequestBody, smallResponseBody] = await Promise.all([
       findStoredBody(db, id, 'request', { belowBytes: smallBytes }),
       findStoredBody(db, id, 'response', { belowBytes: smallBytes }),
@@ -141,8 +142,8 @@ export const createCapturedRequests = (db: Database) => ({
     return { ...request, smallRequestBody, smallResponseBody }
   },
 
-  /** Finds a body. @returns undefined if the request does not exist, or the body was not empty and is not stored (any more) */
-  findBody: async (workspaceId: string, id: string, kind: BodyKind): Promise<DownloadableBody | undefined> => {
+  /** Finds a body. @throws `AppError` 404 if the request does not exist, or the body was not empty and is not stored (any more) */
+  findBody: async (workspaceId: string, id: string, kind: BodyKind): Promise<DownloadableBody> => {
     const request = await db('captured_requests')
       .select<Described[]>([
         `${kind}_content_type as contentType`,
@@ -152,16 +153,17 @@ export const createCapturedRequests = (db: Database) => ({
       ])
       .where({ workspace_id: workspaceId, id })
       .first()
-    if (!request) return undefined
+    if (!request) throw notFound()
     // The response to a HEAD declares the length of a body that it does not have.
     const isEmpty =
       request.truncationReason === null && (request.contentLength === 0 || (kind === 'response' && request.httpMethod === 'HEAD'))
     const body = (await findStoredBody(db, id, kind)) ?? (isEmpty ? emptyBody : null)
-    return body ? { contentType: request.contentType, body } : undefined
+    if (!body) throw notFound()
+    return { contentType: request.contentType, body }
   },
 
-  /** Finds a captured request for a replay. */
-  findForReplay: async (workspaceId: string, id: string): Promise<ReplayableRequest | undefined> => {
+  /** Finds a captured request for a replay. @throws `AppError` 404 */
+  findForReplay: async (workspaceId: string, id: string): Promise<ReplayableRequest> => {
     const request = await db('captured_requests')
       .select<Omit<ReplayableRequest, 'body'>[]>(
         captureSelection(
@@ -180,7 +182,8 @@ export const createCapturedRequests = (db: Database) => ({
       )
       .where({ workspace_id: workspaceId, id })
       .first()
-    return request && { ...request, body: await findStoredBody(db, id, 'request') }
+    if (!request) throw notFound()
+    return { ...request, body: await findStoredBody(db, id, 'request') }
   },
 })
 

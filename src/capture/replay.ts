@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts'
 import type { ReplayableRequest } from './captured-requests.ts'
 
 interface ReplayDeps {
-  find(workspaceId: string, id: string): Promise<ReplayableRequest | undefined>
+  find(workspaceId: string, id: string): Promise<ReplayableRequest>
   /** Opens a sealed query string. @throws `AppError` 409 if that is not possible */
   openQuery(requestId: string, sealed: Buffer): string
   /** Executes the request again under a new id, and waits until it has been answered and captured. */
@@ -15,14 +15,13 @@ interface ReplayDeps {
 
 /**
  * Sends a captured request through the receiver again and waits for the answer, so that the caller can find the new request at once.
- * @returns the id of the new request, or undefined if the captured request does not exist
- * @throws `AppError` 409 if the request cannot be repeated as it was
+ * @returns the id of the new request
+ * @throws `AppError` 404, or 409 if the request cannot be repeated as it was
  */
 export const createReplay =
   ({ db, find, openQuery, execute }: ReplayDeps) =>
-  async (workspaceId: string, id: string, actor: AuditActor): Promise<string | undefined> => {
+  async (workspaceId: string, id: string, actor: AuditActor): Promise<string> => {
     const request = await find(workspaceId, id)
-    if (!request) return undefined
     const obstacle = obstacleOf(request)
     if (obstacle) throw new AppError('conflict', `This request cannot be replayed: ${obstacle}.`)
     const { querySealed } = request

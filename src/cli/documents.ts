@@ -39,11 +39,9 @@ const search = async (db: Database, workspace: string | undefined, conditions: {
 
 const findById = async (db: Database, workspace: string | undefined, id: string): Promise<Found[]> => {
   const documents = createDocuments(db)
-  for (const each of await workspacesOf(db, workspace)) {
-    const document = await documents.find(each.id, id)
-    if (document) return [{ workspace: nameOf(each), workspaceId: each.id, document }]
-  }
-  return []
+  const workspaceId = await documents.findWorkspaceId(id)
+  const owner = (await workspacesOf(db, workspace)).find((each) => each.id === workspaceId)
+  return owner ? [{ workspace: nameOf(owner), workspaceId: owner.id, document: await documents.find(owner.id, id) }] : []
 }
 
 const present = ({ workspace, document }: Found) => ({

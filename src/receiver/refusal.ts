@@ -54,7 +54,8 @@ export const toRefusal = (thrown: unknown): Refusal => {
   if (thrown instanceof Refusal) return thrown
   if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
   const isGone = isWorkspaceGone(thrown) || (thrown instanceof AppError && thrown.code === 'not_found')
-  if (isGone) return new Refusal('repository_not_found', 'the workspace does not exist any more', { cause: messageOf(thrown) })
+  if (isGone)
+    return new Refusal('repository_not_found', 'the repository or its workspace does not exist any more', { cause: messageOf(thrown) })
   const isUnavailable = isOutage(thrown) || isLostRace(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')
   return isUnavailable
     ? new Refusal('unavailable', 'the service is temporarily unavailable, try again later', { cause: messageOf(thrown) })

@@ -27,9 +27,7 @@ const toOutput = ({ id, userSlug, workspaceSlug }: Workspace) => ({ id, user_slu
 /** `relay workspace create`. @throws `UserError` if the name is invalid or already taken */
 export const createWorkspace = async (db: Database, name: string) => {
   const { userSlug, workspaceSlug } = readWorkspaceName(name)
-  const created = await createWorkspaces(db).insert(userSlug, workspaceSlug)
-  if (!created) throw new UserError(`The workspace ${name} already exists.`)
-  return toOutput(created)
+  return toOutput(await createWorkspaces(db).insert(userSlug, workspaceSlug))
 }
 
 /** Finds a workspace by its name. @throws `UserError` if it does not exist */
@@ -111,6 +109,6 @@ export const listKeys = async (db: Database, workspaceName?: string) => {
 
 /** `relay key revoke`. @throws `UserError` if the key does not exist or is already revoked */
 export const revokeKey = async (db: Database, id: string) => {
-  if (!(await createApiKeys(db).revoke(id, systemActor))) throw new UserError(`Key ${id} does not exist or is already revoked.`)
+  await createApiKeys(db).revoke(id, systemActor)
   return { id, revoked: true }
 }

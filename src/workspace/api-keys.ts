@@ -1,4 +1,5 @@
-import { validationFailed } from '../base/refusals.ts'
+import { AppError } from '../base/errors.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { isDuplicate, isMemberGone, type Database, type Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
@@ -33,6 +34,8 @@ export interface NewKeyRow extends KeyDigest {
 type NewKey = Omit<NewKeyRow, keyof KeyDigest>
 
 const refuse = (path: string, message: string) => validationFailed([{ path, message }])
+
+const noSuchKey = (id: string) => new AppError('not_found', `Key ${id} does not exist or is already revoked.`)
 
 const noSuchMember = () => refuse('user_id', 'there is no such member in this workspace')
 
@@ -145,13 +148,13 @@ export const createApiKeys = (db: Database | Transaction) => ({
     return query
   },
 
-  /** Revokes a key, which has to be one of the workspace if it is given. @returns false if it does not exist or is revoked already */
-  revoke: (id: string, actor: AuditActor, workspaceId?: string): Promise<boolean> =>
+  /** Revokes a key, which has to be one of the workspace if it is given. @throws `AppError` 404 if there is none, or it is revoked already */
+  revoke: (id: string, actor: AuditActor, workspaceId?: string): Promise<void> =>
     db.transaction(async (trx) => {
       const query = trx('api_keys').where({ id }).whereNull('revoked_at')
       if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
       const [revoked] = await query.update({ revoked_at: trx.fn.now() }).returning(['workspace_id as workspaceId', 'name', 'level'])
-      if (!revoked) return false
+      if (!revoked) throw workspaceId === undefined ? noSuchKey(id) : notFound()
       await record(trx, {
         workspaceId: revoked.workspaceId,
         event: 'apikey.revoked',
@@ -160,7 +163,6 @@ export const createApiKeys = (db: Database | Transaction) => ({
         metadata: { name: revoked.name, level: revoked.level },
         actor,
       })
-      return true
     }),
 })
 

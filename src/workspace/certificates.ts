@@ -32,6 +32,12 @@ interface NewCertificate extends Owner {
   facts: CertificateFacts
 }
 
+interface UploadedCertificate extends Owner {
+  authId: string
+  text: string
+  status: CertificateStatus
+}
+
 interface Stored {
   certificate: Certificate
   /** False if the repository had the certificate already, which then stays as it is. */
@@ -168,46 +174,58 @@ export const similarRepositories = (own: string, authIds: string) => `
     )
 `
 
+// Of a repository, that operators have added or activated, active or not. Each is tried for a signature of its authId.
+const certificatesMax = 100
+
+/** Reads a certificate that an operator has uploaded as text. @throws AppError 422 */
+const readUpload = (text: string): CertificateFacts => {
+  const bytes = Buffer.from(text)
+  const facts = bytes.length <= certificateMaxBytes ? readCertificate(bytes) : undefined
+  if (!facts) throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
+  if (isTooWeak(facts)) throw validationFailed([{ path: 'certificate', message: tooWeak }])
+  return facts
+}
+
 export const createCertificates = (db: Database) => {
-  /** Locks a repository, so that changes of its certificates take turns. @returns false if the repository does not exist */
-  const lock = async (trx: Transaction, workspaceId: string, repositoryId: string): Promise<boolean> => {
+  /** Locks a repository, so that changes of its certificates take turns. @throws AppError 404 */
+  const lock = async (trx: Transaction, { workspaceId, repositoryId }: Owner): Promise<void> => {
     const found = await trx('repositories')
       .select('id')
       .where({ workspace_id: workspaceId, id: repositoryId })
       .whereNull('deleted_at')
       .forNoKeyUpdate()
       .first()
-    return found !== undefined
+    if (!found) throw notFound()
   }
 
   return {
-    /**
-     * Stores a certificate that an operator adds. A certificate that is stored already stays as it is.
-     * @returns 'too_many' if operators have added or activated `maxCertificates` already
-     */
-    add: (
-      certificate: NewCertificate & { status: CertificateStatus },
-      maxCertificates: number,
-    ): Promise<Stored | 'repository_gone' | 'too_many'> =>
-      db.transaction(async (trx) => {
-        if (!(await lock(trx, certificate.workspaceId, certificate.repositoryId))) return 'repository_gone'
+    /** Adds a certificate that an operator has uploaded as text. @throws AppError 404, 409 or 422 */
+    add: ({ text, ...upload }: UploadedCertificate, maxCertificates: number = certificatesMax): Promise<Certificate> => {
+      const facts = readUpload(text)
+      const certificate = { ...upload, received: facts.der, facts }
+      return db.transaction(async (trx) => {
+        await lock(trx, certificate)
         const known = await findSame(trx, certificate)
-        if (known) return { certificate: known, isNew: false }
+        if (known) throw new AppError('conflict', `The repository already has this certificate for this auth_id: ${known.id}.`)
         const reviewed = await trx('certificates')
           .count({ total: '*' })
           .where({ ...of(certificate), is_unreviewed: false })
           .first()
-        if (Number(reviewed?.total) >= maxCertificates) return 'too_many'
-        return { certificate: await insert(trx, certificate, { is_active: certificate.status === 'active' }), isNew: true }
-      }),
+        if (Number(reviewed?.total) >= maxCertificates) {
+          throw new AppError('conflict', 'The repository has reached the maximum number of certificates. Delete one first.')
+        }
+        return insert(trx, certificate, { is_active: upload.status === 'active' })
+      })
+    },
 
     /**
      * Stores a certificate that a source system has sent, as inactive. A certificate that is stored already stays as it is. Every client
      * can send certificates: beyond `maxUnreviewed` unreviewed ones, the oldest of them is deleted.
+     * @throws AppError 404
      */
-    receive: (certificate: NewCertificate, maxUnreviewed: number): Promise<Stored | 'repository_gone'> =>
+    receive: (certificate: NewCertificate, maxUnreviewed: number): Promise<Stored> =>
       db.transaction(async (trx) => {
-        if (!(await lock(trx, certificate.workspaceId, certificate.repositoryId))) return 'repository_gone'
+        await lock(trx, certificate)
         const known = await findSame(trx, certificate)
         if (known) return { certificate: known, isNew: false }
         const unreviewed = trx('certificates').where({ ...of(certificate), is_unreviewed: true })
@@ -259,68 +277,36 @@ export const createCertificates = (db: Database) => {
       return { certificates: rows, rivals: rows[0]?.rivals ?? [] }
     },
 
-    /** Activates or deactivates a certificate. @returns undefined if it does not exist */
-    setStatus: (
-      workspaceId: string,
-      repositoryId: string,
-      id: string,
-      status: CertificateStatus,
-      actor: AuditActor,
-    ): Promise<Certificate | undefined> =>
+    /** Activates or deactivates a certificate. @throws AppError 404 */
+    setStatus: (owner: Owner, id: string, status: CertificateStatus): Promise<Certificate> =>
       db.transaction(async (trx) => {
-        if (!(await lock(trx, workspaceId, repositoryId))) return undefined
-        const wanted = { repository_id: repositoryId, id }
+        await lock(trx, owner)
+        const wanted = { ...of(owner), id }
         const isActive = status === 'active'
         const [changed]: Certificate[] = await trx('certificates')
           .where({ ...wanted, is_active: !isActive })
           .update({ is_active: isActive, is_unreviewed: false, updated_at: trx.fn.now() })
           .returning(displayedColumns(db))
-        if (!changed) return trx('certificates').select(displayedColumns(db)).where(wanted).first()
-        await audit(trx, workspaceId, isActive ? 'cert.activated' : 'cert.deactivated', changed, actor)
-        return changed
+        if (changed) await audit(trx, owner.workspaceId, isActive ? 'cert.activated' : 'cert.deactivated', changed, owner.actor)
+        const found: Certificate | undefined = changed ?? (await trx('certificates').select(displayedColumns(db)).where(wanted).first())
+        if (!found) throw notFound()
+        return found
       }),
 
-    /** Deletes a certificate. @returns false if it does not exist */
-    delete: (workspaceId: string, repositoryId: string, id: string, actor: AuditActor): Promise<boolean> =>
+    /** Deletes a certificate. @throws AppError 404 */
+    delete: (owner: Owner, id: string): Promise<void> =>
       db.transaction(async (trx) => {
-        if (!(await lock(trx, workspaceId, repositoryId))) return false
-        const found = trx('certificates').where({ repository_id: repositoryId, id })
-        return (await remove(trx, { workspaceId, repositoryId, actor }, found)) > 0
+        await lock(trx, owner)
+        if ((await remove(trx, owner, trx('certificates').where({ ...of(owner), id }))) === 0) throw notFound()
       }),
 
-    /** Deletes all inactive certificates of a repository. @returns false if the repository does not exist */
-    deleteInactive: (workspaceId: string, repositoryId: string, actor: AuditActor): Promise<boolean> =>
+    /** Deletes all inactive certificates of a repository. @throws AppError 404 if the repository does not exist */
+    deleteInactive: (owner: Owner): Promise<void> =>
       db.transaction(async (trx) => {
-        if (!(await lock(trx, workspaceId, repositoryId))) return false
-        const found = trx('certificates').where({ repository_id: repositoryId, is_active: false })
-        await remove(trx, { workspaceId, repositoryId, actor }, found)
-        return true
+        await lock(trx, owner)
+        await remove(trx, owner, trx('certificates').where({ ...of(owner), is_active: false }))
       }),
   }
-}
-
-// Of a repository, that operators have added or activated, active or not. Each is tried for a signature of its authId.
-const certificatesMax = 100
-
-/**
- * Adds a certificate that an operator has uploaded as text.
- * @throws AppError 404, 409 or 422
- */
-export const addUploaded = async (
-  certificates: Pick<Certificates, 'add'>,
-  { text, ...owner }: Owner & { authId: string; text: string; status: CertificateStatus },
-  maxCertificates: number = certificatesMax,
-): Promise<Certificate> => {
-  const bytes = Buffer.from(text)
-  const facts = bytes.length <= certificateMaxBytes ? readCertificate(bytes) : undefined
-  if (!facts) throw validationFailed([{ path: 'certificate', message: 'must be an X.509 certificate with a DSA, RSA or EC key' }])
-  if (isTooWeak(facts)) throw validationFailed([{ path: 'certificate', message: tooWeak }])
-  const outcome = await certificates.add({ ...owner, received: facts.der, facts }, maxCertificates)
-  if (outcome === 'repository_gone') throw notFound()
-  if (outcome === 'too_many')
-    throw new AppError('conflict', 'The repository has reached the maximum number of certificates. Delete one first.')
-  if (outcome.isNew) return outcome.certificate
-  throw new AppError('conflict', `The repository already has this certificate for this auth_id: ${outcome.certificate.id}.`)
 }
 
 export type Certificates = ReturnType<typeof createCertificates>

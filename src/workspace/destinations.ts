@@ -206,15 +206,15 @@ export const createDestinations = (db: Database) => {
       return closeCircuit(db, id)
     },
 
-    /** Revokes every download link that a destination has sent. @returns false if the destination does not exist */
-    revokeDownloadLinks: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
+    /** Revokes every download link that a destination has sent. @throws AppError 404 */
+    revokeDownloadLinks: (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
       db.transaction(async (trx) => {
         const [revoked]: { name: string; connector_type: string; version: number }[] = await trx('destinations')
           .where({ workspace_id: workspaceId, id })
           .whereNull('deleted_at')
           .update({ download_links_version: trx.raw('download_links_version + 1') })
           .returning(['name', 'connector_type', 'download_links_version as version'])
-        if (!revoked) return false
+        if (!revoked) throw notFound()
         await record(trx, {
           workspaceId,
           event: 'destination.links_revoked',
@@ -223,7 +223,6 @@ export const createDestinations = (db: Database) => {
           metadata: { name: revoked.name, connector_type: revoked.connector_type, version: revoked.version },
           actor,
         })
-        return true
       }),
 
     /** Finds what a deletion would remove. @throws AppError 404 */

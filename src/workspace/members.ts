@@ -1,4 +1,6 @@
+import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { createApiKeys } from './api-keys.ts'
@@ -14,7 +16,7 @@ const columns = ['id', 'email', 'name']
 
 export const createMembers = (db: Database | Transaction) => {
   /** Inserts and records a member. @returns undefined if the workspace has a member with this address */
-  const insert = (workspaceId: string, member: Omit<Member, 'id'>, actor: AuditActor): Promise<Member | undefined> =>
+  const insertNew = (workspaceId: string, member: Omit<Member, 'id'>, actor: AuditActor): Promise<Member | undefined> =>
     db.transaction(async (trx) => {
       const [row]: Member[] = await trx('members')
         .insert({ id: newId(), workspace_id: workspaceId, ...member })
@@ -29,7 +31,12 @@ export const createMembers = (db: Database | Transaction) => {
     })
 
   return {
-    insert,
+    /** Inserts and records a member. @throws `AppError` 409 if the workspace has a member with this address */
+    insert: async (workspaceId: string, member: Omit<Member, 'id'>, actor: AuditActor): Promise<Member> => {
+      const inserted = await insertNew(workspaceId, member, actor)
+      if (!inserted) throw new AppError('conflict', `The workspace already has a member ${member.email}.`)
+      return inserted
+    },
 
     /**
      * Returns the id of the member with this address. Inserts the member if there is none, with the address as the name. In a transaction,
@@ -37,7 +44,7 @@ export const createMembers = (db: Database | Transaction) => {
      */
     ensure: async (workspaceId: string, email: string, actor: AuditActor): Promise<string> => {
       for (;;) {
-        const inserted = await insert(workspaceId, { email, name: email }, actor)
+        const inserted = await insertNew(workspaceId, { email, name: email }, actor)
         // The lock waits for a deletion that runs. If that deletes the member, the next insert succeeds.
         const member = inserted ?? (await db('members').select('id').where({ workspace_id: workspaceId, email }).forKeyShare().first())
         if (member) return member.id
@@ -64,12 +71,12 @@ export const createMembers = (db: Database | Transaction) => {
         })
       }),
 
-    /** Deletes a member and revokes the API keys of the member, which stay as evidence. @returns false if the member does not exist */
-    delete: (workspaceId: string, id: string, actor: AuditActor): Promise<boolean> =>
+    /** Deletes a member and revokes the API keys of the member, which stay as evidence. @throws `AppError` 404 */
+    delete: (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
       db.transaction(async (trx) => {
         // An insert of a key for the member waits for this lock, and then fails or belongs to a new member.
         const current = await findForChange(trx, workspaceId, id)
-        if (!current) return false
+        if (!current) throw notFound()
         const keys = await trx('api_keys')
           .where({ workspace_id: workspaceId, member_id: id })
           .whereNull('revoked_at')
@@ -80,7 +87,6 @@ export const createMembers = (db: Database | Transaction) => {
         const { email, name } = current
         const description = `Member ${email} was deleted.`
         await record(trx, { workspaceId, event: 'member.deleted', subjectId: id, description, metadata: { email, name }, actor })
-        return true
       }),
   }
 }

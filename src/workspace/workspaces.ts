@@ -78,14 +78,14 @@ export const lockRouting = async (trx: Transaction, workspaceId: string): Promis
 }
 
 export const createWorkspaces = (db: Database | Transaction) => ({
-  /** Inserts a workspace. @returns undefined if the pair of slugs is taken */
-  insert: async (userSlug: string, workspaceSlug: string): Promise<Workspace | undefined> => {
+  /** Inserts a workspace. @throws `AppError` 409 if the pair of slugs is taken */
+  insert: async (userSlug: string, workspaceSlug: string): Promise<Workspace> => {
     const id = newId()
     try {
       await db('workspaces').insert({ id, user_slug: userSlug, workspace_slug: workspaceSlug })
     } catch (thrown) {
-      if (isDuplicate(thrown)) return undefined
-      throw thrown
+      if (!isDuplicate(thrown)) throw thrown
+      throw new AppError('conflict', `The workspace ${userSlug}/${workspaceSlug} already exists.`)
     }
     return { id, userSlug, workspaceSlug }
   },

@@ -186,9 +186,11 @@ describe('a link ends', () => {
 
   test('when the links of its destination are revoked, and later links are valid', async () => {
     const download = await receive()
-    expect(await createDestinations(database.db).revokeDownloadLinks(newId(), download.destinationId, actor)).toBe(false)
+    await expect(createDestinations(database.db).revokeDownloadLinks(newId(), download.destinationId, actor)).rejects.toMatchObject({
+      code: 'not_found',
+    })
     expect(await statusOf(download)).toBe(200)
-    expect(await createDestinations(database.db).revokeDownloadLinks(download.workspaceId, download.destinationId, actor)).toBe(true)
+    await createDestinations(database.db).revokeDownloadLinks(download.workspaceId, download.destinationId, actor)
     expect(await statusOf(download)).toBe(410)
     expect(await statusOf({ ...download, version: 2 })).toBe(200)
     await database.db('destinations').where({ id: download.destinationId }).update({ download_links_version: 1 })

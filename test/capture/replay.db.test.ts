@@ -140,7 +140,11 @@ describe('a signed create', () => {
     const certificates = createCertificates(scene.db)
     const [certificate] = await certificates.listAll(workspace.repositoryId)
     const setStatus = (status: 'active' | 'inactive') =>
-      certificates.setStatus(workspace.workspaceId, workspace.repositoryId, certificate!.id, status, { type: 'system', userId: null })
+      certificates.setStatus(
+        { workspaceId: workspace.workspaceId, repositoryId: workspace.repositoryId, actor: { type: 'system', userId: null } },
+        certificate!.id,
+        status,
+      )
     const create = async (expiration: string, { message, body = 'signed' }: { message?: string; body?: string } = {}) => {
       const parameters: RawParameter[] = [
         ['pVersion', '0045'],

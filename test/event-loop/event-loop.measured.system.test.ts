@@ -108,7 +108,7 @@ const signRepository = async (workspaceId: string) => {
   const certificates = createCertificates(db)
   const actor = { type: 'system', userId: null } as const
   const received = await certificates.receive({ workspaceId, repositoryId, authId: 'CN=TST', received: signer.der, facts, actor }, 10)
-  await certificates.setStatus(workspaceId, repositoryId, (received as { certificate: { id: string } }).certificate.id, 'active', actor)
+  await certificates.setStatus({ workspaceId, repositoryId, actor }, (received as { certificate: { id: string } }).certificate.id, 'active')
   await signer.remove()
 }
 

@@ -91,7 +91,7 @@ const signRepository = async (workspaceId: string): Promise<string[]> => {
   const actor = { type: 'system', userId: null } as const
   const facts = readCertificate(signer.der)!
   const received = await certificates.receive({ workspaceId, repositoryId, authId: 'CN=TST', received: signer.der, facts, actor }, 10)
-  await certificates.setStatus(workspaceId, repositoryId, (received as { certificate: { id: string } }).certificate.id, 'active', actor)
+  await certificates.setStatus({ workspaceId, repositoryId, actor }, (received as { certificate: { id: string } }).certificate.id, 'active')
 
   const signed = ['contRep', 'docId', 'compId', 'docProt', 'accessMode', 'authId', 'expiration']
   const queries: string[] = []

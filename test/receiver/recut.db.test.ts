@@ -1,5 +1,4 @@
 import { newId } from '../../src/base/ids.ts'
-import { readCertificate } from '../../src/security/certificate.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
@@ -32,15 +31,8 @@ beforeAll(async () => {
   await scene.db('repositories').where({ workspace_id: workspaceId }).update({ signature_verification: true })
   for (const id of Object.values(repositories)) {
     const actor = { type: 'system', userId: null } as const
-    const certificate = {
-      workspaceId,
-      repositoryId: id,
-      authId: 'CN=SAP',
-      received: signer.der,
-      facts: readCertificate(signer.der)!,
-      actor,
-    }
-    await createCertificates(scene.db).add({ ...certificate, status: 'active' }, 10)
+    const text = signer.der.toString('base64')
+    await createCertificates(scene.db).add({ workspaceId, repositoryId: id, authId: 'CN=SAP', text, actor, status: 'active' })
   }
 })
 afterAll(async () => {

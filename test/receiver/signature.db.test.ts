@@ -72,7 +72,7 @@ const startSigned = async (signer: Signer, digest: string) => {
       const { fingerprintSha256 } = readCertificate(der)!
       const all = await certificates.listAll(repositoryId)
       const { id } = all.find((certificate) => certificate.fingerprintSha256 === fingerprintSha256)!
-      await certificates.setStatus(workspaceId, repositoryId, id, status, { type: 'system', userId: null })
+      await certificates.setStatus({ workspaceId, repositoryId, actor: { type: 'system', userId: null } }, id, status)
     },
     list: () => certificates.listAll(repositoryId),
   }

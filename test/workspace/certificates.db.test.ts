@@ -9,6 +9,7 @@ import { createSigner, type Signer } from '../support/signer.ts'
 let database: TestDatabase
 let signers: Signer[]
 const actor = { type: 'system', userId: null } as const
+const notFound = { code: 'not_found' }
 
 beforeAll(async () => {
   database = await createTestDatabase()
@@ -35,9 +36,8 @@ describe('certificates', () => {
   test('keep their status if they are received again; a certificate that differs is added as inactive', async () => {
     const { workspaceId, repositoryId, certificates, receive, auditLog } = await arrange()
     const first = await receive(signers[0]!)
-    if (typeof first === 'string') throw new Error(first)
     expect(first).toMatchObject({ isNew: true, certificate: { status: 'inactive', authId: 'CN=TST', subject: 'CN=A' } })
-    await certificates.setStatus(workspaceId, repositoryId, first.certificate.id, 'active', actor)
+    await certificates.setStatus({ workspaceId, repositoryId, actor }, first.certificate.id, 'active')
 
     expect(await receive(signers[0]!)).toMatchObject({ isNew: false, certificate: { id: first.certificate.id, status: 'active' } })
     expect(await receive(signers[1]!)).toMatchObject({ isNew: true, certificate: { status: 'inactive' } })
@@ -51,7 +51,7 @@ describe('certificates', () => {
   test('are stored once if they are received several times at once', async () => {
     const { repositoryId, certificates, receive, auditLog } = await arrange()
     const answers = await Promise.all(Array.from({ length: 5 }, () => receive(signers[0]!)))
-    expect(answers.filter((answer) => typeof answer === 'object' && answer.isNew)).toHaveLength(1)
+    expect(answers.filter(({ isNew }) => isNew)).toHaveLength(1)
     expect(await certificates.listAll(repositoryId)).toHaveLength(1)
     expect(await auditLog()).toHaveLength(1)
   })
@@ -60,10 +60,9 @@ describe('certificates', () => {
     const { workspaceId, repositoryId, certificates, receive, auditLog } = await arrange()
     const authIds = async () => (await certificates.listAll(repositoryId)).map(({ authId }) => authId)
     const activated = await receive(signers[0]!, 'CN=ACTIVE', 2)
-    if (typeof activated === 'string') throw new Error(activated)
     const { id } = activated.certificate
-    await certificates.setStatus(workspaceId, repositoryId, id, 'active', actor)
-    await certificates.setStatus(workspaceId, repositoryId, id, 'inactive', actor)
+    await certificates.setStatus({ workspaceId, repositoryId, actor }, id, 'active')
+    await certificates.setStatus({ workspaceId, repositoryId, actor }, id, 'inactive')
 
     for (const authId of ['CN=1', 'CN=2', 'CN=2', 'CN=3']) await receive(signers[0]!, authId, 2)
     expect(await authIds()).toEqual(['CN=ACTIVE', 'CN=2', 'CN=3'])
@@ -81,37 +80,26 @@ describe('certificates', () => {
     const { workspaceId, repositoryId, certificates, receive } = await arrange()
     for (const authId of ['CN=1', 'CN=2', 'CN=3']) await receive(signers[0]!, authId)
     const add = (authId: string) =>
-      certificates.add(
-        {
-          workspaceId,
-          repositoryId,
-          authId,
-          received: signers[1]!.der,
-          facts: readCertificate(signers[1]!.der)!,
-          actor,
-          status: 'inactive',
-        },
-        2,
-      )
-    expect(await add('CN=A')).toMatchObject({ isNew: true })
-    expect(await add('CN=B')).toMatchObject({ isNew: true })
-    expect(await add('CN=C')).toBe('too_many')
-    expect(await add('CN=B')).toMatchObject({ isNew: false })
+      certificates.add({ workspaceId, repositoryId, authId, text: signers[1]!.der.toString('base64'), actor, status: 'inactive' }, 2)
+    await add('CN=A')
+    const { id } = await add('CN=B')
+    await expect(add('CN=C')).rejects.toThrow('has reached the maximum number of certificates')
+    await expect(add('CN=B')).rejects.toThrow(`already has this certificate for this auth_id: ${id}.`)
     expect(await receive(signers[2]!, 'CN=4')).toMatchObject({ isNew: true })
   })
 
   test('cause an audit log entry for every change, and none if nothing changes', async () => {
     const { workspaceId, repositoryId, certificates, receive, auditLog } = await arrange()
     const received = await receive(signers[0]!)
-    if (typeof received === 'string') throw new Error(received)
     const { id, fingerprintSha256, validTo } = received.certificate
     const by = { type: 'api_key', keyId: newId(), userId: newId() } as const
     for (const status of ['active', 'active', 'inactive', 'inactive'] as const) {
-      expect(await certificates.setStatus(workspaceId, repositoryId, id, status, by)).toMatchObject({ id, status })
+      expect(await certificates.setStatus({ workspaceId, repositoryId, actor: by }, id, status)).toMatchObject({ id, status })
     }
-    expect(await certificates.delete(workspaceId, repositoryId, id, by)).toBe(true)
-    expect(await certificates.delete(workspaceId, repositoryId, id, by)).toBe(false)
-    expect(await certificates.setStatus(workspaceId, repositoryId, id, 'active', by)).toBeUndefined()
+    const owner = { workspaceId, repositoryId, actor: by }
+    await certificates.delete(owner, id)
+    await expect(certificates.delete(owner, id)).rejects.toMatchObject(notFound)
+    await expect(certificates.setStatus({ workspaceId, repositoryId, actor: by }, id, 'active')).rejects.toMatchObject(notFound)
 
     const log = await auditLog()
     expect(log.map(({ event, actor_type, user_id }) => [event, actor_type, user_id])).toEqual([
@@ -131,15 +119,20 @@ describe('certificates', () => {
   test('belong to one repository of one workspace, and are deleted with it', async () => {
     const [mine, other] = [await arrange(), await arrange()]
     const received = await mine.receive(signers[0]!)
-    if (typeof received === 'string') throw new Error(received)
     const { id } = received.certificate
-    expect(await mine.certificates.setStatus(other.workspaceId, mine.repositoryId, id, 'active', actor)).toBeUndefined()
-    expect(await mine.certificates.setStatus(other.workspaceId, other.repositoryId, id, 'active', actor)).toBeUndefined()
-    expect(await mine.certificates.delete(other.workspaceId, other.repositoryId, id, actor)).toBe(false)
+    await expect(
+      mine.certificates.setStatus({ workspaceId: other.workspaceId, repositoryId: mine.repositoryId, actor }, id, 'active'),
+    ).rejects.toMatchObject(notFound)
+    await expect(
+      mine.certificates.setStatus({ workspaceId: other.workspaceId, repositoryId: other.repositoryId, actor }, id, 'active'),
+    ).rejects.toMatchObject(notFound)
+    await expect(
+      mine.certificates.delete({ workspaceId: other.workspaceId, repositoryId: other.repositoryId, actor }, id),
+    ).rejects.toMatchObject(notFound)
 
     await createRepositories(database.db).delete(mine.workspaceId, mine.repositoryId, actor, 100)
     expect(await mine.certificates.listAll(mine.repositoryId)).toEqual([])
-    expect(await mine.receive(signers[0]!)).toBe('repository_gone')
+    await expect(mine.receive(signers[0]!)).rejects.toMatchObject(notFound)
     expect((await mine.auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'repository.deleted', 'cert.deleted'])
   })
 })

@@ -108,8 +108,8 @@ export const memberKind = ({ trx, workspaceId, wanted, state }: Target): Kind<Wa
     nameInFile: ({ email }) => email,
     nameOf: ({ email }) => email,
     create: async (item) => {
-      if (await members.insert(workspaceId, valuesOf(item), systemActor)) return {}
-      throw new AppError('conflict', 'was created at the same time. Try again')
+      await members.insert(workspaceId, valuesOf(item), systemActor)
+      return {}
     },
     compare: (current, item) => listDifferences(valuesOf(memberInFile(current)), valuesOf(item)),
     update: ({ id }, item) => members.rename(workspaceId, id, valuesOf(item).name, systemActor),

@@ -53,7 +53,6 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   const workspaces = createWorkspaces(trx)
   const existing = await workspaces.find(userSlug, workspaceSlug)
   const found = existing ?? (await workspaces.insert(userSlug, workspaceSlug))
-  if (!found) throw new UserError(`The workspace ${slug} was created at the same time, and nothing was applied. Try again.`)
   run.changes.push({ workspace: slug, kind: 'workspace', name: slug, action: existing ? 'unchanged' : 'create' })
   await lockRouting(trx, found.id)
   const state = await readState(trx, found.id, run)
@@ -125,8 +124,12 @@ const applyKind = async <Wanted, Current>(
   const inFile = new Set(wanted.map(identityInFile))
   return async () => {
     for (const each of current.filter((one) => !inFile.has(identityOf(one)))) {
-      if (run.prune) await actions.delete(each)
-      run.changes.push({ workspace: slug, kind, name: nameOf(each), action: run.prune ? 'delete' : 'not_in_file' })
+      try {
+        if (run.prune) await actions.delete(each)
+        run.changes.push({ workspace: slug, kind, name: nameOf(each), action: run.prune ? 'delete' : 'not_in_file' })
+      } catch (thrown) {
+        run.issues.push(...issuesOf(thrown, `${run.at}.${list}`))
+      }
     }
   }
 }

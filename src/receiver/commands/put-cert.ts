@@ -24,11 +24,10 @@ export const putCert: CommandHandler = async (context, deps): Promise<Answer> =>
     throw new Refusal('certificate_unreadable', 'the body is not a certificate with a DSA, RSA or EC key, as DER, PEM, PKCS#7 or base64')
   }
   if (isTooWeak(facts)) throw new Refusal('certificate_too_weak', `the certificate ${tooWeak}`)
-  const outcome = await deps.certificates.receive(
+  await deps.certificates.receive(
     { workspaceId: repository.workspace.id, repositoryId: repository.id, authId, received, facts, actor: systemActor },
     deps.limits.maxUnreviewedCertificates,
   )
-  if (outcome === 'repository_gone') throw new Refusal('repository_not_found', 'the repository does not exist')
   return { status: 200, headers: {}, body: '' }
 }
 

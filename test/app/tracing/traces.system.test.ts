@@ -91,7 +91,7 @@ const activate = async ({ workspaceId, repositoryId }: { workspaceId: string; re
   const certificates = createCertificates(db)
   const { fingerprintSha256 } = readCertificate(signer.der)!
   const found = (await certificates.listAll(repositoryId)).find((each) => each.fingerprintSha256 === fingerprintSha256)!
-  await certificates.setStatus(workspaceId, repositoryId, found.id, 'active', { type: 'system', userId: null })
+  await certificates.setStatus({ workspaceId, repositoryId, actor: { type: 'system', userId: null } }, found.id, 'active')
 }
 
 const createSigned = async (docId: string) => {

@@ -190,7 +190,7 @@ test('certificates that are weak or expire soon, and repositories with a free or
   const { id } = (received as { certificate: { id: string } }).certificate
   expect(await warningsOf('signer certificates')).toBe('')
 
-  await certificates.setStatus(workspaceId, repositoryId, id, 'active', actor)
+  await certificates.setStatus({ workspaceId, repositoryId, actor }, id, 'active')
   const name = `acme/${workspaceSlug} Z1 CN=TST`
   const lineOf = async (start: string) => (await warningsOf('signer certificates')).split('\n').find((line) => line.startsWith(start))
   expect(await lineOf('These certificates have a short key')).toContain(name)

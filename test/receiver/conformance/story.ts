@@ -96,7 +96,7 @@ export const startStory = async (signing: Signing | undefined) => {
       const { fingerprintSha256 } = readCertificate(signer.der)!
       const all = await certificates.listAll(certificateOf)
       const { id } = all.find((certificate) => certificate.fingerprintSha256 === fingerprintSha256)!
-      await certificates.setStatus(workspaceId, certificateOf, id, 'active', { type: 'system', userId: null })
+      await certificates.setStatus({ workspaceId, repositoryId: certificateOf, actor: { type: 'system', userId: null } }, id, 'active')
     },
     stop: async () => {
       await Promise.all([signer.remove(), stranger.remove()])
