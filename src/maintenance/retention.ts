@@ -53,6 +53,90 @@ const defaultBatchRows = 5_000
 // Other statements queue behind the wait for the lock to drop a partition.
 const defaultDropLockTimeoutMs = 1_000
 
+// Statements that change up to `:limit` rows of a workspace that are from before `:before`.
+
+const removeRows = `
+  delete from :table:
+  where :id: in (
+    select :id:
+    from :table:
+    where workspace_id = :workspaceId
+      and :id: < :before
+    order by :id:
+    limit :limit
+  )
+    and :id: < :before
+`
+
+/**
+ * Disowns the content of documents that have reached a destination, and have no delivery left to make. The job remove-orphans removes the
+ * bytes later, so that readers may finish.
+ */
+const disownContents = `
+  with expired as (
+    select id, content_id
+    from documents
+    where workspace_id = :workspaceId
+      and status = 'delivered'
+      and content_id is not null
+      and received_at < :before
+    order by received_at
+    limit :limit
+    for no key update skip locked
+  ), disowned as (
+    update documents
+    set content_id = null
+    from expired
+    where documents.id = expired.id
+  ), content as (
+    -- Locked in the order of their ids, as by the captures that refer to them.
+    select contents.id
+    from contents
+    join expired on expired.content_id = contents.id
+    order by contents.id
+    for no key update of contents
+  )
+  update contents
+  set owned_at = null, created_at = now()
+  from content
+  where contents.id = content.id
+`
+
+/**
+ * Releases the contents without a document that captured bodies of a later day do not refer to. The job remove-orphans removes the bytes
+ * later, so that readers may finish.
+ */
+const releaseCapturedContents = `
+  with content as (
+    select id
+    from contents
+    where workspace_id = :workspaceId
+      and owned_at is null
+      and captured_on < (:before::timestamptz at time zone 'UTC')::date
+    order by captured_on
+    limit :limit
+    for no key update skip locked
+  )
+  update contents
+  set captured_on = null, created_at = now()
+  from content
+  where contents.id = content.id
+`
+
+/** Removes the counters of attempts by whole hours, together with the attempts that they count. */
+const removeAttemptCounters = `
+  delete from counters
+  where ctid = any (array(
+    select ctid
+    from counters
+    where workspace_id = :workspaceId
+      and kind = 'attempts'
+      and period in ('hour', 'day')
+      and since < date_trunc(period, :before::timestamptz, 'UTC')
+    limit :limit
+  ))
+`
+
 export const createRetention = (
   db: Database,
   config: RetentionConfig,
@@ -106,115 +190,8 @@ export const createRetention = (
     return dropped
   }
 
-  const removeRows = (table: Rule['table'], id: Rule['id'], workspaceId: string, before: Date, signal: AbortSignal) =>
-    inBatches(signal, async () => {
-      const { rowCount } = await db.raw<{ rowCount: number }>(
-        `
-        delete from :table:
-        where :id: in (
-          select :id:
-          from :table:
-          where workspace_id = :workspaceId
-            and :id: < :before
-          order by :id:
-          limit :limit
-        )
-          and :id: < :before
-        `,
-        { table, id, workspaceId, before: idPrefixAt(before), limit: batchRows },
-      )
-      return rowCount
-    })
-
-  /**
-   * Disowns the content of documents that have reached a destination, and have no delivery left to make. The job remove-orphans
-   * removes the bytes later, so that readers may finish.
-   */
-  const disownContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
-    inBatches(signal, async () => {
-      const { rowCount } = await db.raw<{ rowCount: number }>(
-        `
-        with expired as (
-          select id, content_id
-          from documents
-          where workspace_id = :workspaceId
-            and status = 'delivered'
-            and content_id is not null
-            and received_at < :before
-          order by received_at
-          limit :limit
-          for no key update skip locked
-        ), disowned as (
-          update documents
-          set content_id = null
-          from expired
-          where documents.id = expired.id
-        ), content as (
-          -- Locked in the order of their ids, as by the captures that refer to them.
-          select contents.id
-          from contents
-          join expired on expired.content_id = contents.id
-          order by contents.id
-          for no key update of contents
-        )
-        update contents
-        set owned_at = null, created_at = now()
-        from content
-        where contents.id = content.id
-        `,
-        { workspaceId, before, limit: batchRows },
-      )
-      return rowCount
-    })
-
-  /**
-   * Releases the contents without a document that captured bodies of a later day do not refer to. The job remove-orphans removes the
-   * bytes later, so that readers may finish.
-   */
-  const releaseCapturedContent = (workspaceId: string, before: Date, signal: AbortSignal) =>
-    inBatches(signal, async () => {
-      const { rowCount } = await db.raw<{ rowCount: number }>(
-        `
-        with content as (
-          select id
-          from contents
-          where workspace_id = :workspaceId
-            and owned_at is null
-            and captured_on < (:before::timestamptz at time zone 'UTC')::date
-          order by captured_on
-          limit :limit
-          for no key update skip locked
-        )
-        update contents
-        set captured_on = null, created_at = now()
-        from content
-        where contents.id = content.id
-        `,
-        { workspaceId, before, limit: batchRows },
-      )
-      return rowCount
-    })
-
-  /** Removes the counters of attempts by whole hours, together with the attempts that they count. */
-  const removeAttemptCounters = (workspaceId: string, before: Date, signal: AbortSignal) =>
-    inBatches(signal, async () => {
-      const { rowCount } = await db.raw<{ rowCount: number }>(
-        `
-        delete from counters
-        where ctid = any (array(
-          select ctid
-          from counters
-          where workspace_id = :workspaceId
-            and kind = 'attempts'
-            and period in ('hour', 'day')
-            and since < date_trunc(period, :before::timestamptz, 'UTC')
-          limit :limit
-        ))
-        `,
-        { workspaceId, before, limit: batchRows },
-      )
-      return rowCount
-    })
+  const inWorkspace = (statement: string, bindings: { workspaceId: string; before: Date | string } & Partial<Rule>, signal: AbortSignal) =>
+    inBatches(signal, async () => (await db.raw<{ rowCount: number }>(statement, { ...bindings, limit: batchRows })).rowCount)
 
   const removeIdempotencyKeys = (signal: AbortSignal) =>
     inBatches(signal, async () => {
@@ -246,17 +223,20 @@ export const createRetention = (
         incidents: await removeIncidents(now, signal),
       }
       for (const rule of rules) {
+        const { table, id } = rule
         removed.partitions.push(...(await dropPartitions(rule, workspaces, now)))
         for (const workspace of workspaces) {
           const days = rule.days(workspace, config)
           if (days === null) continue
-          removed.rows[rule.table] += await removeRows(rule.table, rule.id, workspace.id, daysBefore(now, days), signal)
-          if (rule.table === 'delivery_attempts') await removeAttemptCounters(workspace.id, daysBefore(now, days), signal)
+          const expired = { workspaceId: workspace.id, before: daysBefore(now, days) }
+          removed.rows[table] += await inWorkspace(removeRows, { ...expired, table, id, before: idPrefixAt(expired.before) }, signal)
+          if (table === 'delivery_attempts') await inWorkspace(removeAttemptCounters, expired, signal)
         }
       }
-      for (const { id, settings } of workspaces) {
-        if (settings.contentDays !== null) removed.contents += await disownContent(id, daysBefore(now, settings.contentDays), signal)
-        removed.capturedContents += await releaseCapturedContent(id, daysBefore(now, settings.capturedBodiesDays), signal)
+      for (const { id: workspaceId, settings } of workspaces) {
+        const before = (days: number) => ({ workspaceId, before: daysBefore(now, days) })
+        if (settings.contentDays !== null) removed.contents += await inWorkspace(disownContents, before(settings.contentDays), signal)
+        removed.capturedContents += await inWorkspace(releaseCapturedContents, before(settings.capturedBodiesDays), signal)
       }
       return removed
     },
