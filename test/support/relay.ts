@@ -24,7 +24,7 @@ import type { Answer } from './client.ts'
 import { createTestDatabase } from './database.ts'
 import { deliveryActivities } from './delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig, type DestinationPlan } from './factories.ts'
-import { withWorker } from './temporal.ts'
+import { startWorker } from './temporal.ts'
 import { until as waitUntil } from './until.ts'
 
 type RouteOptions = Parameters<typeof createRoutes>[2]
@@ -69,59 +69,78 @@ export const startRelay = async (
   /** Waits until every message of the outbox has been sent to Temporal. */
   const untilOutboxEmpty = () => waitUntil('the outbox is empty', async () => (await db('outbox').select('key')).length === 0)
 
-  /** Runs a worker, a launcher and an API until the scenario ends. `wrap` replaces activities. */
-  const run = (
-    scenario: (running: Running) => Promise<void>,
-    wrap: (real: Activities) => Partial<Activities> = () => ({}),
-  ): Promise<void> =>
-    withWorker(env, { ...activities, ...wrap(activities) }, async (taskQueue) => {
-      const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: taskQueue })
-      launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'), { sweepAgeMs: 0 })
-      const contents = { postgres: createPostgresStore(db) }
-      const api = await startApi(db, {
-        variables,
-        overrides: limits,
-        contents,
-        keyRing,
-        temporal: { launch: launcher.launch, isDeliveryRunning: temporal.isDeliveryRunning },
-      })
-      const workflowIds: string[] = []
-      const receive = async (routes: Awaited<ReturnType<typeof createRoutes>>, call: Call, text: string, docId?: string) => {
-        const received = await createReceive(db, config)(await receivedDocument(routes, { data: text }, docId))
-        if (!received.created) throw new Error('not created')
-        launcher.launch(received.messages)
-        await untilOutboxEmpty()
-        const key = received.messages[0]!.input
-        workflowIds.push(documentWorkflowId(key), ...Object.values(routes.destinations).map((id) => deliveryWorkflowId(key, id)))
-        return documentOf(key, routes.destinations, call)
-      }
-      // An open task that no worker polls for would keep the server from skipping time in later scenarios.
-      const cancelIfOpen = async (workflowId: string) => {
-        const handle = env.client.workflow.getHandle(workflowId)
-        const isOpen = async () => (await handle.describe().catch(() => undefined))?.status.name === 'RUNNING'
-        if (await isOpen()) await handle.cancel().catch(() => {})
-        await waitUntil(`workflow ${workflowId} is closed`, async () => !(await isOpen()))
-      }
-      try {
-        await scenario({
-          api,
-          launcher,
-          send: temporal.send,
-          createRoutes: async (targets, options) => {
-            const routes = await createRoutes(db, targets, options)
-            for (const { name, credentials: secret } of targets) credentials.set(routes.destinations[name]!, secret ?? {})
-            const workspace = `acme/${routes.workspaceSlug}`
-            const { key } = await createKey(db, { workspace, level: 'admin' })
-            const call = (method: string, path: string, body?: unknown) => api.call(method, `/api/${workspace}${path}`, { key, body })
-            return { ...routes, call, receive: (text = 'hello', docId?: string) => receive(routes, call, text, docId) }
-          },
-        })
-      } finally {
-        for (const workflowId of workflowIds) await cancelIfOpen(workflowId)
-        await launcher.close()
-        await api.stop()
-      }
+  /** Starts a worker, a launcher and an API. */
+  const start = async (wrapped: Partial<Activities> = {}) => {
+    const worker = await startWorker(env, { ...activities, ...wrapped })
+    const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: worker.taskQueue })
+    const ownLauncher = createLauncher(temporal, createOutbox(db), config, createLog('silent'), { sweepAgeMs: 0 })
+    const api = await startApi(db, {
+      variables,
+      overrides: limits,
+      contents: { postgres: createPostgresStore(db) },
+      keyRing,
+      temporal: { launch: ownLauncher.launch, isDeliveryRunning: temporal.isDeliveryRunning },
     })
+    const workflowIds: string[] = []
+    const receive = async (routes: Awaited<ReturnType<typeof createRoutes>>, call: Call, text: string, docId?: string) => {
+      const received = await createReceive(db, config)(await receivedDocument(routes, { data: text }, docId))
+      if (!received.created) throw new Error('not created')
+      ownLauncher.launch(received.messages)
+      await untilOutboxEmpty()
+      const key = received.messages[0]!.input
+      workflowIds.push(documentWorkflowId(key), ...Object.values(routes.destinations).map((id) => deliveryWorkflowId(key, id)))
+      return documentOf(key, routes.destinations, call)
+    }
+    // An open task that no worker polls for would keep the server from skipping time in later scenarios.
+    const cancelIfOpen = async (workflowId: string) => {
+      const handle = env.client.workflow.getHandle(workflowId)
+      const isOpen = async () => (await handle.describe().catch(() => undefined))?.status.name === 'RUNNING'
+      if (await isOpen()) await handle.cancel().catch(() => {})
+      await waitUntil(`workflow ${workflowId} is closed`, async () => !(await isOpen()))
+    }
+    const running: Running = {
+      api,
+      launcher: ownLauncher,
+      send: temporal.send,
+      createRoutes: async (targets, options) => {
+        const routes = await createRoutes(db, targets, options)
+        for (const { name, credentials: secret } of targets) credentials.set(routes.destinations[name]!, secret ?? {})
+        const workspace = `acme/${routes.workspaceSlug}`
+        const { key } = await createKey(db, { workspace, level: 'admin' })
+        const call = (method: string, path: string, body?: unknown) => api.call(method, `/api/${workspace}${path}`, { key, body })
+        return { ...routes, call, receive: (text = 'hello', docId?: string) => receive(routes, call, text, docId) }
+      },
+    }
+    return {
+      run: async (scenario: (running: Running) => Promise<void>) => {
+        launcher = ownLauncher
+        try {
+          await Promise.race([scenario(running), worker.ended])
+        } finally {
+          for (const workflowId of workflowIds.splice(0)) await cancelIfOpen(workflowId)
+        }
+      },
+      stop: async () => {
+        await ownLauncher.close()
+        await api.stop()
+        await worker.stop()
+      },
+    }
+  }
+
+  // Starting takes a second of processor time, so all scenarios that replace no activity share what the first one starts.
+  let shared: ReturnType<typeof start> | undefined
+
+  /** Runs a scenario with a worker, a launcher and an API, and closes the workflows that it leaves open. `wrap` replaces activities. */
+  const run = async (scenario: (running: Running) => Promise<void>, wrap?: (real: Activities) => Partial<Activities>): Promise<void> => {
+    if (!wrap) return (await (shared ??= start())).run(scenario)
+    const own = await start(wrap(activities))
+    try {
+      await own.run(scenario)
+    } finally {
+      await own.stop()
+    }
+  }
 
   const documentOf = (key: DocumentKey, destinations: Record<string, string>, call: Call) => {
     const id = key.documentId
@@ -156,6 +175,7 @@ export const startRelay = async (
     run,
     untilOutboxEmpty,
     stop: async () => {
+      await (await shared)?.stop()
       await outbound.close()
       await database.drop()
     },

@@ -61,3 +61,21 @@ export const withWorker = async <T>(
   })
   return worker.runUntil(work(taskQueue))
 }
+
+/** Starts a worker with these activities, on a task queue of its own. `ended` is rejected if the worker fails. */
+export const startWorker = async (env: TestWorkflowEnvironment, activities: object) => {
+  const stopped = Promise.withResolvers<void>()
+  const started = Promise.withResolvers<string>()
+  const ended = withWorker(env, activities, (taskQueue) => {
+    started.resolve(taskQueue)
+    return stopped.promise
+  })
+  return {
+    taskQueue: await Promise.race([started.promise, ended.then(() => '')]),
+    ended,
+    stop: () => {
+      stopped.resolve()
+      return ended
+    },
+  }
+}
