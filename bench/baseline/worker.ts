@@ -5,7 +5,7 @@ import { request } from 'undici'
 import { createLog } from '../../src/base/log.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { installRuntime } from '../../src/temporal/runtime.ts'
-import { createWorker } from '../../src/temporal/worker.ts'
+import { startTemporalWorker } from '../../src/temporal/worker.ts'
 
 const url = process.env['ARRIVAL_URL']
 const send = async () => {
@@ -15,13 +15,11 @@ const send = async () => {
 }
 
 await installRuntime(createLog('error'))
-const { worker, close } = await createWorker(
+const worker = await startTemporalWorker(
   { ...readConfig(), TEMPORAL_TASK_QUEUE: 'baseline' },
   { deliverNothing: url === undefined ? async () => {} : send },
   { workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)) },
 )
-process.on('disconnect', () => worker.shutdown())
-const ended = worker.run()
+process.on('disconnect', () => void worker.stop())
 process.send?.('ready')
-await ended
-await close()
+await worker.ended

@@ -32,7 +32,7 @@ import { createApiKeys } from '../workspace/api-keys.ts'
 import { openAuthenticator } from '../workspace/authenticator.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { warnAboutOpenReceivers } from '../workspace/repository-warnings.ts'
-import { dependenciesOf, openRuntime, startWith, type Running } from './runtime.ts'
+import { dependenciesOf, startWith, type Running } from './runtime.ts'
 import { traceCommits } from './tracing/documents.ts'
 import { traceRequests } from './tracing/requests.ts'
 import type { Tracing } from './tracing/tracing.ts'
@@ -50,7 +50,7 @@ export const startApi = async (
   log: Log,
   { probes = createProbes(log), tracing }: ApiOptions = {},
 ): Promise<Running & HttpServer> =>
-  startWith(await openRuntime(config, 'api', log, tracing), async (runtime) => {
+  startWith(config, 'api', { log, tracing }, async (runtime) => {
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, onClose } = runtime
     const authenticator = openAuthenticator(createApiKeys(db), config)
     const captures = createCaptureQueue(createCaptureStore(db), config, log)

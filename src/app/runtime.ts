@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
@@ -23,11 +24,54 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Opens everything that the API and the worker have in common. `close` closes it in the reverse order, after what `onClose` has added. */
-export const openRuntime = async (config: Config, name: 'api' | 'worker', log: Log, tracing: Tracing | undefined) => {
-  const closers: (() => Promise<unknown>)[] = []
-  const onClose = (close: () => Promise<unknown>) => void closers.unshift(close)
+/** Stops all parts, the last one first, whatever fails meanwhile. @throws the first failure */
+export const stopAll = async (parts: Running[]): Promise<void> => {
+  const failures: unknown[] = []
+  for (const part of parts.splice(0).toReversed()) await part.stop().catch((thrown: unknown) => failures.push(thrown))
+  if (failures.length > 0) throw failures[0]
+}
 
+type ProcessName = 'api' | 'worker'
+
+interface Opening {
+  log: Log
+  tracing: Tracing | undefined
+  /** Adds what closes a part. The part that was opened last is closed first. */
+  onClose(close: () => Promise<unknown>): void
+}
+
+// A part that waits for a server which does not answer must not keep the reason of a failing start from the operator.
+const failedCloseMaxMs = 5_000
+
+/**
+ * Opens a runtime and starts a part of the relay with it.
+ * @throws why the start has failed, after everything that was opened has been closed
+ */
+export const startWith = async <Part extends object>(
+  config: Config,
+  name: ProcessName,
+  { log, tracing }: Pick<Opening, 'log' | 'tracing'>,
+  start: (runtime: Runtime) => Promise<Part>,
+): Promise<Part & Running> => {
+  const running: Running[] = []
+  const closeAll = () => stopAll(running)
+  try {
+    const onClose: Opening['onClose'] = (close) => void running.push({ stop: async () => void (await close()) })
+    const runtime = await openRuntime(config, name, { log, tracing, onClose })
+    await checkDatabase(runtime)
+    return { ...(await start(runtime)), stop: closeAll }
+  } catch (thrown) {
+    const closed = new AbortController()
+    const closing = closeAll()
+      .catch((failure: unknown) => log.debug({ reason: messageOf(failure) }, 'a part could not be closed'))
+      .finally(() => closed.abort())
+    await Promise.race([closing, pause(failedCloseMaxMs, undefined, { signal: closed.signal })]).catch(() => {})
+    throw thrown
+  }
+}
+
+/** Opens everything that the API and the worker have in common. Each part that was opened is passed to `onClose`, also if the next one fails. */
+const openRuntime = async (config: Config, name: ProcessName, { log, tracing, onClose }: Opening) => {
   const db = openDatabase(config, name, log)
   onClose(() => db.destroy())
   const temporal = openTemporal(config)
@@ -55,9 +99,6 @@ export const openRuntime = async (config: Config, name: 'api' | 'worker', log: L
     keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
     downloadLinks: createDownloadLinks(config.RELAY_SECRET_KEYS),
     onClose,
-    close: async () => {
-      for (const close of closers.splice(0)) await close()
-    },
   }
 }
 
@@ -74,20 +115,6 @@ const checkDatabase = async ({ db, config, log }: Runtime): Promise<void> => {
   } catch (thrown) {
     if (!isOutage(thrown)) throw thrown
     log.warn({ reason: messageOf(thrown) }, 'the database is unavailable, so its schema could not be checked')
-  }
-}
-
-/** Opens a runtime and starts a part of the relay with it. The runtime is closed if the start fails. */
-export const startWith = async <Part extends object>(
-  runtime: Runtime,
-  start: (runtime: Runtime) => Promise<Part>,
-): Promise<Part & Running> => {
-  try {
-    await checkDatabase(runtime)
-    return { ...(await start(runtime)), stop: runtime.close }
-  } catch (thrown) {
-    await runtime.close()
-    throw thrown
   }
 }
 

@@ -1,5 +1,4 @@
 import { activityInfo } from '@temporalio/activity'
-import type { Worker } from '@temporalio/worker'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createDeliveryActivities, postponeAttempts } from '../../activities/delivery.ts'
@@ -31,9 +30,9 @@ import { createProbes, type Probes } from '../observe/probes.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
-import { createWorker } from '../temporal/worker.ts'
+import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
-import { dependenciesOf, openRuntime, startWith, type Running, type Runtime } from './runtime.ts'
+import { dependenciesOf, startWith, type Running, type Runtime } from './runtime.ts'
 import { createAttemptSpans } from './tracing/attempts.ts'
 import type { Tracing } from './tracing/tracing.ts'
 
@@ -50,9 +49,14 @@ export const startWorker = async (
   log: Log,
   { tracing }: { tracing?: Tracing | undefined } = {},
 ): Promise<Running & StartedWorker> =>
-  startWith(await openRuntime(config, 'worker', log, tracing), async (runtime) => {
-    // Not before the check of the schema: the runtime keeps a process alive until a worker has used it.
-    const sdkMetrics = await installRuntime(log)
+  startWith(config, 'worker', { log, tracing }, async (runtime) => {
+    let worker: TemporalWorker | undefined
+    const probes = createProbes(log)
+    probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], [])
+    // First, because a port that is taken is the most frequent reason why a start fails. Until the worker has stopped, its probes answer:
+    // alive, but not ready.
+    const listening = await startWorkerProbes(probes, config, log)
+    runtime.onClose(listening.close)
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db, config)
@@ -100,7 +104,9 @@ export const startWorker = async (
       traceparent: tracing?.traceparent,
       config,
     })
-    const { worker, close } = await createWorker(config, {
+    // The SDK's runtime keeps a process alive until a worker has used it.
+    const sdkMetrics = await installRuntime(log)
+    worker = await startTemporalWorker(config, {
       ...postponeAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
       ...createBatchActivities({ db, release, sendAll }),
       ...createBulkRetryActivities({ bulkRetries, sendAll }),
@@ -108,26 +114,17 @@ export const startWorker = async (
       ...createWakeActivities({ wake: createWake(db), sendAll }),
       ...createNoticeActivities(createSendNotice({ db, findConnector, keyRing, outbound, installation, config })),
     })
-    onClose(close)
-    const probes = createProbes(log)
-    probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], reports.metrics)
+    onClose(worker.stop)
+    probes.add([], reports.metrics)
     probes.watchPool(db)
     probes.addText(sdkMetrics.read)
-    const listening = await startWorkerProbes(probes, config, log)
-    // Until the worker has stopped, its probes answer: alive, but not ready.
-    onClose(listening.close)
     onClose(await startMaintenance(runtime, maintenance))
-    const ended = worker.run()
-    onClose(async () => {
-      if (worker.getState() === 'RUNNING') worker.shutdown()
-      await ended
-    })
-    return { ended, probesUrl: listening.baseUrl }
+    return { ended: worker.ended, probesUrl: listening.baseUrl }
   })
 
 /** @throws `UserError` unless the worker takes tasks */
-const requireRunning = (worker: Worker): void => {
-  const state = worker.getState()
+const requireRunning = (worker: TemporalWorker | undefined): void => {
+  const state = worker?.state() ?? 'STARTING'
   if (state !== 'RUNNING') throw new UserError(`The worker is ${state.toLowerCase()}.`)
 }
 

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Running } from '../app/runtime.ts'
+import type { Tracing } from '../app/tracing/tracing.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { version } from '../base/version.ts'
@@ -14,12 +15,12 @@ export const addServiceVerbs = (program: Command, context: CommandContext) => {
     .description('serve the management API, the receivers and the bridge')
     .action(async () => {
       const settings = await context.config()
-      const { log, tracing } = await openTelemetry(settings, 'json')
-      const stopSignal = createStopSignal()
-      const { startApi } = await import('../app/api.ts')
-      const api = await startApi(settings, log, { tracing })
-      log.info({ base_url: api.baseUrl, version }, 'the api is ready')
-      await runUntilStopped(stopSignal, [tracing, api], log)
+      await runService({ settings, format: 'json', stopMaxMs: startMaxMs }, async ({ log, tracing }) => {
+        const { startApi } = await import('../app/api.ts')
+        const api = await startApi(settings, log, { tracing })
+        log.info({ base_url: api.baseUrl, version }, 'the api is ready')
+        return api
+      })
     })
   program
     .command('worker')
@@ -28,13 +29,13 @@ export const addServiceVerbs = (program: Command, context: CommandContext) => {
     .action(async ({ supervised = false }: { supervised?: boolean }) => {
       if (supervised) endWithParent()
       const settings = await context.config()
-      const { log, tracing } = await openTelemetry(settings, 'json')
-      const { startWorker } = await import('../app/worker.ts')
-      const stopSignal = createStopSignal()
-      const worker = await startWorker(settings, log, { tracing })
-      log.info({ probes_url: worker.probesUrl, version }, 'the worker is ready')
-      if (supervised) process.send?.({ probes_url: worker.probesUrl })
-      await runUntilStopped(stopSignal, [tracing, worker], log, worker.ended)
+      await runService({ settings, format: 'json', stopMaxMs: startMaxMs }, async ({ log, tracing }) => {
+        const { startWorker } = await import('../app/worker.ts')
+        const worker = await startWorker(settings, log, { tracing })
+        log.info({ probes_url: worker.probesUrl, version }, 'the worker is ready')
+        if (supervised) process.send?.({ probes_url: worker.probesUrl })
+        return worker
+      })
     })
 }
 
@@ -49,14 +50,14 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
     .description('start everything for development: PostgreSQL, Temporal with its UI, the API, the receivers and a worker')
     .action(async () => {
       const { startDevServer } = await import('../dev/dev-server.ts')
-      const { log, tracing } = await openTelemetry(await readOwnConfig(), 'pretty')
-      const stopSignal = createStopSignal()
-      const server = await startDevServer(variables, { log, tracing, say: printProgress, signal: stopSignal })
-      printProgress(`The relay is ready at ${server.baseUrl}`)
-      printProgress(`The console is at ${server.baseUrl}/console`)
-      if (server.temporalUiUrl) printProgress(`The Temporal UI is at ${server.temporalUiUrl}`)
-      printProgress('Press Ctrl-C to stop.')
-      await runUntilStopped(stopSignal, [tracing, server], log)
+      await runService({ settings: await readOwnConfig(), format: 'pretty' }, async (options) => {
+        const server = await startDevServer(variables, { ...options, say: printProgress })
+        printProgress(`The relay is ready at ${server.baseUrl}`)
+        printProgress(`The console is at ${server.baseUrl}/console`)
+        if (server.temporalUiUrl) printProgress(`The Temporal UI is at ${server.temporalUiUrl}`)
+        printProgress('Press Ctrl-C to stop.')
+        return server
+      })
     })
   program
     .command('demo')
@@ -64,16 +65,14 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
     .option('--once', 'exit after the delivery, with status 0 if the document arrived')
     .action(async (options: { once?: boolean }) => {
       const { runDemo } = await import('../dev/demo/demo.ts')
-      const { log, tracing } = await openTelemetry(await readOwnConfig(), 'pretty', variables['RELAY_LOG_LEVEL'] ?? 'warn')
-      const stopSignal = createStopSignal()
-      const demo = await runDemo(variables, { log, tracing, say: print, signal: stopSignal, hasSampleData: !options.once })
-      if (!demo.delivered) process.exitCode = 1
-      if (options.once) {
-        await demo.stop()
-        return tracing?.stop()
-      }
-      print('\nEverything keeps running. Press Ctrl-C to stop.')
-      return runUntilStopped(stopSignal, [tracing, demo], log)
+      const level = variables['RELAY_LOG_LEVEL'] ?? 'warn'
+      await runService({ settings: await readOwnConfig(), format: 'pretty', level }, async (parts) => {
+        const demo = await runDemo(variables, { ...parts, say: print, hasSampleData: !options.once })
+        if (!demo.delivered) process.exitCode = 1
+        if (options.once) return { ...demo, ended: Promise.resolve() }
+        print('\nEverything keeps running. Press Ctrl-C to stop.')
+        return demo
+      })
     })
 }
 
@@ -97,6 +96,49 @@ const openTelemetry = async (settings: Config, format: 'json' | 'pretty', level:
   return { log, tracing }
 }
 
+interface ServiceOptions {
+  settings: Config
+  format: 'json' | 'pretty'
+  level?: string
+  /** Ends the process this long after SIGTERM came during a start that does not look at the signal. */
+  stopMaxMs?: number
+}
+
+interface ServiceParts {
+  log: Log
+  tracing: Tracing | undefined
+  /** Is aborted when the service is to stop. */
+  signal: AbortSignal
+}
+
+const startMaxMs = 10_000
+
+/**
+ * Runs a service until SIGTERM, Ctrl-C or its own end, then stops it. What was opened is closed whether or not the start succeeds.
+ * @param start returns the running service; `ended` settles when it ends by itself
+ */
+const runService = async (
+  { settings, format, level, stopMaxMs }: ServiceOptions,
+  start: (parts: ServiceParts) => Promise<Running & { ended?: Promise<void> }>,
+): Promise<void> => {
+  const signal = createStopSignal()
+  const { log, tracing } = await openTelemetry(settings, format, level)
+  const endStart = () => void setTimeout(() => process.exit(1), stopMaxMs).unref()
+  try {
+    if (stopMaxMs !== undefined) signal.addEventListener('abort', endStart)
+    const service = await start({ log, tracing, signal })
+    signal.removeEventListener('abort', endStart)
+    try {
+      await Promise.race([aborted(signal), ...(service.ended ? [service.ended] : [])])
+      log.info('stopping')
+    } finally {
+      await service.stop()
+    }
+  } finally {
+    await tracing?.stop()
+  }
+}
+
 /**
  * Returns a signal that SIGTERM and Ctrl-C abort. The handlers are installed immediately, and only for the first
  * signal: a second one ends the process without a clean shutdown.
@@ -107,19 +149,6 @@ const createStopSignal = (): AbortSignal => {
     process.once(signal, () => controller.abort(new UserError(`Stopped by ${signal}.`)))
   }
   return controller.signal
-}
-
-/**
- * Waits until the signal is aborted or `ended` settles, then stops the parts in reverse order.
- * @param ended the end of a part that may end by itself
- */
-const runUntilStopped = async (stopSignal: AbortSignal, parts: (Running | undefined)[], log: Log, ended?: Promise<void>): Promise<void> => {
-  try {
-    await Promise.race([aborted(stopSignal), ...(ended ? [ended] : [])])
-    log.info('stopping')
-  } finally {
-    for (const part of parts.toReversed()) await part?.stop()
-  }
 }
 
 const aborted = (signal: AbortSignal) =>

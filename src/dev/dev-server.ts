@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { startApi } from '../app/api.ts'
 import { migrateAll } from '../app/migrate.ts'
-import type { Running } from '../app/runtime.ts'
+import { stopAll, type Running } from '../app/runtime.ts'
 import type { Tracing } from '../app/tracing/tracing.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
@@ -39,9 +39,7 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
   const initialConfig = readConfig(variables)
   const dataDir = initialConfig.RELAY_DATA_DIR
   const running: Running[] = []
-  const stop = async () => {
-    for (const part of running.splice(0).toReversed()) await part.stop()
-  }
+  const stop = () => stopAll(running)
 
   try {
     const stack = await startStack({ dataDir, config: initialConfig, log, say, signal })
@@ -104,7 +102,7 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
     running.push({ stop: () => removeReady(dataDir) })
     return { config, baseUrl: api.baseUrl, temporalUiUrl: stack.temporalUiUrl, stop }
   } catch (thrown) {
-    await stop()
+    await stop().catch(() => {})
     throw thrown
   }
 }

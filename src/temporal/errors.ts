@@ -11,11 +11,22 @@ const unimplemented = 12
 const unavailable = 14
 const unauthenticated = 16
 
+// The native client of the worker has the status in its text only.
+const nativeStatus = /Status \{ code: (\w+)/
+const nativeCodes: Record<string, number> = {
+  NotFound: notFound,
+  PermissionDenied: permissionDenied,
+  Unimplemented: unimplemented,
+  Unavailable: unavailable,
+  Unauthenticated: unauthenticated,
+}
+
 /** Returns the gRPC status of an error, or of the error that caused it. */
 const codeOf = (thrown: unknown): number | undefined => {
   if (!(thrown instanceof Error)) return undefined
   const { code } = thrown as { code?: unknown }
-  return typeof code === 'number' ? code : codeOf(thrown.cause)
+  if (typeof code === 'number') return code
+  return nativeCodes[nativeStatus.exec(thrown.message)?.[1] ?? ''] ?? codeOf(thrown.cause)
 }
 
 /** Returns true if the error is one of a call to Temporal. */

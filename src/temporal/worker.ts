@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
+import { describeTemporalError, isTemporalError } from './errors.ts'
 
 type WorkerConfig = Pick<
   Config,
@@ -49,22 +51,47 @@ const versioning = ({ TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYM
       }
     : {}
 
-/** Creates a worker of the task queue. After `run()`, `shutdown()` lets running attempts finish within the grace period. */
-export const createWorker = async (
-  config: WorkerConfig,
-  activities: object,
-  workflows?: WorkflowSource,
-): Promise<{ worker: Worker; close(): Promise<void> }> => {
-  const { connectionOptions, namespace } = config.temporal
-  const connection = await NativeConnection.connect(connectionOptions).catch((thrown: unknown) => {
+// The native client has no limit of its own: behind a path that drops packets it would wait for ever.
+const connectTimeoutMs = 5_000
+
+const connect = async ({ connectionOptions }: Config['temporal']): Promise<NativeConnection> => {
+  const timeout = new AbortController()
+  const tooLate = sleep(connectTimeoutMs, undefined, { signal: timeout.signal }).then(() => {
+    throw new Error(`no answer within ${connectTimeoutMs} ms`)
+  })
+  const connecting = NativeConnection.connect(connectionOptions)
+  try {
+    return await Promise.race([connecting, tooLate])
+  } catch (thrown) {
+    connecting.then((connection) => connection.close()).catch(() => {})
     throw new UserError(`Cannot connect to Temporal at ${connectionOptions.address ?? 'its default address'}: ${messageOf(thrown)}`, {
       cause: thrown,
     })
-  })
+  } finally {
+    timeout.abort()
+    tooLate.catch(() => {})
+  }
+}
+
+export interface TemporalWorker {
+  state(): string
+  /** Settles when the worker ends by itself. */
+  ended: Promise<void>
+  /** Lets running attempts finish within RELAY_SHUTDOWN_GRACE_MS, and closes the connection. @throws if the worker has failed */
+  stop(): Promise<void>
+}
+
+/** Starts a worker of the task queue. It runs at once: the SDK can close the connection of no worker that has not run. */
+export const startTemporalWorker = async (
+  config: WorkerConfig,
+  activities: object,
+  workflows?: WorkflowSource,
+): Promise<TemporalWorker> => {
+  const connection = await connect(config.temporal)
   try {
     const worker = await Worker.create({
       connection,
-      namespace: namespace ?? 'default',
+      namespace: config.temporal.namespace ?? 'default',
       taskQueue: config.TEMPORAL_TASK_QUEUE,
       ...(workflows ?? (await defaultWorkflows())),
       ...versioning(config),
@@ -78,9 +105,24 @@ export const createWorker = async (
       stickyQueueScheduleToStartTimeout: stickyTaskTimeoutMs,
       shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
     })
-    return { worker, close: () => connection.close() }
+    const ended = worker.run()
+    // It may fail before the caller waits for it.
+    ended.catch(() => {})
+    return {
+      state: () => worker.getState(),
+      ended,
+      stop: async () => {
+        if (worker.getState() === 'RUNNING') worker.shutdown()
+        try {
+          await ended
+        } finally {
+          await connection.close()
+        }
+      },
+    }
   } catch (thrown) {
     await connection.close()
+    if (isTemporalError(thrown)) throw new UserError(describeTemporalError(thrown, config.temporal), { cause: thrown })
     throw thrown
   }
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createPostgres, createRelayDatabase, databaseName, roleName } from '../../faults/postgres.ts'
 import { migrateAll } from '../../src/app/migrate.ts'
-import { openRuntime, startWith } from '../../src/app/runtime.ts'
+import { startWith } from '../../src/app/runtime.ts'
 import { createLog } from '../../src/base/log.ts'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -33,8 +33,9 @@ const start = async (settings: Record<string, string>): Promise<string> => {
 
 /** Starts what an API process and a worker have in common. */
 const startProcess = async (variables: Record<string, string>) => {
-  const runtime = await openRuntime(testConfig({ TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables }), 'api', createLog('silent'), undefined)
-  await (await startWith(runtime, async () => ({}))).stop()
+  const config = testConfig({ TEMPORAL_ADDRESS: '127.0.0.1:1', ...variables })
+  const running = await startWith(config, 'api', { log: createLog('silent'), tracing: undefined }, async () => ({}))
+  await running.stop()
 }
 
 const findingOf = async (variables: Record<string, string>) => {

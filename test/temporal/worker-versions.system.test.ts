@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
-import { createWorker } from '../../src/temporal/worker.ts'
+import { startTemporalWorker } from '../../src/temporal/worker.ts'
 import { type DeliveryActivities, type DeliveryInput, deliveryStatusQuery, retrySignal } from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
 import { testConfig } from '../support/factories.ts'
@@ -26,13 +26,8 @@ const startVersion = async (buildId: string, taskQueue: string, outcome: Attempt
     recordTermination: async () => {},
   }
   const config = testConfig({ ...temporalVariables(env), TEMPORAL_TASK_QUEUE: taskQueue, TEMPORAL_WORKER_BUILD_ID: buildId })
-  const { worker, close } = await createWorker(config, activities, { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } })
-  const ended = worker.run()
-  return async () => {
-    worker.shutdown()
-    await ended
-    await close()
-  }
+  const worker = await startTemporalWorker(config, activities, { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } })
+  return worker.stop
 }
 
 /** Does the same as `temporal worker deployment set-current-version`. The server refuses it until a worker of the version has polled. */

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createClient, unwrap, type RelayClient } from '../../../clients/typescript/src/index.ts'
 import { documentWorkflowId } from '../../../workflows/ids.ts'
 import { createSignInLinks } from '../../api/sign-in-links.ts'
-import type { Running } from '../../app/runtime.ts'
+import { stopAll, type Running } from '../../app/runtime.ts'
 import { withDatabase } from '../../db/with-database.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { createKey, createWorkspace } from '../../workspace/administration.ts'
@@ -29,9 +29,7 @@ export const runDemo = async (
 ): Promise<Running & { delivered: boolean }> => {
   const { say } = options
   const running: Running[] = []
-  const stop = async () => {
-    for (const part of running.splice(0).toReversed()) await part.stop()
-  }
+  const stop = () => stopAll(running)
   try {
     const server = await startDevServer({ ...variables, RELAY_DATA_DIR: variables['RELAY_DATA_DIR'] ?? '.demo' }, options)
     running.push(server)
@@ -132,7 +130,7 @@ export const runDemo = async (
     say(`  API reference    ${server.baseUrl}/docs`)
     return { delivered, stop }
   } catch (thrown) {
-    await stop()
+    await stop().catch(() => {})
     throw thrown
   }
 }
