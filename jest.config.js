@@ -5,8 +5,8 @@ import { availableParallelism } from 'node:os'
 //   *.db.test.ts       needs PostgreSQL
 //   *.system.test.ts   needs Temporal, another server, or the relay as a process
 //   *.cluster.system.test.ts    needs the cluster that only script/test --temporal postgres starts
-//   *.measured.system.test.ts   measures, so these files run one at a time, when no other test runs
-//   *.release.test.ts  what is published and how an installation is operated. CI of a change does not run it (CONTRIBUTING.md)
+//   *.release.test.ts  what is published, whole installations and large data. CI of a change does not run it (CONTRIBUTING.md)
+//   *.measured.release.test.ts  measures, so these files run one at a time, when no other test runs
 // The set-up of a tier runs only if tests of that tier run.
 const common = {
   testEnvironment: 'node',
@@ -24,7 +24,7 @@ const setUp = (tier) => ({
 
 // The user of the image cannot read the client certificates of the cluster.
 const isCluster = process.env.TEST_TEMPORAL === 'postgres'
-const leftOut = ['/node_modules/', '\\.measured\\.system\\.test\\.ts$', ...(isCluster ? [] : ['\\.cluster\\.system\\.test\\.ts$'])]
+const leftOut = ['/node_modules/', ...(isCluster ? [] : ['\\.cluster\\.system\\.test\\.ts$'])]
 
 export default {
   projects: [
@@ -37,14 +37,14 @@ export default {
       testPathIgnorePatterns: leftOut,
       ...setUp('system'),
     },
+    { ...common, displayName: 'release', testMatch: ['<rootDir>/test/**/!(*.measured).release.test.ts'], ...setUp('system') },
     {
       ...common,
       displayName: 'measured',
-      testMatch: ['<rootDir>/test/**/*.measured.system.test.ts'],
+      testMatch: ['<rootDir>/test/**/*.measured.release.test.ts'],
       runner: '<rootDir>/test/support/one-at-a-time.mjs',
       ...setUp('system'),
     },
-    { ...common, displayName: 'release', testMatch: ['<rootDir>/test/**/*.release.test.ts'], ...setUp('system') },
   ],
   reporters: ['default', '<rootDir>/test/support/conformance-matrix.mjs'],
   testSequencer: '<rootDir>/test/support/slowest-first.mjs',

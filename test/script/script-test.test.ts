@@ -19,9 +19,9 @@ describe('script/test', () => {
   test('runs the tiers of a change without arguments, and the release tier by its name', async () => {
     const [change, release] = await Promise.all([filesOf(), filesOf('release')])
     expect(endings(change)).toEqual(new Set(['', '.db', '.system']))
-    expect(change).toContain('test/event-loop/event-loop.measured.system.test.ts')
     expect(endings(release)).toEqual(new Set(['.release']))
     expect(release).toContain('test/image.release.test.ts')
+    expect(release).toContain('test/event-loop/event-loop.measured.release.test.ts')
     const slowFiles = JSON.parse(await readFile(`${root}test/support/slow-files.json`, 'utf8')) as string[]
     expect(slowFiles.filter((file) => ![...change, ...release].includes(file))).toEqual([])
   })
@@ -33,7 +33,7 @@ describe('script/test', () => {
       ['unit', 'db', 'test/receiver'],
       ['', '.db'],
     ],
-    [['test/event-loop', 'system'], ['.system']],
+    [['test/fuzz', 'system'], ['.system']],
     [['test/faults'], ['', '.release']],
   ])('with %j runs these tests and no others', async (args, tiers) => {
     const files = await filesOf(...args)

@@ -13,7 +13,7 @@ const name = 'document-relay'
 
 /**
  * Starts a package registry that has document-relay in these versions, for `npm install`. Each is a command that runs the checkout, and has
- * no dependencies, so that npm needs no network; test/package.system.test.ts and test/package.release.test.ts test what the real package contains. No package has advisories.
+ * no dependencies, so that npm needs no network; test/package.release.test.ts tests what the real package contains. No package has advisories.
  * @param folder keeps the packages, and the cache of npm
  */
 export const startNpmRegistry = async (folder: string, versions: string[]) => {

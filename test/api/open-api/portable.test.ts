@@ -5,7 +5,7 @@ import { describeApi } from '../../../src/api/open-api/document.ts'
 import type { JsonSchema } from '../../../src/base/json-schema.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 
-// What generators of clients for other languages need of the description. test/api/open-api/outside.system.test.ts runs some of them.
+// What generators of clients for other languages need of the description. test/api/open-api/outside.release.test.ts runs some of them.
 
 type Visit = (node: Record<string, unknown>, path: string) => void
 
