@@ -22,7 +22,7 @@ export const addApplyVerbs = (program: Command, { inDatabase, variables }: Comma
     .addOption(jsonOption)
     .action(async ({ file, json, exitCode, ...options }: ApplyCommand) => {
       if (exitCode && !options.dryRun) throw new UserError('--exit-code needs --dry-run.')
-      const [{ applyFile }, { withApplyDeps }] = await Promise.all([import('./apply/apply.ts'), import('./apply/apply-kinds.ts')])
+      const { applyFile, withApplyDeps } = await import('./apply/apply.ts')
       const changes = await inDatabase((db, config) => withApplyDeps(config, variables, (deps) => applyFile(db, file, deps, options)))
       printResult(json ? { json } : {}, changes, [...changes.map(describeChange), describeSum(changes, options)])
       if (exitCode && changes.some(isDrift)) process.exitCode = 2
@@ -33,7 +33,7 @@ export const addApplyVerbs = (program: Command, { inDatabase, variables }: Comma
     .option('--all', 'export all workspaces')
     .action(async (workspace: string | undefined, { all }: { all?: boolean }) => {
       if ((workspace === undefined) !== (all === true)) throw new UserError('Name one workspace, or use --all.')
-      const [{ exportWorkspaces }, { withApplyDeps }] = await Promise.all([import('./apply/export.ts'), import('./apply/apply-kinds.ts')])
+      const [{ exportWorkspaces }, { withApplyDeps }] = await Promise.all([import('./apply/export.ts'), import('./apply/apply.ts')])
       const { text, readable } = await inDatabase((db, config) =>
         withApplyDeps(config, variables, (deps) => exportWorkspaces(db, workspace, deps)),
       )

@@ -1,28 +1,33 @@
 import { isDeepStrictEqual } from 'node:util'
-import { AppError, UserError, type ErrorDetail } from '../../base/errors.ts'
+import { UserError, type ErrorDetail } from '../../base/errors.ts'
+import type { Config } from '../../config/config.ts'
+import { createConnectors } from '../../connectors/index.ts'
 import { systemActor } from '../../db/audit.ts'
 import { inTransaction, isLostRace, type Database, type Transaction } from '../../db/database.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { settingsPatchFields, workspaceSettings } from '../../domain/settings.ts'
+import { createOutboundGuard } from '../../security/outbound.ts'
+import { createKeyRing } from '../../security/seal.ts'
 import { readWorkspaceName } from '../../workspace/administration.ts'
-import { settingsChange } from '../../workspace/workspaces.ts'
-import { createWorkspaces, lockRouting } from '../../workspace/workspaces.ts'
-import {
-  connectionKind,
-  destinationKind,
-  keyKind,
-  memberKind,
-  notificationKind,
-  repositoryKind,
-  type ApplyDeps,
-  type Kind,
-  type Run,
-  type Target,
-} from './apply-kinds.ts'
+import { createWorkspaces, lockRouting, settingsChange } from '../../workspace/workspaces.ts'
+import { connectionKind, destinationKind, keyKind, memberKind, notificationKind, repositoryKind } from './apply-kinds.ts'
 import type { ApplyOptions, Change } from './change.ts'
+import { applyKind, type ApplyDeps, type Run, type Target } from './kind.ts'
 import { issuesOf, readWorkspacesFile, refuseFile } from './read-workspaces-file.ts'
 import { readState } from './workspace-state.ts'
 import type { WantedWorkspace } from './workspaces-file.ts'
+
+/** Opens what `relay apply` and `relay export` need beside the database for one piece of work, and closes it afterwards. */
+export const withApplyDeps = async <T>(config: Config, variables: NodeJS.ProcessEnv, work: (deps: ApplyDeps) => Promise<T>): Promise<T> => {
+  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+  const findConnector = createConnectors({ directoryRoots: config.RELAY_DIRECTORY_ROOTS }).find
+  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  try {
+    return await work({ config, variables, keyRing, findConnector, outbound })
+  } finally {
+    await outbound.close()
+  }
+}
 
 /**
  * `relay apply`. Creates and changes what the file describes, all in one transaction. A dry run does the same and rolls the transaction
@@ -96,43 +101,3 @@ const applySettings = async ({ trx, workspaceId: id, wanted: { slug, tier, setti
     run.issues.push(...issuesOf(thrown, `${run.at}.settings`))
   }
 }
-
-/** Creates and updates the objects of one kind. @returns a function that deletes those that the file does not contain, or reports them */
-const applyKind = async <Wanted, Current>(
-  { wanted: { slug }, run }: Target,
-  { kind, list, wanted, current, nameInFile, nameOf, identityInFile = nameInFile, identityOf = nameOf, ...actions }: Kind<Wanted, Current>,
-): Promise<() => Promise<void>> => {
-  const byIdentity = Map.groupBy(current, identityOf)
-  for (const [index, item] of wanted.entries()) {
-    const name = nameInFile(item)
-    const at = `${run.at}.${list}.${index}`
-    const [found, ...others] = byIdentity.get(identityInFile(item)) ?? []
-    try {
-      // Two API keys may have the same name, and nothing of a key can be changed.
-      if (others.length > 0 && kind !== 'api_key') throw ambiguous(others.length + 1, list)
-      const fields = found ? await actions.compare(found, item) : []
-      if (!found) run.changes.push({ workspace: slug, kind, name, action: 'create', ...(await actions.create(item)) })
-      else if (fields.length === 0) run.changes.push({ workspace: slug, kind, name, action: 'unchanged' })
-      else {
-        await actions.update(found, item)
-        run.changes.push({ workspace: slug, kind, name, action: 'update', fields })
-      }
-    } catch (thrown) {
-      run.issues.push(...issuesOf(thrown, at))
-    }
-  }
-  const inFile = new Set(wanted.map(identityInFile))
-  return async () => {
-    for (const each of current.filter((one) => !inFile.has(identityOf(one)))) {
-      try {
-        if (run.prune) await actions.delete(each)
-        run.changes.push({ workspace: slug, kind, name: nameOf(each), action: run.prune ? 'delete' : 'not_in_file' })
-      } catch (thrown) {
-        run.issues.push(...issuesOf(thrown, `${run.at}.${list}`))
-      }
-    }
-  }
-}
-
-const ambiguous = (count: number, list: string) =>
-  new AppError('validation_failed', `the workspace has ${count} ${list} with this name. Rename all of them but one`)

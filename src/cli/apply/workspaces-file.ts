@@ -45,7 +45,7 @@ const apiKey = newKeyFields.extend({
   member: email.optional().describe('The e-mail address of the member to whom the key belongs. Audit log entries name this member.'),
   value: reference.optional().describe('The key, if it was generated outside of the relay. If omitted, the relay generates it.'),
 })
-const repository = newRepository.extend({ status: repositoryStatus.default('active') })
+export const repository = newRepository.extend({ status: repositoryStatus.default('active') })
 export const destinationInFile = z.strictObject({
   name,
   connector_type: connectorTypeName.describe('The connector type. It cannot be changed later.'),
@@ -59,7 +59,7 @@ const connection = newConnection.omit({ repository_ids: true, destination_ids: t
   destinations: newConnection.shape.destination_ids.describe('The name of each destination to which the connection forwards documents.'),
   settings: connectionSettingsFields.prefault({}),
 })
-const notification = newNotification.omit({ destination_id: true }).extend({
+export const notification = newNotification.omit({ destination_id: true }).extend({
   destination: z.string().describe('The name of the destination that the notices are sent to, of the type `email` or `webhook`.'),
 })
 const rfc = rfcPatchFields.extend({ credentials: z.strictObject({ user: reference, password: reference }).optional() })
