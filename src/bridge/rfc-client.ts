@@ -1,9 +1,8 @@
 import { request } from 'undici'
 import { AppError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
-import { toDeliveryError } from '../connectors/shared/errors.ts'
+import { toDeliveryError, withoutSecrets } from '../connectors/shared/errors.ts'
 import { readResponse } from '../connectors/shared/http.ts'
-import { withoutSecrets } from '../connectors/shared/secrets.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
 import type { PreparedCall, ReadAnswer } from './call.ts'
 

@@ -1,6 +1,5 @@
 import type { Database, Transaction } from '../db/database.ts'
-import { captureRow, insertCaptures, type Capture } from './capture.ts'
-import { capturedDay, contentIdsOf } from './pieces.ts'
+import { capturedDay, captureRow, contentIdsOf, insertCaptures, type Capture } from './capture.ts'
 
 /**
  * Writes many captures at once. A capture that exists already, because its transaction was committed although the receiver could not

@@ -1,3 +1,6 @@
+import { AppError } from '../base/errors.ts'
+import { queryOf, SealError, type KeyRing } from '../security/seal.ts'
+
 // Captured data is redacted before it is stored (contract, section 8.3): here names, query strings and headers, in redact-body.ts bodies.
 
 // Names whose values are redacted: of headers, JSON keys, query parameters, form fields, XML elements and XML attributes.
@@ -16,7 +19,7 @@ const signature = /signature(-\d+)?$/i
 export const mention = /auth|cookie|seckey|token|secret|password|api_?key|-key|passwd|passphrase|pwd|signature/i
 
 /** Returns true for the signature of a URL of the content server protocol. It gives access to a document until the URL expires. */
-export const isSecKey = (name: string): boolean => name.toLowerCase() === 'seckey'
+const isSecKey = (name: string): boolean => name.toLowerCase() === 'seckey'
 
 const isSecret = (name: string): boolean =>
   isSecKey(name) || wholeNames.has(name.toLowerCase()) || partOfName.test(name) || endOfName.test(name)
@@ -88,3 +91,30 @@ const redactUrl = (value: string): string => {
   const query = value.indexOf('?') + 1
   return query === 0 ? value : value.slice(0, query) + redactQuery(value.slice(query))
 }
+
+/** Returns true if a query string contains a secKey, which may be redacted. */
+const hasSecKey = (queryString: string): boolean => [...new URLSearchParams(queryString).keys()].some(isSecKey)
+
+/**
+ * Creates what keeps the secKey of captured requests. A replay verifies the signature again, as of the time of the original request, so it
+ * needs the secKey for as long as the captured request is stored. It is sealed, and redacted in the query string.
+ */
+export const createSealedQueries = (keyRing: Pick<KeyRing, 'seal' | 'open'>) => ({
+  /** Seals a query string with a secKey. @returns null if it has none */
+  seal: (requestId: string, queryString: string): Buffer | null =>
+    hasSecKey(queryString) ? keyRing.seal(redactQueryForReplay(queryString), queryOf(requestId)) : null,
+
+  /** @throws `AppError` 409 if the key that sealed the query string is no longer configured */
+  open: (requestId: string, sealed: Buffer): string => {
+    try {
+      return keyRing.open(sealed, queryOf(requestId)) as string
+    } catch (thrown) {
+      if (!(thrown instanceof SealError)) throw thrown
+      throw new AppError('conflict', 'This request cannot be replayed: its secKey was sealed with a key that is no longer configured.', {
+        cause: thrown,
+      })
+    }
+  },
+})
+
+export type SealedQueries = ReturnType<typeof createSealedQueries>

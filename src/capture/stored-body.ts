@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { AppError } from '../base/errors.ts'
 import type { ByteRange, Content, ContentStore, Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
-import type { Piece } from './pieces.ts'
+import type { Piece } from './capture.ts'
 
 export type BodyKind = 'request' | 'response'
 

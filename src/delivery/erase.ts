@@ -1,10 +1,10 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import { contentIdsOf, type Piece } from '../capture/pieces.ts'
+import { contentIdsOf, type Piece } from '../capture/capture.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery } from '../db/outbox.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import { type DeliveryStatus, type DocumentStatus, transitions } from '../domain/delivery-states.ts'
+import { transitions, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 
 interface ErasedContent {
   id: string

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
-import type { Piece } from '../capture/pieces.ts'
+import type { Piece } from '../capture/capture.ts'
 import { printableAscii } from './bytes.ts'
 import { refusalStatus, type Refusal } from './refusal.ts'
 

@@ -1,5 +1,5 @@
 import type { ReceivedComponent, ReceivedDocument } from '../archive/receive.ts'
-import { splitMultipart, type Piece } from '../capture/pieces.ts'
+import { splitMultipart, type Piece } from '../capture/capture.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import { readBody, type BodyLimits } from './body.ts'

@@ -4,7 +4,7 @@ import { plainMessages } from '../base/issue-messages.ts'
 import { detailsOf, validationFailed } from '../base/refusals.ts'
 import { DeliveryError, type Connector, type FindConnector, type Target } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
-import { secretsIn, withoutSecrets } from '../connectors/shared/secrets.ts'
+import { secretsIn, withoutSecrets } from '../connectors/shared/errors.ts'
 import { contextOf, unencryptedAddress, type AttemptDeps } from '../connectors/target.ts'
 
 export type OpenObject = Record<string, unknown>

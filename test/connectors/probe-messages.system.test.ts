@@ -1,5 +1,5 @@
 import { readConfig } from '../../src/config/config.ts'
-import { secretsIn } from '../../src/connectors/shared/secrets.ts'
+import { secretsIn } from '../../src/connectors/shared/errors.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { testTarget } from '../../src/workspace/targets.ts'
 import { installationId } from './payloads.ts'

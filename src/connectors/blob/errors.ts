@@ -1,9 +1,8 @@
 import { isRestError } from '@azure/storage-blob'
 import { DeliveryError, type Target } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
-import { toDeliveryError } from '../shared/errors.ts'
+import { toDeliveryError, withoutSecrets } from '../shared/errors.ts'
 import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
-import { withoutSecrets } from '../shared/secrets.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
 // Names by the service: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes

@@ -1,7 +1,6 @@
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
-import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
+import { redactAndCut, toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
-import { redactAndCut } from '../shared/secrets.ts'
 import { createMessage, createNoticeMessage, messageBytes, messageIdOf } from './message.ts'
 import { recipientsOf, type EmailConfig, type EmailCredentials } from './schema.ts'
 import { openSmtpSession, type SmtpSession } from './smtp-session.ts'

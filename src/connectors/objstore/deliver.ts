@@ -8,10 +8,9 @@ import {
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
-import { withDeliveryErrors } from '../shared/errors.ts'
+import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
-import { secretsIn } from '../shared/secrets.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
 import { objstoreError } from './errors.ts'

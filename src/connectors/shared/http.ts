@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { withoutCutSecret, withoutSecrets } from './secrets.ts'
+import { withoutCutSecret, withoutSecrets } from './errors.ts'
 
 /** Statuses below 500 after which a retry can succeed. */
 const retryableStatuses = new Set([408, 409, 425, 429])

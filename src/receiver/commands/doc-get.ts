@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { bytesPiece, type Piece } from '../../capture/pieces.ts'
+import { bytesPiece, type Piece } from '../../capture/capture.ts'
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
 import { createDocumentParts, documentHeaders } from '../document-headers.ts'

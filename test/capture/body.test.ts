@@ -1,4 +1,4 @@
-import { createCaptureBudget } from '../../src/capture/budget.ts'
+import { createCaptureBudget } from '../../src/capture/body.ts'
 
 describe('the memory for captures', () => {
   /** Reserves single bytes until no more are left for the source. @returns how many bytes it has got */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { createConnectors } from '../../src/connectors/index.ts'
-import { secretsIn } from '../../src/connectors/shared/secrets.ts'
-import { loadRigs } from './rig.ts'
+import { createConnectors } from '../../../src/connectors/index.ts'
+import { secretsIn } from '../../../src/connectors/shared/errors.ts'
+import { loadRigs } from '../rig.ts'
 
 const { find: findConnector } = createConnectors()
 
