@@ -1,6 +1,6 @@
 // Starts or finds the servers that tests run against, and publishes their addresses and paths in TEST_* variables. A variable that is
 // already set is kept.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { messageOf, UserError } from '../../src/base/errors.ts'
@@ -33,11 +33,23 @@ import {
   type ToolOptions,
 } from './tools.ts'
 
+const GiB = 1024 ** 3
+
+/**
+ * Returns the folder for the files of PostgreSQL: in memory if there is enough of it. A run creates 300 databases of 12 MB, and each takes 30
+ * instead of 400 ms of processor time there.
+ */
+const workFolder = async (): Promise<string> => {
+  const memory = await statfs('/dev/shm').catch(() => undefined)
+  const isLarge = memory !== undefined && memory.bavail * memory.bsize >= 4 * GiB && process.availableMemory() >= 8 * GiB
+  return isLarge ? '/dev/shm' : tmpdir()
+}
+
 const say = (line: string) => void process.stderr.write(`${line}\n`)
 
 /** Prepares a tier. jest does not run the teardown if the set-up fails. */
 const setUp = (prepare: (workDir: string) => Promise<void>) => async (): Promise<void> => {
-  const workDir = await mkdtemp(join(tmpdir(), 'relay-test-'))
+  const workDir = await mkdtemp(join(await workFolder(), 'relay-test-'))
   registerCleanup(() => rm(workDir, { recursive: true, force: true }))
   try {
     await prepare(workDir)
