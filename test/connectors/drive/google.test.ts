@@ -123,13 +123,14 @@ describe('drive, against a double of Google Drive', () => {
       permanent: true,
       message: expect.stringMatching(/shared drive.*subject/) as string,
     })
-    await deliver(small(), rig.target({ config: { ...personal, subject: rig.double.subject } }))
+    await deliver(small(), rig.target({ config: { ...personal, subject: rig.double.subject } }), rig.connectorAt())
     expect(files()).toMatchObject([{ owner: rig.double.subject }])
   })
 
   test('full storage of a user is retried, since it can be freed', async () => {
     rig.double.faults.push({ match: /^POST \/upload/, response: driveError(403, 'storageQuotaExceeded'), times: 1 })
-    expect(await failure(deliver(small(), rig.target({ config: { subject: rig.double.subject } })))).toMatchObject({
+    const target = rig.target({ config: { subject: rig.double.subject } })
+    expect(await failure(deliver(small(), target, rig.connectorAt()))).toMatchObject({
       code: 'storage_quota_exceeded',
       permanent: false,
     })
