@@ -1,16 +1,16 @@
-import { ApplicationFailure, activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
+import { ApplicationFailure, activityInfo, cancellationSignal, getClient, heartbeat, log } from '@temporalio/activity'
+import { messageOf } from '../src/base/errors.ts'
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
 import { recordTermination, transition } from '../src/delivery/transition.ts'
-import type { AttemptInput, DeliveryActivities } from '../workflows/messages.ts'
+import { documentOfDelivery } from '../workflows/ids.ts'
+import { attemptFailedSignal, deliveryChangedSignal, type AttemptInput, type DeliveryActivities } from '../workflows/messages.ts'
 
 export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities => ({
   attemptDelivery: (input) => {
-    const { heartbeatDetails, scheduledTimestampMs } = activityInfo()
+    const { heartbeatDetails } = activityInfo()
     const lastHeartbeat: Partial<Progress> | null | undefined = heartbeatDetails
-    // The clock of the server may differ from that of the worker.
-    const waitedMs = Math.max(0, Date.now() - scheduledTimestampMs - (input.delayMs ?? 0))
-    return deliver(deps, input, { signal: cancellationSignal(), lastHeartbeat: lastHeartbeat ?? undefined, waitedMs, heartbeat })
+    return deliver(deps, input, { signal: cancellationSignal(), lastHeartbeat: lastHeartbeat ?? undefined, heartbeat })
   },
 
   recordCancellation: (delivery) => transition(deps.db, 'cancel', delivery),
@@ -19,21 +19,52 @@ export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities 
 })
 
 /**
- * Makes an attempt with a delay wait until it is due. Its first run tells Temporal when to run it again: the server waits without an event
- * in the history, and shows the time as that of the pending activity.
+ * Lets Temporal repeat the attempts of a round: an outcome that ends an attempt without ending the delivery becomes a failure of the
+ * activity, with the time of the next attempt. Operators see the number of the attempt, the last error and that time at the pending activity.
  */
-export const postponeAttempts = <Activities extends Pick<DeliveryActivities, 'attemptDelivery'>>(activities: Activities): Activities => ({
+export const repeatAttempts = <Activities extends Pick<DeliveryActivities, 'attemptDelivery'>>(activities: Activities): Activities => ({
   ...activities,
   attemptDelivery: async (input: AttemptInput) => {
-    // By the number of the run, and not by times: the clock of the server may differ from that of the worker.
-    if (input.delayMs !== undefined && activityInfo().attempt === 1) {
-      throw ApplicationFailure.create({
-        message: 'The attempt is not due yet.',
-        type: 'NotDue',
-        nextRetryDelay: input.delayMs,
-        category: 'BENIGN',
-      })
+    const outcome = await activities.attemptDelivery(input)
+    if (outcome.status === 'retrying') {
+      if (outcome.failures <= 1) await announceFailure(input, outcome)
+      throw failureOf(outcome, { nextRetryDelay: outcome.delayMs })
     }
-    return activities.attemptDelivery(input)
+    if (outcome.status === 'failed') throw failureOf(outcome, { nonRetryable: true, details: [outcome] })
+    return outcome
   },
 })
+
+type Failed = Extract<Awaited<ReturnType<DeliveryActivities['attemptDelivery']>>, { status: 'retrying' | 'failed' }>
+
+/** The attempt is recorded and logged by the relay, so the SDK need not log it as a fault. */
+const failureOf = ({ errorCode, error }: Failed, more: Parameters<typeof ApplicationFailure.create>[0]) =>
+  ApplicationFailure.create({
+    message: errorCode === undefined ? error : `${errorCode}: ${error}`,
+    type: errorCode ?? 'attempt_failed',
+    category: 'BENIGN',
+    ...more,
+  })
+
+/**
+ * Tells the workflows of the delivery and of its document that attempts are repeated, so that operators find them by their search
+ * attributes. It costs ten events, once per round. A failure to tell them delays nothing.
+ */
+const announceFailure = async (
+  { destinationId, revision }: AttemptInput,
+  { error, errorCode, businessObject }: Extract<Failed, { status: 'retrying' }>,
+): Promise<void> => {
+  const { workflowId } = activityInfo().workflowExecution!
+  const { workflow } = getClient()
+  const failure = { error, ...(errorCode !== undefined && { errorCode }), ...(businessObject !== undefined && { businessObject }) }
+  const told = await Promise.allSettled([
+    workflow.getHandle(workflowId).signal(attemptFailedSignal, failure),
+    // The workflow of the document may be closed: a retry can start a delivery on its own.
+    workflow
+      .getHandle(documentOfDelivery(workflowId, revision))
+      .signal(deliveryChangedSignal, { destinationId, status: 'retrying', error }),
+  ])
+  for (const { reason } of told.filter((each) => each.status === 'rejected')) {
+    log.info('a workflow was not told of a failed attempt', { reason: messageOf(reason) })
+  }
+}

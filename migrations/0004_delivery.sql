@@ -11,8 +11,12 @@ create table deliveries (
   status_since timestamptz not null default now(),
   attempts integer not null default 0,
   attempt_id text collate "C",
-  lost_attempts integer not null default 0,
+  round text,
+  failures integer not null default 0,
+  round_remaining_ms bigint,
+  round_expires_at timestamptz,
   next_attempt_at timestamptz default now(),
+  waiting text check (waiting in ('in_line', 'called')),
   checked_at timestamptz,
   last_error text,
   last_error_code text,
@@ -33,11 +37,19 @@ comment on column deliveries.status_since is
   'When the delivery got its status.';
 comment on column deliveries.attempt_id is
   'The attempt that is under way, as delivery_attempts.id will name it. If the next attempt still finds it, its worker was lost.';
-comment on column deliveries.lost_attempts is
-  'Consecutive lost attempts that the workflow does not know of, because the same activity goes on with the upload.';
+comment on column deliveries.round is
+  'The latest round of attempts with a failure. Each has a retry budget of its own: the first round, and each manual retry.';
+comment on column deliveries.failures is
+  'Failed attempts of the round.';
+comment on column deliveries.round_remaining_ms is
+  'Rest of the time to live of the round when its next attempt is due. Less is left if the attempt is late.';
+comment on column deliveries.round_expires_at is
+  'When the time to live of the round ends.';
 comment on column deliveries.next_attempt_at is
-  'When the next attempt is due, while the delivery is pending or retrying. An attempt under way, or one that waits for a slot, is past '
-  'it.';
+  'When the next attempt is due, while the delivery is pending or retrying. An attempt under way is past it. For a delivery in line, it is '
+  'when the delivery asks again by itself, or infinity.';
+comment on column deliveries.waiting is
+  'The delivery waits in the line of its destination, for a slot or behind a circuit, or was called and is about to start.';
 comment on column deliveries.checked_at is
   'When the reconciler last asked Temporal about the delivery, because its next attempt was overdue.';
 comment on column deliveries.last_error_code is
@@ -63,6 +75,11 @@ create index deliveries_by_due_time on deliveries (greatest(next_attempt_at, che
 where status in ('pending', 'retrying');
 comment on index deliveries_by_due_time is
   'Serves the reconciler, which asks Temporal about the deliveries that have shown no sign of life for the longest time.';
+
+create index deliveries_in_line on deliveries (destination_id, waiting, document_id)
+where waiting is not null;
+comment on index deliveries_in_line is
+  'Serves the lines of destinations: who is next, and who has been called.';
 
 create index deliveries_by_error on deliveries (destination_id, status, coalesce(last_error_code, 'none'), document_id)
 where last_error is not null;
@@ -285,6 +302,7 @@ create trigger failures_changed
 create function note_delivery_status() returns trigger language plpgsql as $$
 begin
   new.status_since = now();
+  new.waiting = null;
   new.ended_by = case when new.status = 'failed' then new.ended_by end;
   if new.status not in ('pending', 'retrying') then
     new.next_attempt_at = null;
@@ -295,7 +313,7 @@ begin
 end
 $$;
 comment on function note_delivery_status is
-  'Sets the time of the last change of a delivery''s status. A delivery that is not failed any more has not been ended. The next attempt '
+  'Sets the time of the last change of a delivery''s status, and takes the delivery out of line. A delivery that is not failed any more has not been ended. The next attempt '
   'of an open delivery is due at once, unless the statement says when; any other delivery has none.';
 
 create trigger delivery_status_noted

@@ -1,4 +1,5 @@
 import {
+  ActivityFailure,
   ApplicationFailure,
   CancellationScope,
   condition,
@@ -12,26 +13,26 @@ import {
   upsertSearchAttributes,
   uuid4,
   workflowInfo,
-  type ActivityOptions,
 } from '@temporalio/workflow'
 import {
   applyOutcome,
-  attemptBudget,
   newRun,
-  nextAttempt,
+  noteFailure,
   requestRetry,
   startRound,
-  wakeUp,
+  type AttemptOutcome,
   type DeliveryRun,
 } from '../src/domain/delivery-run.ts'
 import { documentWorkflowId } from './ids.ts'
 import {
+  attemptFailedSignal,
   deliveryChangedSignal,
   deliveryStatusQuery,
   manualRetryTimer,
   releaseSignal,
   retrySignal,
   wakeSignal,
+  type AttemptInput,
   type DeliveryActivities,
   type DeliveryInput,
   type DeliveryState,
@@ -44,8 +45,8 @@ const { recordCancellation } = proxyActivities<DeliveryActivities>({ startToClos
 const recordingTimeMs = 60_000
 
 /**
- * Delivers one document to one destination: attempts and backs off until the delivery succeeds or its retry budget is used up, and
- * then waits for a manual retry. Temporal retries the activity only for failures of the relay itself, which cost no retry budget.
+ * Delivers one document to one destination, and waits for a manual retry if that fails. The attempts of a round are one activity, which
+ * Temporal repeats until the delivery has arrived or its retry budget is used up.
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   const { documentId, destination, policy, attemptTimeoutMs, traceparent } = input
@@ -57,19 +58,16 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   setHandler(releaseSignal, (released) => {
     run = { ...run, released }
   })
-  setHandler(wakeSignal, (startedAt) => {
-    run = wakeUp(run, startedAt)
+  setHandler(wakeSignal, () => {
+    run = { ...run, isCalled: true }
   })
-  const options: ActivityOptions = {
-    startToCloseTimeout: attemptTimeoutMs + recordingTimeMs,
-    heartbeatTimeout: input.heartbeatTimeoutMs,
-    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-    summary: `to ${destination.name}`,
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
-  }
-  const { attemptDelivery } = proxyActivities<DeliveryActivities>(options)
+  setHandler(attemptFailedSignal, (failure) => {
+    const previous = run
+    run = noteFailure(run, failure)
+    show(input, previous, run, `${run.error}. Temporal repeats the attempt: see the pending activity.`)
+  })
   /** Takes the next state, shows it to operators, and reports it to the workflow of the document. */
-  const advance = async (next: DeliveryRun, details: string) => {
+  const advance = async (next: DeliveryRun, details = '') => {
     const previous = run
     run = next
     show(input, previous, run, details)
@@ -79,36 +77,27 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   try {
     for (;;) {
       if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof delivery>({ ...input, run })
-      if (!run.round) await advance(startRound(run, policy), run.requested ? 'manual retry requested' : 'released')
+      if (!run.round) await advance(startRound(run, uuid4(), policy), run.requested ? 'manual retry requested' : '')
 
-      const { wake, delayMs } = run
-      const dueAt = Date.now() + (delayMs ?? 0)
-      run = { ...run, wake: undefined, delayMs: undefined }
-      const attempt = {
+      const { isCalled, round } = run
+      run = { ...run, isCalled: false }
+      const outcome = await makeAttempts(input, {
         documentId,
         destinationId: destination.id,
+        workspace: input.workspace,
         attemptTimeoutMs,
-        ...attemptBudget(run, dueAt),
-        ...(wake !== undefined && { wake }),
+        policy: round!.policy,
+        round: round!.id,
+        ...(isCalled && { isCalled }),
+        ...(input.revision !== undefined && { revision: input.revision }),
         ...(traceparent !== undefined && { traceparent }),
-      }
-      const outcome =
-        delayMs === undefined
-          ? await attemptDelivery(attempt)
-          : await attemptDelivery.executeWithOptions({ ...options, summary: `${nextAttempt(run)} to ${destination.name}` }, [
-              { ...attempt, delayMs },
-            ])
-      const next = applyOutcome(run, outcome, dueAt)
+      })
+      const next = applyOutcome(run, outcome)
 
       if (outcome.status === 'waiting') {
         await advance(next, waitingFor(destination.name, outcome.circuit))
-        const summary = `waiting for ${outcome.circuit ? 'the circuit of' : 'a slot at'} ${destination.name}`
         // A wake that came during the attempt may be younger than its outcome.
-        if (run.wake === undefined) await condition(() => run.wake !== undefined, outcome.delayMs, { summary })
-      } else if (outcome.status === 'retrying') {
-        await advance(next, `${outcome.error}. Retries automatically: ${nextAttempt(next)}.`)
-        // The server waits, which takes 6 events. A timer of the workflow would take 11.
-        run = { ...run, delayMs: outcome.delayMs }
+        await untilCalled(() => run.isCalled === true, outcome.askAgainMs)
       } else if (outcome.status === 'failed') {
         await advance(next, failureOf(next))
         await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: manualRetryTimer })
@@ -117,9 +106,12 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         await advance(next, 'the connection is inactive. Activate it to continue.')
         // A held delivery has no workflow: the release starts it again. A release that came during the attempt has signalled this run.
         if (!run.released && !run.requested) return stateOf(input, run)
-      } else {
-        await advance(next, outcome.status === 'cancelled' ? 'the destination was deleted' : '')
+      } else if (outcome.status === 'delivered' || outcome.status === 'cancelled') {
+        await advance(next, outcome.status === 'cancelled' ? 'the destination was deleted' : undefined)
         break
+      } else {
+        // A worker of a later version has answered. The workflow task fails, and is repeated until a worker of that version takes it.
+        throw new TypeError(`the outcome ${JSON.stringify(outcome)} is unknown to this version`)
       }
     }
     // A parent learns the result of its child from Temporal.
@@ -132,13 +124,49 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         await recordCancellation({ documentId, destinationId: destination.id })
         // A retry may be requested as soon as the end is recorded, and its signal reaches this run until it has closed.
         const isRequested = run.acceptedRequests.length > acceptedRequests.length
-        if (isRequested) await continueAsNew<typeof delivery>({ ...input, run: { ...run, round: undefined, delayMs: undefined } })
+        if (isRequested) await continueAsNew<typeof delivery>({ ...input, run: { ...run, round: undefined } })
         show(input, run, { ...run, status: 'cancelled' }, 'the delivery was cancelled, or its destination was deleted')
       })
     }
     throw thrown
   }
 }
+
+const untilCalled = async (isCalled: () => boolean, timeoutMs: number | undefined): Promise<void> => {
+  if (timeoutMs === undefined) await condition(isCalled)
+  else await condition(isCalled, timeoutMs, { summary: 'until the delivery asks again' })
+}
+
+/** Outcome of the attempts of a round. */
+type Ended = Exclude<AttemptOutcome, { status: 'retrying' }>
+
+/** Makes the attempts of a round. If Temporal repeats them no longer, the delivery waits for the next one, which decides what follows. */
+const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput): Promise<Ended> => {
+  const { attemptDelivery } = proxyActivities<DeliveryActivities>({
+    startToCloseTimeout: attempt.attemptTimeoutMs + recordingTimeMs,
+    // The budget of the round ends earlier, unless its first attempt has waited for a worker.
+    scheduleToCloseTimeout: attempt.policy.ttlMs + attempt.attemptTimeoutMs + recordingTimeMs,
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+    summary: `to ${input.destination.name}`,
+    // For failures of the relay itself. A failed attempt says when the next one is due.
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
+  })
+  try {
+    return (await attemptDelivery(attempt)) as Ended
+  } catch (thrown) {
+    if (!(thrown instanceof ActivityFailure) || isCancellation(thrown)) throw thrown
+    const { cause, retryState } = thrown
+    const failure = cause instanceof ApplicationFailure ? cause : undefined
+    if (failure?.nonRetryable && isFailed(failure.details?.[0])) return failure.details[0]
+    if (retryState !== 'TIMEOUT') throw thrown
+    const delayMs = failure?.nextRetryDelay
+    return { status: 'waiting', askAgainMs: typeof delayMs === 'number' ? delayMs : 0 }
+  }
+}
+
+const isFailed = (outcome: unknown): outcome is Extract<AttemptOutcome, { status: 'failed' }> =>
+  (outcome as Partial<AttemptOutcome> | null | undefined)?.status === 'failed'
 
 const stateOf = ({ destination }: DeliveryInput, { status, error }: DeliveryRun): DeliveryState => ({
   destinationId: destination.id,
@@ -150,14 +178,14 @@ const waitingFor = (name: string, circuit: 'open' | 'half_open' | undefined) =>
   circuit
     ? `waiting: the circuit of ${name} is ${circuit === 'open' ? 'open' : 'half open'}, because its last attempts failed. ` +
       `One delivery at a time tries it. No action is needed, unless ${name} has to be repaired.`
-    : `waiting for a slot: ${name} is at its limit of deliveries. No action is needed.`
+    : `waiting in line for a slot: ${name} is at its limit of deliveries. No action is needed.`
 
 const failureOf = ({ error, remedy }: DeliveryRun) => (remedy === undefined ? `${error}.` : `${error}. ${remedy}`)
 
 /** Shows the state to operators: as details in the UI, and as search attributes once the delivery has left the straight path. */
 const show = (input: DeliveryInput, previous: DeliveryRun, run: DeliveryRun, details: string): void => {
   // On the straight path, "completed" says everything, and each upsert would cost an event.
-  if (run.status === 'pending' && !(run.round && run.round.waits > 0)) return
+  if (run.status === 'pending' && !details) return
   if (previous.status === 'pending' && run.status === 'delivered') return
   // Temporal does not copy the static summary into a run that continues as new.
   const prefix = input.run ? `${documentName(input)} to ${input.destination.name}: ` : ''

@@ -30,13 +30,15 @@ export const documentWorkflowId = (document: DocumentKey, revision = 1): string 
 /** `document/acme/invoices/Z1/4711/data/<document id>/<destination id>`, for every revision of the document. */
 export const deliveryWorkflowId = (document: DocumentKey, destinationId: string): string => `${documentPath(document)}/${destinationId}`
 
+/** Returns the id of the workflow of the document that a delivery belongs to. */
+export const documentOfDelivery = (workflowId: string, revision = 1): string => {
+  const path = workflowId.slice(0, workflowId.lastIndexOf('/'))
+  return revision === 1 ? path : `${path}@${revision}`
+}
+
 /** `release-deliveries/acme/invoices/<connection id>`, `cancel-deliveries/acme/invoices/<destination or connection id>` */
 export const batchWorkflowId = ({ action, workspace, id }: { action: 'release' | 'cancel'; workspace: string; id: string }): string =>
   `${action}-deliveries/${workspace}/${id}`
-
-/** `wake-deliveries/acme/invoices/<destination id>` */
-export const wakeWorkflowId = ({ workspace, destination }: { workspace: string; destination: { id: string } }): string =>
-  `wake-deliveries/${workspace}/${destination.id}`
 
 /** `notice/acme/invoices/<notice id>` */
 export const noticeWorkflowId = ({ workspace, noticeId }: { workspace: string; noticeId: string }): string =>

@@ -1,6 +1,6 @@
 // Inputs, signals, queries and activities of the workflows, shared with the client (src/temporal/client.ts) and the activities.
 import { defineQuery, defineSignal } from '@temporalio/workflow'
-import type { AttemptOutcome, DeliveryRun } from '../src/domain/delivery-run.ts'
+import type { AttemptOutcome, DeliveryRun, FailedAttempt } from '../src/domain/delivery-run.ts'
 import type { DeliveryStatus } from '../src/domain/delivery-states.ts'
 import type { RetryPolicy } from '../src/domain/retry.ts'
 import type { DocumentKey } from './ids.ts'
@@ -60,14 +60,13 @@ export const retrySignal = defineSignal<[unknown?]>('retry')
 export const manualRetryTimer = 'waiting for a manual retry'
 /** To `delivery`: the connection that held it was activated. */
 export const releaseSignal = defineSignal<[RetryPolicy]>('release')
-/**
- * To `delivery`: the circuit of its destination has closed, or a trial is wanted. A delivery that waits asks for a slot at once. The
- * payload is the start of the wake in milliseconds, by the clock of Temporal. Operators may send the signal without one.
- */
-export const wakeSignal = defineSignal<[unknown?]>('wake')
+/** To `delivery`: it is its turn. A delivery that waits in line asks for a slot at once. Operators may send it, too. */
+export const wakeSignal = defineSignal('wake')
+/** To `delivery`, from its attempt: the first attempt of a round has failed, and Temporal repeats it. */
+export const attemptFailedSignal = defineSignal<[FailedAttempt]>('attemptFailed')
 /** To `document`, from one of its deliveries. */
 export const deliveryChangedSignal = defineSignal<[DeliveryState]>('deliveryChanged')
-/** To `releaseDeliveries`, `cancelDeliveries` and `wakeDeliveries`: look for deliveries once more before ending. */
+/** To `releaseDeliveries` and `cancelDeliveries`: look for deliveries once more before ending. */
 export const checkAgainSignal = defineSignal('checkAgain')
 
 /** Answered by `document` with one state per destination, and by `delivery` with its own state. */
@@ -81,25 +80,24 @@ interface DeliveryRef {
 
 export interface AttemptInput extends DeliveryRef {
   policy: RetryPolicy
-  /** Failed attempts of this round before this one. */
-  failures: number
-  /** Rest of the time to live when the attempt is due, by the workflow's clock. */
-  remainingMs: number
+  /** The round of attempts. The row of the delivery says how much of its budget is used up. */
+  round: string
+  /** Revision of the document, if it is above 1. */
+  revision?: number
   attemptTimeoutMs: number
-  /** Consecutive times that this delivery waited for a slot. */
-  waits: number
-  /** Start of the wake that has reached the delivery since its last attempt, in milliseconds. */
-  wake?: number
-  /** Time until the attempt is due, from the moment in which the workflow asks for it. */
-  delayMs?: number
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  /** Set if the delivery does not queue behind those that wait in line: it was woken, or is a manual retry. */
+  isCalled?: true
   traceparent?: string
 }
 
 /** Activities of `document` and `delivery`. Each may run twice. */
 export interface DeliveryActivities {
   /**
-   * Makes one attempt and records it. A failure of the target is an outcome and not an exception. The activity throws only if the
-   * relay itself fails (for example, the database is unavailable), and Temporal then runs it again. With `delayMs`, the server waits first.
+   * Makes one attempt and records it. An attempt that fails and is to be repeated is thrown with the time after which Temporal runs the
+   * activity again, and one that is not repeated is thrown as final. So is what the relay itself fails in (for example, the database is
+   * unavailable), which Temporal repeats soon and which uses up no retry.
    */
   attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
   /** Records that an operator cancelled the workflow of a delivery. */
@@ -137,46 +135,6 @@ export interface BatchOutcome {
 
 export interface BatchActivities {
   processBatch(subject: BatchSubject): Promise<BatchOutcome>
-}
-
-/** Input of the workflow `wakeDeliveries`. */
-export interface WakeInput {
-  /** `{userSlug}/{workspaceSlug}` */
-  workspace: string
-  destination: Pick<DestinationRef, 'id' | 'name'>
-  /** Progress of the previous run, if this run continues it as new. */
-  progress?: WakeProgress
-}
-
-interface WakeProgress {
-  /** Start of the wake in milliseconds, by the clock of Temporal. */
-  startedAt: number
-  /** Deliveries woken so far. */
-  woken: number
-  /** Undefined before the first page. */
-  position?: WakePosition | undefined
-}
-
-/** Deliveries are woken in the order of their documents. */
-export interface WakePosition {
-  /** Document of the last delivery that was woken. */
-  after: string
-  /** The latest document that may have waited when the wake started. */
-  last: string
-}
-
-export interface WakePage {
-  position: WakePosition
-  /** Deliveries woken by this page; 0 if those of earlier pages have to be delivered first. */
-  count: number
-  isLast: boolean
-  /** Reason why the remaining deliveries wait on. */
-  stopped?: string
-}
-
-export interface WakeActivities {
-  /** Wakes the next deliveries of a destination. A second run wakes the same ones. */
-  wakeNextPage(page: Pick<WakeProgress, 'startedAt' | 'position'> & { destinationId: string }): Promise<WakePage>
 }
 
 /** Input of the workflow `bulkRetry`. */

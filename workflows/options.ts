@@ -1,15 +1,7 @@
 // Start options of the workflows. The client and the parent workflow use the same options, so all runs look alike to operators.
 import { defineSearchAttributeKey, SearchAttributeType, type SearchAttributePair } from '@temporalio/common'
-import {
-  batchWorkflowId,
-  bulkRetryWorkflowId,
-  deliveryWorkflowId,
-  documentWorkflowId,
-  noticeWorkflowId,
-  wakeWorkflowId,
-  type DocumentKey,
-} from './ids.ts'
-import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput, WakeInput } from './messages.ts'
+import { batchWorkflowId, bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, noticeWorkflowId, type DocumentKey } from './ids.ts'
+import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput } from './messages.ts'
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)
 
@@ -85,12 +77,6 @@ export const batchOptions = (subject: BatchSubject) => ({
   workflowId: batchWorkflowId(subject),
   args: [{ subject, processed: 0 }] as [BatchInput],
   staticSummary: batchSummary(subject),
-})
-
-export const wakeOptions = (input: WakeInput) => ({
-  workflowId: wakeWorkflowId(input),
-  args: [input] as [WakeInput],
-  staticSummary: `Wake deliveries that wait for ${input.destination.name}`,
 })
 
 export const bulkRetryOptions = (input: BulkRetryInput, registration: Registration) => ({

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import type { WakeNext } from '../delivery/wake.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { createTestDestinations, type TestDeps } from '../workspace/configure-destinations.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import type { LaunchDeps } from './launch.ts'
 import { connectorPart, idParams, one } from './schemas.ts'
 
 export const targetBody = z.strictObject({
@@ -19,7 +19,7 @@ export const targetChange = targetBody.omit({ connector_type: true }).partial()
 const testStatus = z.enum(['success', 'failed']).meta({ id: 'TestStatus' })
 const testResult = one(z.object({ status: testStatus, message: z.string() }).meta({ id: 'TestResult' }))
 
-export type DestinationTestDeps = TestDeps & LaunchDeps
+export type DestinationTestDeps = TestDeps & { wakeNext: WakeNext }
 
 /** Endpoints of a destination beside those that read and write it. */
 export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] => {
@@ -50,8 +50,8 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       response: testResult,
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, signal }) => {
-        const { result, messages } = await test(workspaceId, id, signal)
-        deps.launch(messages)
+        const result = await test(workspaceId, id, signal)
+        await deps.wakeNext(id)
         return { data: result }
       },
     }),

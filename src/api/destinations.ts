@@ -10,6 +10,7 @@ import type { Destination } from '../workspace/destinations.ts'
 import { activity, connectorTypeName, name, openObject } from '../workspace/inputs.ts'
 import { targetBody, targetChange, type DestinationTestDeps } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
+import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { deletionEndpoint } from './removal.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
@@ -109,9 +110,10 @@ type Versioned = Pick<Destination, 'name' | 'config'>
 const versionOf = ({ name: displayName, config }: Versioned) => [displayName, config]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
 
-export type DestinationDeps = DestinationTestDeps & {
-  config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
-}
+export type DestinationDeps = DestinationTestDeps &
+  LaunchDeps & {
+    config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
+  }
 
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
   const { destinations } = deps
@@ -179,8 +181,8 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       checksVersion: true,
       handle: async ({ params: { id }, body }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Destination) => checkVersion(versionOf(current))
-        const { destination: changed, messages } = await configure.change(workspaceId, id, body, actorOf(actor), check)
-        deps.launch(messages)
+        const changed = await configure.change(workspaceId, id, body, actorOf(actor), check)
+        await deps.wakeNext(id)
         return { data: view(changed, actor) }
       },
     }),

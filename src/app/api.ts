@@ -13,6 +13,7 @@ import { createCaptureQueue } from '../capture/queue.ts'
 import { createSealedQueries } from '../capture/redact.ts'
 import { createReplay } from '../capture/replay.ts'
 import type { Config } from '../config/config.ts'
+import { createWakeNext } from '../delivery/wake.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { createConnectionLimit, dispatch, startHttpServer, type HttpServer } from '../http/server.ts'
@@ -121,6 +122,7 @@ export const startApi = async (
       pinConfig: createPinConfig(db, { keyRing, findConnector }),
       contents: stores,
       launch,
+      wakeNext: createWakeNext(db, config, launch, log),
       isDeliveryRunning,
       replay,
     })

@@ -1,10 +1,9 @@
 import { activityInfo } from '@temporalio/activity'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
-import { createDeliveryActivities, postponeAttempts } from '../../activities/delivery.ts'
+import { createDeliveryActivities, repeatAttempts } from '../../activities/delivery.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
-import { createWakeActivities } from '../../activities/wake.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
@@ -19,7 +18,7 @@ import { createRedeliverNewer } from '../delivery/redeliver.ts'
 import { createRelease } from '../delivery/release.ts'
 import { createAttemptReports } from '../delivery/report-attempts.ts'
 import { createSlots } from '../delivery/slots.ts'
-import { createWake } from '../delivery/wake.ts'
+import { createCallLines, createWakeNext } from '../delivery/wake.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { createConnectionLimit, startHttpServer, type HttpServer } from '../http/server.ts'
@@ -63,35 +62,27 @@ export const startWorker = async (
     const release = createRelease(db, config)
     const installation = createInstallation(db)
     const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config)
+    const wakeNext = createWakeNext(db, config, launcher.launch, log)
     const maintenance: MaintenanceDeps = {
       db,
       stores,
       release,
       launcher,
+      callLines: createCallLines(db, wakeNext),
       reconcile,
       checkIncidents: createCheckIncidents(db, config),
       config,
     }
-    const slots = createSlots(
-      {
-        total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
-        limits: {
-          maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
-          maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
-        },
-      },
-      () => performance.now(),
-      Math.random,
-    )
     const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
-    const recordAttempt = reports.reporting(createRecordAttempt(db, config, launcher.launch))
+    const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const delivery = createDeliveryActivities({
       db,
       loadJob: createLoadJob(db, config),
       recordAttempt: attemptSpans ? attemptSpans.reporting(recordAttempt) : recordAttempt,
       redeliverNewer: createRedeliverNewer(db, config),
-      slots,
+      slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
+      wakeNext,
       contents: stores,
       findConnector,
       openCredentials: ({ workspaceId, destination, credentialsSealed }, connector) =>
@@ -107,11 +98,10 @@ export const startWorker = async (
     // The SDK's runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
     worker = await startTemporalWorker(config, {
-      ...postponeAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
+      ...repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
       ...createBatchActivities({ db, release, sendAll }),
       ...createBulkRetryActivities({ bulkRetries, sendAll }),
       ...createMaintenanceActivities(maintenance),
-      ...createWakeActivities({ wake: createWake(db), sendAll }),
       ...createNoticeActivities(createSendNotice({ db, findConnector, keyRing, outbound, installation, config })),
     })
     onClose(worker.stop)

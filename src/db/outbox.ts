@@ -1,5 +1,5 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput, WakeInput } from '../../workflows/messages.ts'
+import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput } from '../../workflows/messages.ts'
 import type { Database, Transaction } from './database.ts'
 
 /** Starts the workflow of a document. */
@@ -36,20 +36,11 @@ export interface ProcessBatches {
   requestId: string
 }
 
-/** Starts the workflow that wakes the deliveries that wait for a destination. If it runs already, it starts over. */
-export interface WakeDeliveries {
-  kind: 'wakeDeliveries'
-  input: WakeInput
-  requestId: string
-}
-
-/** Ends the wait of a delivery for a slot, if its workflow is open. */
+/** Wakes a delivery that waits in line: signals its workflow, or starts it if Temporal does not know it. */
 export interface WakeDelivery {
   kind: 'wakeDelivery'
-  document: DocumentKey
-  destinationId: string
-  /** Start of the wake, in milliseconds by the clock of Temporal. */
-  startedAt: number
+  requestId: string
+  input: DeliveryInput
 }
 
 export interface StartBulkRetry {
@@ -70,7 +61,6 @@ export type OutboxMessage =
   | RetryDelivery
   | CancelDelivery
   | ProcessBatches
-  | WakeDeliveries
   | WakeDelivery
   | StartBulkRetry
   | StartNotice
@@ -90,10 +80,8 @@ export const outboxKey = (message: OutboxMessage): string => {
       return `cancel/${message.document.documentId}/${message.destinationId}`
     case 'processBatches':
       return `${message.subject.action}-batches/${message.subject.id}#${message.requestId}`
-    case 'wakeDeliveries':
-      return `wake/${message.input.destination.id}#${message.requestId}`
     case 'wakeDelivery':
-      return `wake/${message.document.documentId}/${message.destinationId}`
+      return `wake/${message.input.documentId}/${message.input.destination.id}#${message.requestId}`
     case 'startBulkRetry':
       return `bulk-retry/${message.input.bulkRetryId}`
   }

@@ -1,6 +1,6 @@
 import type { AttemptInput } from '../../workflows/messages.ts'
 import { messageOf } from '../base/errors.ts'
-import { newId, timeOfId } from '../base/ids.ts'
+import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
 import { contextOf, readTarget, type AttemptDeps } from '../connectors/target.ts'
@@ -26,10 +26,12 @@ import {
 import { hold, isPaused } from './release.ts'
 import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'
+import type { WakeNext } from './wake.ts'
 
 export interface DeliverDeps extends ConcludeDeps, AttemptDeps {
   loadJob: LoadJob
   slots: Slots
+  wakeNext: WakeNext
   contents: Stores
   openCredentials(job: DeliveryJob, connector: Connector): unknown
   /** Adds values to the config of the destination, unless it was changed since it was loaded. */
@@ -48,8 +50,6 @@ export interface AttemptRun {
   signal: AbortSignal
   /** Details of the last heartbeat of a previous run of the same activity. */
   lastHeartbeat: Partial<Progress> | undefined
-  /** Time since the attempt was due. */
-  waitedMs: number
   heartbeat(details: unknown): void
 }
 
@@ -59,18 +59,13 @@ export interface AttemptRun {
  * @throws the reason of `run.signal` if the attempt was cancelled, and failures of the relay itself
  */
 export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: AttemptRun): Promise<AttemptOutcome> => {
-  const timed: TimedInput = { ...input, expiresAt: Date.now() - run.waitedMs + input.remainingMs }
-  // The first attempt is made however long it has waited.
-  const isExpired = input.failures > 0 && timed.expiresAt <= Date.now()
-  // A retry that will not be made needs no slot.
-  const slot = isExpired
-    ? undefined
-    : deps.slots.acquire(input.destinationId, { hasWaited: input.waits > 0, resumes: run.lastHeartbeat !== undefined, wake: input.wake })
-  if (slot && 'waitMs' in slot) return { status: 'waiting', delayMs: slot.waitMs }
+  const saved = run.lastHeartbeat?.savedUpload === undefined ? undefined : run.lastHeartbeat
+  const leavePlace = deps.slots.acquire({ ...input, resumes: saved !== undefined })
+  const attemptId = newId()
+  const start = { attemptId, continues: saved?.attemptId, hasPlace: leavePlace !== undefined, isCalled: input.isCalled ?? false }
+  const load = () => deps.loadJob(input, start)
   try {
-    const saved = run.lastHeartbeat?.savedUpload === undefined ? undefined : run.lastHeartbeat
-    const start = slot && { attemptId: newId(), reserved: slot.reserved, continues: saved?.attemptId }
-    let job = await deps.loadJob(input, start)
+    let job = await load()
     if (!job || job.status === 'cancelled') return { status: 'cancelled' }
     if (job.status === 'delivered') {
       // A previous run may have recorded the delivery and stopped before this step.
@@ -82,41 +77,48 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
       return { status: 'cancelled' }
     }
     if (job.status === 'held') return { status: 'held' }
-    if (job.attemptId !== null && job.attemptId !== start?.attemptId) {
+    if (job.attemptId !== null && job.attemptId !== attemptId) {
       const bytesSent = run.lastHeartbeat?.attemptId === job.attemptId ? (run.lastHeartbeat.bytesSent ?? 0) : 0
-      const outcome = await recordLoss(deps, timed, job, { attemptId: job.attemptId, bytesSent }, saved !== undefined)
-      if (saved === undefined || outcome.status !== 'retrying') return outcome
-      job = await deps.loadJob(input, start)
+      const lost = { attemptId: job.attemptId, bytesSent }
+      const goesOn = saved?.attemptId === lost.attemptId
+      const outcome = await recordLoss(deps, timedInput(input, job), job, lost, goesOn)
+      if (!goesOn || outcome.status !== 'retrying') return outcome
+      job = await load()
       if (!job) return { status: 'cancelled' }
     }
     // An operator has signalled the workflow without the API.
     if (job.status === 'failed') await transition(deps.db, 'resume', input)
     if (isPaused(job) && (await hold(deps.db, input))) {
-      if (start) await withdrawAttempt(deps.db, input, start.attemptId)
+      await withdrawAttempt(deps.db, input, attemptId)
       return { status: 'held' }
     }
-    if (!slot || !start) return await failExpired(deps, input, job)
-    if (!job.hasSlot) {
-      const { circuit, oldestAttemptId } = job
-      if (circuit) {
-        // While a trial is under way, its end is not known. Then the circuit may be closed at any moment.
-        const trialInMs = circuit.state === 'open' ? circuit.trialInMs : 0
-        const delayMs = slot.refuse(job.limits, { circuit: { trialInMs, pauseMs: circuit.pauseMs } })
-        return { status: 'waiting', delayMs, circuit: circuit.state }
-      }
-      const oldestAgeMs = oldestAttemptId === null ? undefined : Date.now() - timeOfId(oldestAttemptId).getTime()
-      return { status: 'waiting', delayMs: slot.refuse(job.limits, { oldestAgeMs }) }
-    }
-    if (job.attemptId !== start.attemptId) {
-      await withdrawAttempt(deps.db, input, start.attemptId)
+    if (job.isExpired) return await failExpired(deps, timedInput(input, job), job)
+    if (!job.hasSlot) return await waitInLine(deps, job)
+    if (job.attemptId !== attemptId) {
+      await withdrawAttempt(deps.db, input, attemptId)
       throw new Error('another run of this activity has started an attempt meanwhile')
     }
-    slot.confirm(job.limits)
-    return await attempt(deps, { ...timed, failures: input.failures + job.lostAttempts }, job, run, start.attemptId)
+    // With a limit per minute, the next in line takes over the timer.
+    if (job.hasLine) await deps.wakeNext(input.destinationId)
+    return await attempt(deps, timedInput(input, job), job, run, attemptId)
   } finally {
-    slot?.release()
+    leavePlace?.()
   }
 }
+
+/** A slot may have become free between the refusal and the moment from which others see the delivery in line, so it looks once more. */
+const waitInLine = async (deps: DeliverDeps, { refusal, destination }: DeliveryJob): Promise<AttemptOutcome> => {
+  const { askAgainMs = null, circuit = null } = refusal ?? {}
+  if (askAgainMs === null) await deps.wakeNext(destination.id)
+  return { status: 'waiting', ...(askAgainMs !== null && { askAgainMs }), ...(circuit && { circuit }) }
+}
+
+/** The first attempt has the whole time to live, however late it is. */
+const timedInput = (input: AttemptInput, { failures, remainingMs }: DeliveryJob): TimedInput => ({
+  ...input,
+  failures,
+  expiresAt: Date.now() + (remainingMs ?? input.policy.ttlMs),
+})
 
 const heartbeatsPerTimeout = 3
 
@@ -148,7 +150,7 @@ const attempt = async (
   } finally {
     heartbeats.stop()
   }
-  if (result instanceof DeliveryError) return recordFailure(deps, { ...input, failures: input.failures + 1 }, job, progress, result)
+  if (result instanceof DeliveryError) return recordFailure(deps, input, job, progress, result)
   const outcome = await recordDelivery(deps, input, job, progress, result)
   const { workspaceId, destination, credentialsSealed } = job
   if (Object.keys(pinned).length > 0) await deps.pinConfig({ workspaceId, ...destination, credentialsSealed }, pinned)

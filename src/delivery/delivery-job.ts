@@ -4,7 +4,7 @@ import { createStatement } from '../db/statement.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
-import { addSlots, leaseMs } from './leases.ts'
+import { addSlots, leaseMs, limitsOf } from './leases.ts'
 import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -57,12 +57,24 @@ export interface DeliveryJob {
   /** True if the attempt that was to be started has a slot of the destination. */
   hasSlot: boolean
   limits: DestinationLimits
-  /** The circuit of the destination, if it has one and the attempt was refused a slot. */
-  circuit: { state: Exclude<Circuit['state'], 'closed'>; trialInMs: number; pauseMs: number } | null
-  /** The attempt that has held a slot of the destination for the longest time. Null unless the attempt was refused a slot. */
-  oldestAttemptId: string | null
-  /** Lost attempts of the same activity that have been recorded. */
-  lostAttempts: number
+  /** Why the attempt has to wait in the line of the destination. Null unless it was refused a slot. */
+  refusal: Refusal | null
+  /** True if other deliveries wait in line, and the destination has a limit per minute. */
+  hasLine: boolean
+  /** Failed attempts of the round. */
+  failures: number
+  /** Rest of the time to live of the round. Null before its first failure. */
+  remainingMs: number | null
+  /** True if the time to live of the round has ended. The first attempt is made however late it is. */
+  isExpired: boolean
+}
+
+interface Refusal {
+  waitingFor: 'slot' | 'circuit'
+  /** Null while the circuit is closed. */
+  circuit: Exclude<Circuit['state'], 'closed'> | null
+  /** When the delivery is to ask again by itself, from now on. Null if it is called in any case. */
+  askAgainMs: number | null
 }
 
 interface LoadedJob extends DeliveryJob {
@@ -90,23 +102,30 @@ type LeaseConfig = Pick<
   | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'
 >
 
+interface JobRequest extends DeliveryRef {
+  /** The round of attempts. */
+  round: string
+}
+
 /** An attempt to start. */
 interface StartRequest {
   attemptId: string
-  /** The number of slots that it must leave free. */
-  reserved: number
+  /** False if the worker has no place for it. */
+  hasPlace: boolean
+  /** True if it does not queue behind the deliveries that wait: it was called, or is a manual retry. */
+  isCalled: boolean
   /** The attempt that it continues, and whose slot it inherits. */
   continues: string | undefined
 }
 
-/** Returns a limit in the config of a destination, or the default if it sets none that is valid. */
-const limitOf = (key: string, fallback: string) =>
-  `case when jsonb_typeof(config -> '${key}') = 'number' then (config ->> '${key}')::numeric::integer else ${fallback}::integer end`
+// A place in a worker is free again soon, and nobody calls those that wait for one.
+const placeWaitMs = 5_000
 
-const loadAndStart = createStatement<LoadedJob>(
-  'load-delivery-job',
-  `
-  with job as (
+// Temporal's test server skips the time between two attempts, which the clock of the database does not see.
+const remaining = `least(round_remaining_ms, extract(epoch from round_expires_at - now()) * 1000)::float8`
+
+/** SQL: the delivery, with its document and its destination as they are now. */
+const deliveryNow = `
     select
       deliveries.status, deliveries.path, overwrites, superseded_at is not null as superseded,
       -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
@@ -132,11 +151,11 @@ const loadAndStart = createStatement<LoadedJob>(
       jsonb_build_object(
         'id', destinations.id, 'name', destinations.name, 'connector', connector_type, 'config', config,
         'deleted', destinations.deleted_at is not null, 'downloadLinksVersion', download_links_version) as destination,
-      deliveries.last_error as "lastError", last_error_code as "lastErrorCode", lost_attempts as "lostAttempts",
-      attempt_id,
-      jsonb_build_object(
-        'maxConcurrent', ${limitOf('max_concurrent_deliveries', ':maxConcurrent')},
-        'maxPerMinute', ${limitOf('max_deliveries_per_minute', ':maxPerMinute')}) as limits,
+      deliveries.last_error as "lastError", last_error_code as "lastErrorCode", attempt_id,
+      case when round = :round then failures else 0 end as failures,
+      case when round = :round then ${remaining} end as "remainingMs",
+      coalesce(round = :round and failures > 0 and ${remaining} <= 0, false) as "isExpired",
+      ${limitsOf('destinations')},
       -- A connection that was deleted, or from which the destination was removed, does not hold what it has forwarded.
       case when exists (
         select
@@ -160,17 +179,33 @@ const loadAndStart = createStatement<LoadedJob>(
     join destinations on destinations.id = deliveries.destination_id
     join workspaces on workspaces.id = deliveries.workspace_id
     where deliveries.document_id = :documentId
-      and deliveries.destination_id = :destinationId
-  ), permitted as (
-    select (limits -> 'maxConcurrent')::integer as max_concurrent, (limits -> 'maxPerMinute')::integer as max_per_minute
+      and deliveries.destination_id = :destinationId`
+
+/** SQL: an attempt that may be started, with its place among the deliveries that wait for the destination. */
+const permittedAttempt = `
+    select
+      max_concurrent, max_per_minute,
+      max_concurrent > (select count(*) from destination_slots where destination_id = :destinationId)
+        or not exists (select from destination_gates where destination_id = :destinationId) as "isNew",
+      not exists (
+        select
+        from deliveries
+        where destination_id = :destinationId
+          and waiting = 'in_line'
+          and document_id < :documentId
+      ) as is_first
     from job
     where :attemptId::text is not null
       and attempt_id is null
       and status = any (:startable)
       and not (destination -> 'deleted')::boolean
+      and not "isExpired"
       -- A crash of PostgreSQL may undo the mark and the lease of an attempt, which costs less than to wait for the disk each time.
-      and set_config('synchronous_commit', 'off', true) = 'off'
-  ), gate as (
+      and set_config('synchronous_commit', 'off', true) = 'off'`
+
+/** SQL: leases a slot of the destination, unless its limits, its circuit or the deliveries in line are against it. */
+const leasedSlot = `
+  gate as (
     -- Locked, so that of two attempts at the same moment the second one sees the start of the first.
     select
     from destination_gates
@@ -178,6 +213,8 @@ const loadAndStart = createStatement<LoadedJob>(
     where destination_id = :destinationId
       and (max_per_minute > 0 or circuit <> 'closed')
       and (circuit = 'closed' or trial_at <= clock_timestamp() or :circuitFailures::integer = 0)
+      and :hasPlace
+      and (is_first or :isCalled)
     for update of destination_gates
   ), open_gate as (
     -- Without a limit per minute and with a closed circuit, attempts do not wait for each other.
@@ -186,6 +223,8 @@ const loadAndStart = createStatement<LoadedJob>(
     where destination_id = :destinationId
       and max_per_minute = 0
       and circuit = 'closed'
+      and :hasPlace
+      and (is_first or :isCalled)
   ), slot as (
     update destination_slots
     set holder = :attemptId, leased_until = now() + :leaseMs::integer * interval '1 millisecond'
@@ -200,7 +239,7 @@ const loadAndStart = createStatement<LoadedJob>(
         (
           select number
           from destination_slots
-          join permitted on number <= greatest(1, max_concurrent - :reserved::integer)
+          join permitted on number <= max_concurrent and not "isNew"
           where destination_id = :destinationId
             and leased_until < now()
             and (exists (select from open_gate) or exists (select from gate))
@@ -224,40 +263,71 @@ const loadAndStart = createStatement<LoadedJob>(
       trial_id = case when circuit <> 'closed' then :attemptId end
     from slot, permitted, gate
     where destination_id = :destinationId
-  ), started as (
+  )`
+
+/** SQL: why no slot was leased, and when the delivery asks again. The first in line has a timer, and so has a time to live that ends. */
+const refusedAttempt = `
+    select
+      circuit <> 'closed' and :circuitFailures::integer > 0 as is_behind_circuit, circuit,
+      least(
+        case
+          when not is_first then null
+          when circuit <> 'closed' and :circuitFailures::integer > 0 then greatest(interval '0', trial_at - now())
+          when permitted.max_per_minute > 0 and next_start_at > now() + :catchUpMs::integer * interval '1 millisecond' then next_start_at - now()
+          when not :hasPlace then :placeWaitMs::integer * interval '1 millisecond'
+        end,
+        case when job.failures > 0 then "remainingMs" * interval '1 millisecond' end
+      ) as wait
+    from permitted, job, destination_gates
+    where destination_id = :destinationId
+      and not "isNew"
+      and not exists (select from slot)`
+
+const loadAndStart = createStatement<LoadedJob>(
+  'load-delivery-job',
+  `
+  with job as (${deliveryNow}
+  ), permitted as (${permittedAttempt}
+  ), ${leasedSlot}, started as (
     update deliveries
-    set attempt_id = :attemptId
+    set attempt_id = :attemptId, waiting = null
     from slot
     where document_id = :documentId
       and destination_id = :destinationId
       and attempt_id is null
       and status = any (:startable)
     returning attempt_id
+  ), refused as (${refusedAttempt}
+  ), in_line as (
+    update deliveries
+    set waiting = 'in_line', next_attempt_at = coalesce(now() + wait, 'infinity')
+    from refused
+    where document_id = :documentId
+      and destination_id = :destinationId
+      and attempt_id is null
+      and status in ('pending', 'retrying')
   )
   select
-    job.*, coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
-    case when number is null then (
-      select jsonb_build_object(
-        'state', circuit, 'trialInMs', greatest(0, extract(epoch from trial_at - now()) * 1000), 'pauseMs', pause_ms)
-      from destination_gates
+    job.*,
+    jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
+    coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
+    case when is_behind_circuit is not null then jsonb_build_object(
+      'waitingFor', case when is_behind_circuit then 'circuit' else 'slot' end,
+      'circuit', case when is_behind_circuit then circuit end,
+      'askAgainMs', ceil(extract(epoch from wait) * 1000)
+    ) end as refusal,
+    job.max_per_minute > 0 and exists (
+      select
+      from deliveries
       where destination_id = :destinationId
-        and circuit <> 'closed'
-        and :circuitFailures::integer > 0
-    ) end as circuit,
-    case when number is null then (
-      select min(holder)
-      from destination_slots
-      where destination_id = :destinationId
-        and leased_until >= now()
-    ) end as "oldestAttemptId",
-    max_concurrent is not null and number is null and (
-      max_concurrent > (select count(*) from destination_slots where destination_id = :destinationId)
-      or not exists (select from destination_gates where destination_id = :destinationId)
-    ) as "isNew"
+        and waiting = 'in_line'
+    ) as "hasLine",
+    coalesce("isNew", false) as "isNew"
   from job
   left join permitted on true
   left join slot on true
   left join started on true
+  left join refused on true
   `,
 )
 
@@ -269,12 +339,15 @@ const loadAndStart = createStatement<LoadedJob>(
  * @returns undefined if the document or its content is gone
  */
 export const createLoadJob = (db: Database, config: LeaseConfig) => {
-  const load = async ({ documentId, destinationId }: DeliveryRef, start?: StartRequest): Promise<LoadedJob | undefined> => {
+  const load = async (request: JobRequest, start?: StartRequest): Promise<LoadedJob | undefined> => {
     const [job] = await loadAndStart(db, {
-      documentId,
-      destinationId,
+      documentId: request.documentId,
+      destinationId: request.destinationId,
+      round: request.round,
       attemptId: start?.attemptId ?? null,
-      reserved: start?.reserved ?? 0,
+      hasPlace: start?.hasPlace ?? false,
+      isCalled: start?.isCalled ?? false,
+      placeWaitMs,
       continues: start?.continues ?? null,
       startable: [...startable],
       maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
@@ -287,11 +360,11 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
     return job
   }
 
-  return async (delivery: DeliveryRef, start?: StartRequest): Promise<DeliveryJob | undefined> => {
-    const job = await load(delivery, start)
+  return async (request: JobRequest, start?: StartRequest): Promise<DeliveryJob | undefined> => {
+    const job = await load(request, start)
     if (!job?.isNew) return job
-    await addSlots(db, delivery.destinationId, job.limits)
-    return load(delivery, start)
+    await addSlots(db, request.destinationId, job.limits)
+    return load(request, start)
   }
 }
 

@@ -1,12 +1,19 @@
 import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import type { WakeDeliveries } from '../db/outbox.ts'
 import type { DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
-import { addWake } from './wake.ts'
 
 // A running attempt holds a slot of its destination by a lease in the database, and marks its delivery. The statement in delivery-job.ts
 // takes both, and the one in record-attempt.ts gives both back.
+
+/** Returns a limit in the config of a destination, or the default if it sets none that is valid. */
+const limitOf = (table: string, key: string, fallback: string) =>
+  `case when jsonb_typeof(${table}.config -> '${key}') = 'number' then (${table}.config ->> '${key}')::numeric::integer else ${fallback}::integer end`
+
+/** SQL: the limits of a destination, as `max_concurrent` and `max_per_minute`. */
+export const limitsOf = (table: string) => `
+      ${limitOf(table, 'max_concurrent_deliveries', ':maxConcurrent')} as max_concurrent,
+      ${limitOf(table, 'max_deliveries_per_minute', ':maxPerMinute')} as max_per_minute`
 
 /** Returns the time for which a slot is leased. A lost attempt is noticed after half of it, so the next attempt finds the lease. */
 export const leaseMs = ({ DELIVERY_HEARTBEAT_TIMEOUT_MS }: Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>) =>
@@ -74,51 +81,31 @@ export const renewLease = async (db: Database, destinationId: string, attemptId:
   )
 }
 
-/**
- * Closes the circuit of a destination, which a successful test has shown to work.
- * @returns the committed message that wakes the deliveries that wait for the destination
- */
-export const closeCircuit = (db: Database, destinationId: string): Promise<WakeDeliveries[]> =>
-  db.transaction(async (trx) => {
-    const { rows } = await trx.raw<{ rows: { closes: boolean }[] }>(
-      `
-      update destination_gates
-      set
-        circuit = 'closed', circuit_since = case when circuit = 'closed' then circuit_since else now() end, failures = 0, pause_ms = 0,
-        trial_at = null, trial_id = null
-      where destination_id = :destinationId
-        and (circuit <> 'closed' or failures > 0)
-      returning circuit_since = now() as closes
-      `,
-      { destinationId },
-    )
-    return rows[0]?.closes ? [await addWake(trx, destinationId)] : []
-  })
+/** Closes the circuit of a destination, which a successful test has shown to work. */
+export const closeCircuit = async (db: Database, destinationId: string): Promise<void> => {
+  await db.raw(
+    `
+    update destination_gates
+    set
+      circuit = 'closed', circuit_since = case when circuit = 'closed' then circuit_since else now() end, failures = 0, pause_ms = 0,
+      trial_at = null, trial_id = null
+    where destination_id = :destinationId
+      and (circuit <> 'closed' or failures > 0)
+    `,
+    { destinationId },
+  )
+}
 
-/**
- * Lets the next delivery try each of these destinations whose circuit is open: something may have been repaired.
- * @returns the ids of these destinations
- */
-export const endPause = async (trx: Transaction, destinationIds: string[]): Promise<string[]> => {
-  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+/** Lets the next delivery try each of these destinations whose circuit is open: something may have been repaired. */
+export const endPause = async (trx: Transaction, destinationIds: string[]): Promise<void> => {
+  await trx.raw(
     `
     update destination_gates
     set trial_at = now()
     where destination_id = any (:destinationIds)
       and circuit = 'open'
       and trial_at > now()
-    returning destination_id as id
     `,
     { destinationIds },
   )
-  return rows.map(({ id }) => id)
-}
-
-/**
- * Lets a waiting delivery try a destination at once, if its circuit is open.
- * @returns the messages that wake a few deliveries
- */
-export const tryNow = async (trx: Transaction, destinationId: string): Promise<WakeDeliveries[]> => {
-  const [ended] = await endPause(trx, [destinationId])
-  return ended === undefined ? [] : [await addWake(trx, ended)]
 }

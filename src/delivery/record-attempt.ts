@@ -5,7 +5,6 @@ import type { Config } from '../config/config.ts'
 import { DeliveryError, type DeliveryResult, type TargetAnswer, type FindConnector } from '../connectors/connector.ts'
 import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
 import { storable, type Database } from '../db/database.ts'
-import { outboxKey, type OutboxMessage } from '../db/outbox.ts'
 import { createStatement } from '../db/statement.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
@@ -18,7 +17,7 @@ import { leaseMs } from './leases.ts'
 import type { Progress } from './progress.ts'
 import type { RedeliverNewer } from './redeliver.ts'
 import { expire, type DeliveryRef } from './transition.ts'
-import { wakeMessage } from './wake.ts'
+import type { WakeNext } from './wake.ts'
 
 // What the end of an attempt means: it is recorded, and the outcome tells the workflow how to go on.
 
@@ -33,8 +32,20 @@ export interface ConcludeDeps {
 export const replacesByPath = ({ findConnector }: ConcludeDeps, { destination }: DeliveryJob) =>
   !findConnector(destination.connector)?.isMessage
 
-/** Input of an attempt, with the time at which its time to live ends. */
-export type TimedInput = AttemptInput & { expiresAt: number }
+/** Input of an attempt, with what is left of the budget of its round. */
+export interface TimedInput extends AttemptInput {
+  /** Failed attempts of the round before this one. */
+  failures: number
+  /** When the time to live ends, in milliseconds by the clock of this process. */
+  expiresAt: number
+}
+
+/** @param delayMs time until the next attempt is due */
+const budgetOf = ({ round, expiresAt }: TimedInput, failures: number, delayMs: number) => ({
+  round,
+  failures,
+  remainingMs: expiresAt - Date.now() - delayMs,
+})
 
 type Sent = Pick<Progress, 'attemptId' | 'bytesSent'>
 
@@ -49,7 +60,7 @@ const repeatDelayMs = 10_000
 
 export const recordDelivery = async (
   deps: ConcludeDeps,
-  input: AttemptInput,
+  input: TimedInput,
   job: DeliveryJob,
   progress: Progress,
   result: DeliveryResult,
@@ -62,6 +73,7 @@ export const recordDelivery = async (
     result,
     // If the document was changed meanwhile.
     retryDelayMs: repeatDelayMs,
+    budget: budgetOf(input, input.failures, repeatDelayMs),
     signal: 'answered',
   })
   if (superseded && replacesByPath(deps, job)) await deps.redeliverNewer(input)
@@ -73,13 +85,14 @@ export const recordDelivery = async (
 /** Records a failed attempt. @param more what the record says if a retry follows */
 export const recordFailure = async (
   deps: ConcludeDeps,
-  { failures, expiresAt, ...input }: TimedInput,
+  input: TimedInput,
   job: DeliveryJob,
   sent: Sent,
   failure: DeliveryError,
-  more: Pick<AttemptEnd, 'lostAttempts' | 'keepsSlot'> = {},
+  more: Pick<AttemptEnd, 'keepsSlot'> = {},
 ): Promise<AttemptOutcome> => {
-  const state = { failures, remainingMs: expiresAt - Date.now(), retryAfterMs: failure.retryAfterMs }
+  const failures = input.failures + 1
+  const state = { failures, remainingMs: input.expiresAt - Date.now(), retryAfterMs: failure.retryAfterMs }
   const decision = decideRetry(input.policy, state, Math.random())
   const isRetried = decision.retry && !failure.permanent
   const message = clip(failure.message)
@@ -90,6 +103,7 @@ export const recordFailure = async (
     error: { code: failure.code, message, answer: failure.answer },
     // A lost attempt whose upload goes on is repeated at once.
     ...(decision.retry && !more.keepsSlot && { retryDelayMs: decision.delayMs }),
+    budget: budgetOf(input, failures, decision.retry ? decision.delayMs : 0),
     signal: errorClassOf(failure.code) === 'relay' ? 'unknown' : failure.permanent ? 'answered' : 'failed',
     ...(isRetried && more),
     ...(!isRetried && { endedBy: failure.permanent || decision.retry ? 'permanent_error' : limits[decision.exhausted] }),
@@ -109,7 +123,7 @@ export const recordFailure = async (
 const limits = { count: 'max_retries', time: 'retry_ttl_seconds' } as const
 
 /** Returns why no retry follows, for operators. */
-const reasonOf = (exhausted: keyof typeof limits, { policy, failures }: Pick<AttemptInput, 'policy' | 'failures'>): string => {
+const reasonOf = (exhausted: keyof typeof limits, { policy, failures }: Pick<TimedInput, 'policy' | 'failures'>): string => {
   const limit = exhausted === 'count' ? policy.maxRetries : policy.ttlMs / 1_000
   return `gave up after ${failures} ${failures === 1 ? 'attempt' : 'attempts'}: ${limits[exhausted]} is ${limit}`
 }
@@ -126,10 +140,8 @@ export const recordLoss = (
   lost: Sent,
   goesOn: boolean,
 ): Promise<AttemptOutcome> => {
-  const lostAttempts = job.lostAttempts + 1
-  const more = goesOn ? { lostAttempts, keepsSlot: true } : {}
   const loss = new DeliveryError('interrupted', 'the worker was lost during the attempt')
-  return recordFailure(deps, { ...input, failures: input.failures + lostAttempts }, job, lost, loss, more)
+  return recordFailure(deps, input, job, lost, loss, goesOn ? { keepsSlot: true } : {})
 }
 
 /**
@@ -150,7 +162,6 @@ export const recordInterruption = async (
     outcome: 'interrupted',
     ...endOf(progress),
     error: { code: 'interrupted', message },
-    lostAttempts: job.lostAttempts,
     keepsSlot: progress.savedUpload !== undefined,
   })
 }
@@ -165,7 +176,7 @@ const messageMaxCharacters = 1_000
 const clip = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)
 
 /** Fails a delivery whose time to live has ended before its next attempt. */
-export const failExpired = async (deps: ConcludeDeps, input: AttemptInput, job: DeliveryJob): Promise<AttemptOutcome> => {
+export const failExpired = async (deps: ConcludeDeps, input: TimedInput, job: DeliveryJob): Promise<AttemptOutcome> => {
   await expire(deps.db, input)
   return {
     status: 'failed',
@@ -193,8 +204,8 @@ export interface AttemptEnd {
   endedBy?: DeliveryEnd
   /** Says whether the target has answered. Default `unknown`. */
   signal?: CircuitSignal
-  /** Lost attempts up to now that the workflow does not learn of, because the same activity goes on. Default 0. */
-  lostAttempts?: number
+  /** What is left of the retry budget of the round when the next attempt is due. By default, that stays as it is. */
+  budget?: { round: string; failures: number; remainingMs: number }
   /** The next attempt of the same activity inherits the slot. */
   keepsSlot?: boolean
 }
@@ -217,18 +228,17 @@ const longestPause = 6
  * Records an attempt, and what follows for the delivery and the health of the destination; a trigger derives the status of the document.
  * A delivery that has been delivered already stays so, and its attempt is not recorded again. An attempt that another worker has recorded
  * as lost, because this one was frozen, stays so unless it delivered the document.
- * @param launch sends the committed message that wakes other deliveries. By default, it is left to the sweep
  */
 export const createRecordAttempt =
-  (db: Database, config: RecordConfig, launch: (messages: OutboxMessage[]) => void = () => {}, maxPauses = longestPause) =>
+  (db: Database, config: RecordConfig, wakeNext: WakeNext = async () => {}, maxPauses = longestPause) =>
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
-    const { id, name } = job.destination
-    const wake = wakeMessage({ workspace: job.workspace, destination: { id, name } }, attempt.id)
     const [row] = await writeAttempt(db, {
       id: attempt.id,
-      lostAttempts: attempt.lostAttempts ?? 0,
+      round: attempt.budget?.round ?? null,
+      remainingMs: attempt.budget?.remainingMs ?? null,
+      failures: attempt.budget?.failures ?? null,
       keepsSlot: attempt.keepsSlot ?? false,
       leaseMs: leaseMs(config),
       signal: attempt.signal ?? 'unknown',
@@ -254,13 +264,12 @@ export const createRecordAttempt =
       bytesSent: attempt.bytesSent,
       endedBy: attempt.endedBy ?? null,
       retryDelayMs: attempt.retryDelayMs ?? 0,
-      wakeKey: outboxKey(wake),
-      wake: JSON.stringify(wake),
+      maxConcurrent: job.limits.maxConcurrent,
     })
     // The workspace was deleted meanwhile.
     if (!row) return { status: 'cancelled', superseded: false, attempts: 0 }
-    const { closesCircuit, ...recorded } = row
-    if (closesCircuit) launch([wake])
+    const { mayWake, ...recorded } = row
+    if (mayWake) await wakeNext(destinationId)
     return recorded
   }
 
@@ -270,7 +279,7 @@ export type RecordAttempt = ReturnType<typeof createRecordAttempt>
 const opens = `(:signal = 'failed' and (trial_id = :id or (circuit = 'closed' and failures + 1 >= :circuitFailures::integer)))`
 const pause = `case when trial_id = :id then least(2 * pause_ms, :maxPauseMs::integer) else :pauseMs::integer end`
 
-const writeAttempt = createStatement<Recorded & { closesCircuit: boolean }>(
+const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
   'record-attempt',
   `
   with document as (
@@ -301,7 +310,11 @@ const writeAttempt = createStatement<Recorded & { closesCircuit: boolean }>(
     set
       attempts = attempts + case when exists (select from recorded) then 0 else 1 end,
       attempt_id = null,
-      lost_attempts = :lostAttempts::integer,
+      round = coalesce(:round, round),
+      round_remaining_ms = coalesce(:remainingMs::float8::bigint, round_remaining_ms),
+      round_expires_at = coalesce(
+        now() + (:retryDelayMs::float8 + :remainingMs::float8) * interval '1 millisecond', round_expires_at),
+      failures = coalesce(:failures::integer, failures),
       status = case
         when status <> all (:from) then status
         -- While the attempt was under way, the document was appended to, or an older document may have overwritten it at its path.
@@ -376,19 +389,30 @@ const writeAttempt = createStatement<Recorded & { closesCircuit: boolean }>(
         else trial_id = :id
       end
     returning circuit = 'closed' and circuit_since = now() as closes
-  ), wake as (
-    insert into outbox (key, message)
-    select :wakeKey, :wake::jsonb
-    from gate
-    where closes
-    on conflict do nothing
-    returning key
+  ), room as (
+    -- Whether the end of this attempt may let others start. A delivery that joins the line at this moment is not seen here. It is seen by
+    -- the call that follows, if all slots are taken now.
+    select
+      (select closes from gate) is true
+      or exists (
+        select
+        from deliveries
+        where destination_id = :destinationId
+          and waiting = 'in_line'
+      )
+      or not exists (
+        select
+        from destination_slots
+        where destination_id = :destinationId
+          and number <= :maxConcurrent::integer
+          and leased_until < now()
+      ) as "mayWake"
   )
-  select status, superseded, attempts, exists (select from wake) as "closesCircuit"
-  from delivery
+  select status, superseded, attempts, "mayWake"
+  from delivery, room
   union all
-  select status, false, attempts, exists (select from wake)
-  from deliveries
+  select status, false, attempts, "mayWake"
+  from deliveries, room
   where document_id = :documentId
     and destination_id = :destinationId
     and not exists (select from delivery)

@@ -200,7 +200,7 @@ export const hold = async (db: Database, { documentId, destinationId }: Delivery
       for no key update of documents
     )
     update deliveries
-    set status = :to, attempt_id = null, lost_attempts = 0
+    set status = :to, attempt_id = null
     from document
     where document_id = document.id
       and destination_id = :destinationId

@@ -72,8 +72,7 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
     `
     with requeued as (
       update deliveries
-      -- A lost attempt of the previous round does not count in the new one.
-      set status = :to, next_attempt_at = now(), attempt_id = null, lost_attempts = 0
+      set status = :to, next_attempt_at = now(), attempt_id = null
       from destinations, documents
       where document_id = :documentId
         and documents.id = document_id

@@ -1,132 +1,148 @@
-import type { DocumentKey } from '../../workflows/ids.ts'
-import type { WakeInput, WakePage, WakePosition } from '../../workflows/messages.ts'
+import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { addMessages, type WakeDeliveries, type WakeDelivery } from '../db/outbox.ts'
+import { addMessages, type WakeDelivery } from '../db/outbox.ts'
+import { limitsOf } from './leases.ts'
+import { catchUpMs } from './slots.ts'
+import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
 
-// A delivery that has to wait sleeps in its workflow. When the circuit of its destination closes, a wake ends the sleep. The deliveries are
-// woken page by page: if all of them asked at once, most would ask in vain.
+// A delivery that finds no free slot at its destination, or a circuit that is not closed, waits in line: its workflow sleeps without a
+// timer, and costs nothing. Whatever makes room calls the next ones in line, in the order of their documents: the end of an attempt, and
+// a delivery that has just joined the line. While nobody may start (a trial or the next start of the minute is not due), only the first in
+// line has a timer. A job looks every minute for lines that nobody has called.
 
-/** Deliveries of a destination that are awake at a time. */
-const pageSize = 200
+export type WakeConfig = DeliveryTermsConfig &
+  Pick<Config, 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION' | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'>
 
-/** Deliveries that are woken for one trial: the first may have been held or cancelled. */
-const trialCandidates = 3
+/** A call that has not led to a start within this time does not keep a place any more. */
+const callMs = 30_000
 
-/**
- * Returns the message that wakes the deliveries that wait for a destination.
- * @param requestId makes each message distinct: one that arrives during a wake makes it start over
- */
-export const wakeMessage = (input: WakeInput, requestId: string): WakeDeliveries => ({ kind: 'wakeDeliveries', input, requestId })
+// The first in line has a timer of its own if it is due this soon after the moment from which it may start.
+const timerToleranceMs = 5_000
 
-/** Adds the message that wakes the deliveries that wait for a destination. */
-export const addWake = async (trx: Transaction, destinationId: string): Promise<WakeDeliveries> => {
-  const { id, name, workspace } = await trx('destinations')
-    .join('workspaces', 'workspaces.id', 'workspace_id')
-    .where({ 'destinations.id': destinationId })
-    .first<{ id: string; name: string; workspace: string }>([
-      'destinations.id',
-      'name',
-      trx.raw(`user_slug || '/' || workspace_slug as workspace`),
-    ])
-  const message = wakeMessage({ workspace, destination: { id, name } }, newId())
-  await addMessages(trx, [message])
-  return message
-}
-
-interface PageRequest {
-  destinationId: string
-  /** Start of the wake, in milliseconds by the clock of Temporal. */
-  startedAt: number
-  /** End of the previous page. */
-  position?: WakePosition | undefined
-}
-
-/**
- * SQL of a list of deliveries of a destination that are pending or retrying, as `found` (document_id). It asks the index
- * deliveries_by_destination once per status, so each status is read in the order of the documents, and no further than needed.
- */
-const openDeliveries = (conditions: string, order: 'asc' | 'desc', limit: string) => `
-  (values ('pending'), ('retrying')) as open (status)
-  cross join lateral (
-    select document_id
-    from deliveries
-    where destination_id = :destinationId
-      and deliveries.status = open.status
-      ${conditions}
-    order by document_id ${order}
-    limit ${limit}
-  ) as found`
-
-/** Finds out how far the deliveries of earlier pages have come. */
-const readProgress = async (trx: Transaction, { destinationId, position }: PageRequest) => {
-  const { rows } = await trx.raw<{ rows: { isClosed: boolean; awake: number; last: string | null }[] }>(
-    `
+/** SQL: when the first in line may start, if nobody may start now (`opens_at`); else the number of places. */
+const room = `
+  select
+    opens_at,
+    case when opens_at is not null then 1 else (
+      select count(*)
+      from destination_slots
+      where destination_id = :destinationId
+        and number <= max_concurrent
+        and leased_until < now()
+    ) end - (
+      select count(*)
+      from deliveries
+      where destination_id = :destinationId
+        and waiting = 'called'
+        and next_attempt_at > now() - :callMs::integer * interval '1 millisecond'
+    ) as places
+  from (
     select
-      coalesce((select circuit = 'closed' from destination_gates where destination_id = :destinationId), true) as "isClosed",
-      (
-        select count(*)::integer
-        from ${openDeliveries('and next_attempt_at <= now() and document_id <= :after', 'asc', ':pageSize')}
-      ) as awake,
-      coalesce(:last, (select max(document_id) from ${openDeliveries('', 'desc', '1')})) as last
-    `,
-    { destinationId, pageSize, after: position?.after ?? '', last: position?.last ?? null },
-  )
-  return rows[0]!
-}
+      max_concurrent,
+      case
+        when circuit <> 'closed' and :circuitFailures::integer > 0 then trial_at
+        when max_per_minute > 0 and next_start_at > now() + :catchUpMs::integer * interval '1 millisecond' then next_start_at
+      end as opens_at
+    from (select ${limitsOf('destinations')} from destinations where id = :destinationId) as limits
+    join destination_gates on destination_id = :destinationId
+  ) as gate`
 
-/** Finds the next deliveries that wait. One that is under way, or waits for its back-off, is left out. */
-const findWaiting = async (
-  trx: Transaction,
-  destinationId: string,
-  { after, last }: WakePosition,
-  limit: number,
-): Promise<DocumentKey[]> => {
-  const { rows } = await trx.raw<{ rows: DocumentKey[] }>(
+/**
+ * Calls the next deliveries that wait for a destination, as many as may start.
+ * @returns the messages that wake their workflows, added to the outbox
+ */
+export const callNext = async (trx: Transaction, destinationId: string, config: WakeConfig): Promise<WakeDelivery[]> => {
+  const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
     `
-    with waiting as materialized (
-      select document_id
-      from ${openDeliveries(
-        'and next_attempt_at <= now() and attempt_id is null and document_id > :after and document_id <= :last',
-        'asc',
-        ':limit',
-      )}
+    with room as (${room}
+    ), next as (
+      select document_id, destination_id
+      from deliveries
+      where destination_id = :destinationId
+        and waiting = 'in_line'
       order by document_id
-      limit :limit
+      limit greatest(0, (select places from room))
+      for update skip locked
+    ), called as (
+      update deliveries
+      set waiting = 'called', next_attempt_at = now()
+      from next, room
+      where deliveries.document_id = next.document_id
+        and deliveries.destination_id = next.destination_id
+        and (opens_at is null or next_attempt_at > opens_at + :timerToleranceMs::integer * interval '1 millisecond')
+      returning deliveries.document_id, deliveries.destination_id
     )
-    select
-      document_id as "documentId", user_slug || '/' || workspace_slug as workspace, repo_id as "repoId", doc_id as "docId", comp_id as "compId"
-    from waiting
-    join documents on documents.id = document_id
-    join workspaces on workspaces.id = workspace_id
-    order by document_id
+    select ${startableColumns}
+    from called
+    join documents on documents.id = called.document_id
+    join workspaces on workspaces.id = documents.workspace_id
+    join destinations on destinations.id = called.destination_id
+    order by documents.id
     `,
-    { destinationId, after, last, limit },
+    {
+      destinationId,
+      callMs,
+      timerToleranceMs,
+      catchUpMs,
+      circuitFailures: config.DELIVERY_CIRCUIT_FAILURES,
+      maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
+      maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
+    },
   )
-  return rows
+  const requestId = newId()
+  const messages = rows.map((row): WakeDelivery => ({ kind: 'wakeDelivery', requestId, input: startInputOf(row, config) }))
+  await addMessages(trx, messages)
+  return messages
 }
 
-export const createWake = (db: Database) => ({
-  /**
-   * Wakes as many deliveries as earlier pages have left room for, or a few if the circuit is not closed.
-   * @returns the page with its committed messages
-   */
-  wakeNextPage: (page: PageRequest): Promise<Omit<WakePage, 'count'> & { messages: WakeDelivery[] }> =>
-    db.transaction(async (trx) => {
-      const { destinationId, startedAt } = page
-      const { isClosed, awake, last } = await readProgress(trx, page)
-      const position = { after: page.position?.after ?? '', last: last ?? '' }
-      const room = isClosed ? pageSize - awake : trialCandidates
-      const documents = room > 0 ? await findWaiting(trx, destinationId, position, room) : []
-      const messages = documents.map((document): WakeDelivery => ({ kind: 'wakeDelivery', document, destinationId, startedAt }))
-      await addMessages(trx, messages)
-      return {
-        messages,
-        position: { ...position, after: documents.at(-1)?.documentId ?? position.after },
-        isLast: !isClosed || documents.length < room,
-        ...(!isClosed && { stopped: 'the circuit is not closed' }),
-      }
-    }),
-})
+/**
+ * Creates the function that calls the next deliveries in the line of a destination, and never throws: what it cannot do, a job does within
+ * a minute.
+ * @param launch sends committed messages
+ */
+export const createWakeNext =
+  (db: Database, config: WakeConfig, launch: (messages: WakeDelivery[]) => void, log: Pick<Log, 'warn'>) =>
+  async (destinationId: string): Promise<void> => {
+    try {
+      const messages = await db.transaction((trx) => callNext(trx, destinationId, config))
+      if (messages.length > 0) launch(messages)
+    } catch (thrown) {
+      log.warn(
+        { destination_id: destinationId, reason: messageOf(thrown) },
+        'failed to call the next deliveries in line, a job will call them',
+      )
+    }
+  }
 
-export type Wake = ReturnType<typeof createWake>
+export type WakeNext = ReturnType<typeof createWakeNext>
+
+/** Calls the next deliveries of every line: a process may have been lost before it has called them. @returns the number of lines */
+export const createCallLines = (db: Database, wakeNext: WakeNext) => async (): Promise<number> => {
+  const lines = await listLines(db)
+  for (const destinationId of lines) await wakeNext(destinationId)
+  return lines.length
+}
+
+export type CallLines = ReturnType<typeof createCallLines>
+
+/** Finds the destinations for which deliveries wait. Each destination costs one look-up in the index deliveries_in_line. */
+export const listLines = async (db: Database): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `
+    select id
+    from destinations
+    where exists (
+      select
+      from deliveries
+      where destination_id = destinations.id
+        and waiting = 'in_line'
+    )
+    order by id
+    `,
+  )
+  return rows.map(({ id }) => id)
+}

@@ -10,20 +10,26 @@ export type AttemptOutcome =
   | { status: 'cancelled' }
   /** The connection was switched off. Nothing was attempted, and nothing counts. */
   | { status: 'held' }
-  /** Every slot of the destination is taken, or its circuit is not closed. Nothing was attempted, and nothing counts. */
-  | { status: 'waiting'; delayMs: number; circuit?: 'open' | 'half_open' }
+  /**
+   * Every slot of the destination is taken, or its circuit is not closed. Nothing was attempted, and nothing counts. The delivery waits
+   * in line until it is woken, or at most for this time.
+   */
+  | { status: 'waiting'; askAgainMs?: number; circuit?: 'open' | 'half_open' }
+  /** `failures`: failed attempts of the round. Temporal makes the next attempt after the delay. */
   | { status: 'retrying'; delayMs: number; failures: number; error: string; errorCode?: string; businessObject?: string }
   /** `remedy`: what an operator should do, as a sentence. */
   | { status: 'failed'; error: string; errorCode?: string; remedy?: string; businessObject?: string }
 
-/** Attempts under one retry budget. A manual retry starts a new round. */
+/** What Temporal tells about an attempt that failed and is repeated. */
+export type FailedAttempt = Pick<Extract<AttemptOutcome, { status: 'retrying' }>, 'error' | 'errorCode' | 'businessObject'>
+
+/**
+ * Attempts under one retry budget. A manual retry starts a new round. How much of the budget is used up stands in the row of the delivery,
+ * with the id of the round.
+ */
 interface RetryRound {
+  id: string
   policy: RetryPolicy
-  failures: number
-  /** Start of the first attempt, in milliseconds by the workflow's clock. */
-  firstAttemptAt?: number
-  /** Consecutive times that the delivery waited for a slot. */
-  waits: number
 }
 
 /** State of a delivery workflow. It is plain data, so that a workflow can continue as new with it. */
@@ -39,10 +45,8 @@ export interface DeliveryRun {
   requested?: RetryPolicy
   /** Retry settings of a release that has not taken effect: the delivery is attempted again if it turns out to be held. */
   released?: RetryPolicy | undefined
-  /** Start of a wake that has arrived since the last attempt was asked for, in milliseconds. It ends the wait for a slot. */
-  wake?: number | undefined
-  /** Time that the next attempt waits for, in milliseconds. */
-  delayMs?: number | undefined
+  /** True if the delivery was woken since the last attempt was asked for, or if a manual retry has just begun. It ends the wait in line. */
+  isCalled?: boolean
   /** Ids of the retry requests that were accepted. */
   acceptedRequests: string[]
 }
@@ -61,37 +65,25 @@ export const requestRetry = (run: DeliveryRun, payload: unknown, defaults: { req
   return { ...run, requested: isRetryPolicy(policy) ? policy : defaults.policy, acceptedRequests: [...run.acceptedRequests, id] }
 }
 
-/** Accepts a wake. @param startedAt payload of the signal; an operator may have typed anything, or nothing */
-export const wakeUp = (run: DeliveryRun, startedAt: unknown): DeliveryRun => ({
+/** Starts a round: a requested manual retry, or the first round of the delivery or of its release. @param id distinct for each round */
+export const startRound = ({ requested, released, ...run }: DeliveryRun, id: string, policy: RetryPolicy): DeliveryRun => {
+  const next = { ...run, isCalled: requested !== undefined, round: { id, policy: requested ?? released ?? policy } }
+  return requested || run.status === 'held' ? { ...next, ...noError, status: 'retrying' } : next
+}
+
+/** Notes that an attempt of the round in progress has failed and is repeated. */
+export const noteFailure = (run: DeliveryRun, failure: FailedAttempt): DeliveryRun => ({
   ...run,
-  wake: typeof startedAt === 'number' ? startedAt : 0,
+  ...noError,
+  ...failure,
+  status: 'retrying',
 })
 
-/** Starts a round: a requested manual retry, or the first round of the delivery or of its release. */
-export const startRound = ({ requested, released, ...run }: DeliveryRun, policy: RetryPolicy): DeliveryRun => {
-  const round = { policy: requested ?? released ?? policy, failures: 0, waits: 0 }
-  return requested || run.status === 'held' ? { ...run, ...noError, status: 'retrying', round } : { ...run, round }
-}
-
-/** Returns the part of an attempt's input that the round determines. @param now when the attempt is due, in milliseconds */
-export const attemptBudget = ({ round }: DeliveryRun, now: number) => {
-  const { policy, failures, firstAttemptAt = now, waits } = round!
-  return { policy, failures, waits, remainingMs: policy.ttlMs - (now - firstAttemptAt) }
-}
-
-/** Applies the outcome of an attempt. @param startedAt when the attempt was due, in milliseconds by the workflow's clock */
-export const applyOutcome = (run: DeliveryRun, outcome: AttemptOutcome, startedAt: number): DeliveryRun => {
-  const round = run.round!
-  if (outcome.status === 'waiting') return { ...run, round: { ...round, waits: round.waits + 1 } }
+/** Applies the outcome with which the attempts of a round, or a part of them, have ended. */
+export const applyOutcome = (run: DeliveryRun, outcome: Exclude<AttemptOutcome, { status: 'retrying' }>): DeliveryRun => {
+  if (outcome.status === 'waiting') return run
   const ended = { ...run, ...noError, round: undefined }
-  if (outcome.status === 'delivered' || outcome.status === 'cancelled' || outcome.status === 'held')
-    return { ...ended, status: outcome.status }
-  if (outcome.status === 'failed') return { ...ended, ...outcome }
-  const { delayMs: _delayMs, failures, ...failure } = outcome
-  return { ...ended, ...failure, round: { ...round, failures, waits: 0, firstAttemptAt: round.firstAttemptAt ?? startedAt } }
+  return outcome.status === 'failed' ? { ...ended, ...outcome } : { ...ended, status: outcome.status }
 }
 
 const noError = { error: undefined, errorCode: undefined, remedy: undefined }
-
-/** Returns `attempt 3 of 11`, for the next attempt of the round in progress. */
-export const nextAttempt = ({ round }: DeliveryRun): string => `attempt ${round!.failures + 1} of ${round!.policy.maxRetries + 1}`

@@ -7,6 +7,7 @@ import type { Database } from '../db/database.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import { describeReconciled, type Reconcile } from '../delivery/reconcile.ts'
 import type { Release } from '../delivery/release.ts'
+import type { CallLines } from '../delivery/wake.ts'
 import { computeAggregates } from '../observe/aggregates.ts'
 import { describeChecked, type CheckIncidents } from '../observe/notices/check-incidents.ts'
 import type { Launcher } from '../temporal/launcher.ts'
@@ -18,6 +19,7 @@ export interface MaintenanceDeps {
   stores: Stores
   release: Pick<Release, 'releaseOverdue'>
   launcher: Pick<Launcher, 'sweep' | 'sendAll'>
+  callLines: CallLines
   reconcile: Reconcile
   checkIncidents: CheckIncidents
   config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
@@ -49,7 +51,10 @@ const jobs: readonly MaintenanceJob[] = [
     name: 'sweep-outbox',
     description: 'Sends messages to Temporal that a crash or an outage left in the outbox',
     intervalMs: 15_000,
-    run: async ({ launcher }, { signal }) => `${await launcher.sweep(signal)} messages sent`,
+    run: async ({ launcher, callLines }, { signal }) => {
+      const sent = await launcher.sweep(signal)
+      return `${sent} messages sent, ${await callLines()} lines called`
+    },
   },
   {
     name: 'release-overdue',

@@ -14,19 +14,9 @@ import {
   documentOptions,
   noticeOptions,
   searchAttributes,
-  wakeOptions,
 } from '../../workflows/options.ts'
-import type { wakeDeliveries } from '../../workflows/wake.ts'
 import type { Config } from '../config/config.ts'
-import type {
-  CancelDelivery,
-  OutboxMessage,
-  ProcessBatches,
-  RetryDelivery,
-  StartDelivery,
-  WakeDeliveries,
-  WakeDelivery,
-} from '../db/outbox.ts'
+import type { CancelDelivery, OutboxMessage, ProcessBatches, RetryDelivery, StartDelivery, WakeDelivery } from '../db/outbox.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
 import { createDeliveryWorkflows } from './delivery-workflows.ts'
 import { isInvalid, isRefusal } from './errors.ts'
@@ -138,25 +128,19 @@ export const createTemporal = (
   const cancelDelivery = ({ document: key, destinationId }: CancelDelivery) =>
     callIfOpen(async () => void (await workflow.getHandle(deliveryWorkflowId(key, destinationId)).cancel()))
 
-  const wakeDelivery = ({ document: key, destinationId, startedAt }: WakeDelivery) =>
-    callIfOpen(() => workflow.getHandle(deliveryWorkflowId(key, destinationId)).signal(wakeSignal, startedAt))
+  /** Wakes a delivery. One whose workflow has closed is left to the reconciler, which finds out why. */
+  const wakeDelivery = async ({ input }: WakeDelivery): Promise<void> => {
+    const options = deliveryOptions(input, { registered: await hasSearchAttributes() })
+    await startOnce(() =>
+      workflow.signalWithStart<typeof delivery>('delivery', { ...options, ...once, signal: wakeSignal, signalArgs: [] }),
+    )
+  }
 
   const processBatches = async ({ subject }: ProcessBatches): Promise<void> => {
     const type = subject.action === 'release' ? 'releaseDeliveries' : 'cancelDeliveries'
     await withTimeout(() =>
       workflow.signalWithStart<typeof releaseDeliveries | typeof cancelDeliveries>(type, {
         ...batchOptions(subject),
-        taskQueue,
-        signal: checkAgainSignal,
-        signalArgs: [],
-      }),
-    )
-  }
-
-  const startWake = async ({ input }: WakeDeliveries): Promise<void> => {
-    await withTimeout(() =>
-      workflow.signalWithStart<typeof wakeDeliveries>('wakeDeliveries', {
-        ...wakeOptions(input),
         taskQueue,
         signal: checkAgainSignal,
         signalArgs: [],
@@ -188,8 +172,6 @@ export const createTemporal = (
         return cancelDelivery(message)
       case 'processBatches':
         return processBatches(message)
-      case 'wakeDeliveries':
-        return startWake(message)
       case 'wakeDelivery':
         return wakeDelivery(message)
     }

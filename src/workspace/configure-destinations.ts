@@ -119,10 +119,9 @@ export const createTestDestinations = (deps: TestDeps) => {
 
     /**
      * Tests a destination. A success marks it as connected, and pins what the target has presented.
-     * @returns also the committed messages that wake deliveries
      * @throws AppError 404 or 422
      */
-    test: async (workspaceId: string, id: string, signal: AbortSignal) => {
+    test: async (workspaceId: string, id: string, signal: AbortSignal): Promise<TestResult> => {
       const { connectorType, config, credentialsSealed } = await destinations.find(workspaceId, id)
       const connector = connectorOf(findConnector, connectorType)
       let credentials: unknown
@@ -130,16 +129,16 @@ export const createTestDestinations = (deps: TestDeps) => {
         credentials = keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, id, config }))
       } catch (thrown) {
         if (!(thrown instanceof SealError)) throw thrown
-        return { result: undecryptable(`: ${thrown.message}`), messages: [] }
+        return undecryptable(`: ${thrown.message}`)
       }
       checkTarget(connector, { config, credentials })
       const result = await testTarget(deps, connector, { config, credentials }, signal)
-      const messages = result.status === 'success' ? await destinations.markConnected(workspaceId, id) : []
+      if (result.status === 'success') await destinations.markConnected(workspaceId, id)
       const { pinned = {} } = result
       if (Object.keys(pinned).length > 0) {
         await deps.pinConfig({ workspaceId, id, connector: connectorType, config, credentialsSealed }, pinned)
       }
-      return { result, messages }
+      return result
     },
 
     /** Tests a destination as a change would leave it. @throws AppError 404 or 422 */

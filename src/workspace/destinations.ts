@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
-import { closeCircuit, tryNow } from '../delivery/leases.ts'
+import { closeCircuit, endPause } from '../delivery/leases.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import { deleteConnections } from './connections.ts'
 import { deleteNotifications } from './notifications.ts'
@@ -159,7 +159,6 @@ export const createDestinations = (db: Database) => {
     /**
      * Reads a destination, applies `change`, and writes the result. The row stays locked in between, so concurrent merges lose no keys. A
      * change of the name alone is not recorded in the audit log.
-     * @returns the destination with the committed messages
      * @throws AppError 404
      */
     update: (
@@ -167,12 +166,12 @@ export const createDestinations = (db: Database) => {
       id: string,
       change: (current: SealedDestination) => DestinationChange,
       actor: AuditActor,
-    ): Promise<{ destination: Destination; messages: OutboxMessage[] }> =>
+    ): Promise<Destination> =>
       db.transaction(async (trx) => {
         const current = await find(trx, workspaceId, id, true)
         const wanted = change(current)
         const changed = changedNames(current, wanted)
-        if (changed.length === 0) return { destination: current, messages: [] }
+        if (changed.length === 0) return current
         const { name, config, credentials } = wanted
         const [row] = await trx('destinations')
           .where({ id })
@@ -183,7 +182,7 @@ export const createDestinations = (db: Database) => {
             updated_at: trx.fn.now(),
           })
           .returning(columns)
-        const messages = await tryNow(trx, id)
+        await endPause(trx, [id])
         // The contract has an event for config and credentials only.
         if (changed.some((changedName) => changedName !== 'name')) {
           await record(trx, {
@@ -195,15 +194,15 @@ export const createDestinations = (db: Database) => {
             actor,
           })
         }
-        return { destination: row, messages }
+        return row
       }),
 
-    /** Marks a destination as connected, after a successful test. @returns the committed messages that wake deliveries */
-    markConnected: async (workspaceId: string, id: string): Promise<OutboxMessage[]> => {
+    /** Marks a destination as connected, and closes its circuit, after a successful test. */
+    markConnected: async (workspaceId: string, id: string): Promise<void> => {
       await db('destinations')
         .where({ workspace_id: workspaceId, id, status: 'failing' })
         .update({ status: 'connected', last_error: null, updated_at: db.fn.now() })
-      return closeCircuit(db, id)
+      await closeCircuit(db, id)
     },
 
     /** Revokes every download link that a destination has sent. @throws AppError 404 */

@@ -76,7 +76,7 @@ export const startApi = async (
   }: {
     variables?: Record<string, string>
     contents?: Stores
-    temporal?: Partial<Pick<EndpointDeps, 'launch' | 'isDeliveryRunning'>>
+    temporal?: Partial<Pick<EndpointDeps, 'launch' | 'wakeNext' | 'isDeliveryRunning'>>
     /** Limits of endpoints. */
     overrides?: Pick<EndpointDeps, 'batchSize' | 'exportLimits' | 'maxCertificates' | 'probeTimeoutMs'>
     streamLimits?: Parameters<typeof createEventStreams>[2]
@@ -102,6 +102,7 @@ export const startApi = async (
     contents,
     // Without Temporal: messages stay in the outbox.
     launch: () => {},
+    wakeNext: async () => {},
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
     ...temporal,
     ...overrides,

@@ -21,7 +21,7 @@ import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { findWrongCounters, foldAll } from '../support/counters.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { check } from '../support/properties.ts'
 
 const hourMs = 3_600_000
@@ -79,7 +79,7 @@ const receive = async ({ routes }: World, { which, other, hours }: Choice) => {
 const recordAttempt = async ({ attemptIds }: World, choice: Choice, end: Pick<AttemptEnd, 'operation' | 'outcome' | 'error'>) => {
   const delivery = await findDelivery(choice)
   if (!delivery) return
-  const job = await createLoadJob(database.db, config)(delivery)
+  const job = await createLoadJob(database.db, config)({ ...delivery, ...firstRound })
   if (!job) return
   // Sometimes an attempt that was recorded before, as lost for example, is recorded again.
   const id = choice.other % 3 === 0 ? pick(attemptIds, choice.other)! : ulid(Date.now() + choice.hours * hourMs)

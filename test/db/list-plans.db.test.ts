@@ -5,7 +5,7 @@ import { createOutbox, type OutboxMessage, type StartDocument } from '../../src/
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { countOverdue } from '../../src/delivery/overdue.ts'
 import { createReconcile } from '../../src/delivery/reconcile.ts'
-import { createWake } from '../../src/delivery/wake.ts'
+import { callNext, listLines } from '../../src/delivery/wake.ts'
 import { auditEventNames } from '../../src/domain/audit-events.ts'
 import { createDestinationStatistics } from '../../src/observe/destination-statistics.ts'
 import { createFailures, failureStatuses } from '../../src/observe/failures.ts'
@@ -412,19 +412,18 @@ test('due starts of documents are found workspace by workspace, without reading 
   expect([...byWorkspace.values()].map(({ length }) => length)).toEqual([10, 10, 10])
 })
 
-test('deliveries that wait for a destination are found through an index', async () => {
-  const { wakeNextPage } = createWake(database.db)
-  const { destinationId } = await database
-    .db('deliveries')
-    .where({ status: 'pending' })
-    .where('next_attempt_at', '<', database.db.fn.now())
-    .first('destination_id as destinationId')
+test('the next deliveries in the line of a destination, and the lines, are found through an index', async () => {
+  const { db } = database
+  const { id } = await db('deliveries').where({ status: 'pending' }).first('destination_id as id')
+  await db('destination_gates').insert({ destination_id: id }).onConflict().ignore()
+  await db('destination_slots').insert({ destination_id: id, number: 1 }).onConflict().ignore()
+  await db('deliveries').where({ destination_id: id, status: 'pending' }).update({ waiting: 'in_line', next_attempt_at: 'infinity' })
   let woken: OutboxMessage[] = []
-  const wake = async () => void (woken = (await wakeNextPage({ destinationId, startedAt: 1 })).messages)
-  expect(await slowNodesOfList(wake)).toEqual([])
+  expect(await slowNodesOfList(() => db.transaction(async (trx) => void (woken = await callNext(trx, id, testConfig()))))).toEqual([])
   expect(woken).toHaveLength(1)
+  expect(await pagesReadBy(() => listLines(db))).toBeLessThan(100)
   // Another test counts the messages.
-  await createOutbox(database.db).remove(woken)
+  await createOutbox(db).remove(woken)
 })
 
 test.each([{}, { type: 'sftp' as const }, { type: 'drive' as const }])('destinations with %j are read through an index', async (filter) => {

@@ -9,7 +9,7 @@ import { transition } from '../../src/delivery/transition.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
 // A deadlock occurs only if two transactions overlap, so each round starts many of them at once.
 const rounds = 8
@@ -51,7 +51,7 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
       actor,
     )
     const error = { code: 'refused', message: 'refused' }
-    const job = (await createLoadJob(db, config)({ documentId: ids[0]!, destinationId: a }))!
+    const job = (await createLoadJob(db, config)({ documentId: ids[0]!, destinationId: a, ...firstRound }))!
     const toEach = (documentId: string) => [
       retry.retryDelivery({ workspaceId, documentId, destinationId: b, actor }, () => Promise.resolve(true)),
       recordAttempt({ documentId, destinationId: a }, job, { id: newId(), error, ...attempt }),

@@ -1,12 +1,11 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
-import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
-import { closeCircuit, tryNow, withdrawAttempt } from '../../src/delivery/leases.ts'
+import { closeCircuit, endPause, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import type { Circuit, CircuitSignal } from '../../src/domain/circuit.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { closedCircuit, endAttempt, startAttempt } from './circuit.ts'
 
 // Pauses are long, so that time passes only where the test says so.
@@ -31,16 +30,13 @@ interface Started {
   job: DeliveryJob
 }
 
+// Whoever asks is next in line: wake.db.test.ts tests the line.
+const asCalled = { continues: undefined, hasPlace: true, isCalled: true }
+
 const arrange = async (workerConfig = config) => {
   const { db } = database
   const load = createLoadJob(db, workerConfig)
-  const launched: OutboxMessage[] = []
-  const recordAttempt = createRecordAttempt(
-    db,
-    workerConfig,
-    (messages) => void launched.push(...messages),
-    limits.maxPauseMs / limits.pauseMs,
-  )
+  const recordAttempt = createRecordAttempt(db, workerConfig, async () => {}, limits.maxPauseMs / limits.pauseMs)
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const destinationId = routes.destinations['archive']!
   const gate = () => db('destination_gates').where({ destination_id: destinationId })
@@ -49,7 +45,7 @@ const arrange = async (workerConfig = config) => {
     const { messages } = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
     const delivery = { documentId: messages[0]!.input.documentId, destinationId }
     const attemptId = newId()
-    const job = (await load(delivery, { attemptId, reserved: 0, continues: undefined }))!
+    const job = (await load({ ...delivery, ...firstRound }, { attemptId, ...asCalled }))!
     return job.hasSlot ? { attemptId, delivery, job } : job
   }
   const end = ({ attemptId, delivery, job }: Started, signal: CircuitSignal) =>
@@ -69,16 +65,13 @@ const arrange = async (workerConfig = config) => {
   return {
     db,
     destinationId,
-    launched,
-    /** Returns the committed messages that wake the deliveries that wait for the destination. */
-    wakes: () => db('outbox').where('key', 'like', `wake/${destinationId}#%`).orderBy('key').pluck('message'),
     start,
     mustStart,
     end,
     open: async () => {
       for (let failure = 0; failure < limits.maxFailures; failure += 1) await end(await mustStart(), 'failed')
     },
-    endPause: () =>
+    letPauseEnd: () =>
       gate()
         .whereNot({ circuit: 'closed' })
         .update({ trial_at: new Date(Date.now() - 3_600_000) }),
@@ -96,7 +89,7 @@ const arrange = async (workerConfig = config) => {
 }
 
 test('the statements follow the rules of the domain, whatever happens in whatever order', async () => {
-  const { start, end, endPause, state } = await arrange()
+  const { start, end, letPauseEnd, state } = await arrange()
   // A fixed sequence that reaches every state several times.
   let seed = 7
   const random = (below: number) => {
@@ -117,7 +110,7 @@ test('the statements follow the rules of the domain, whatever happens in whateve
       if (next && 'delivery' in started) {
         circuit = next
         running.push(started)
-      } else expect(started).toMatchObject({ circuit: { state: circuit.state } })
+      } else expect(started).toMatchObject({ refusal: { circuit: circuit.state } })
     } else if (action < 9) {
       const [ending] = running.splice(random(running.length), 1)
       if (!ending) continue
@@ -125,7 +118,7 @@ test('the statements follow the rules of the domain, whatever happens in whateve
       await end(ending, signal)
       circuit = endAttempt(circuit, ending.attemptId, signal, now, limits)
     } else {
-      await endPause()
+      await letPauseEnd()
       if (circuit.state !== 'closed') circuit = { ...circuit, trialAt: now }
     }
     const { trialAt, ...actual } = await state()
@@ -151,17 +144,17 @@ test('the statements follow the rules of the domain, whatever happens in whateve
 })
 
 test('of attempts that start at the same time after the pause, one is the trial', async () => {
-  const { start, open, endPause } = await arrange()
+  const { start, open, letPauseEnd } = await arrange()
   await open()
-  await endPause()
+  await letPauseEnd()
   const started = await Promise.all(Array.from({ length: 12 }, () => start()))
   expect(started.filter((one) => 'delivery' in one)).toHaveLength(1)
 })
 
 test('a trial that is not made after all is replaced at once', async () => {
-  const { db, start, mustStart, open, endPause } = await arrange()
+  const { db, start, mustStart, open, letPauseEnd } = await arrange()
   await open()
-  await endPause()
+  await letPauseEnd()
   const { delivery, attemptId } = await mustStart()
   expect(await start()).toMatchObject({ hasSlot: false })
   await withdrawAttempt(db, delivery, attemptId)
@@ -169,47 +162,15 @@ test('a trial that is not made after all is replaced at once', async () => {
 })
 
 test('a successful test closes the circuit, and a repair lets the next delivery trial at once', async () => {
-  const { db, destinationId, wakes, start, mustStart, end, open, state } = await arrange()
+  const { db, destinationId, start, mustStart, end, open, state } = await arrange()
   await open()
-  expect(await start()).toMatchObject({ hasSlot: false, circuit: { state: 'open', pauseMs: limits.pauseMs } })
-  expect(await wakes()).toEqual([])
-  const tried = await db.transaction((trx) => tryNow(trx, destinationId))
-  expect(tried).toMatchObject([{ kind: 'wakeDeliveries', input: { destination: { id: destinationId, name: 'archive' } } }])
-  expect(await wakes()).toEqual(tried)
-  expect(await db.transaction((trx) => tryNow(trx, destinationId))).toEqual([])
+  expect(await start()).toMatchObject({ hasSlot: false, refusal: { circuit: 'open' } })
+  await db.transaction((trx) => endPause(trx, [destinationId]))
   await end(await mustStart(), 'failed')
   expect(await state()).toMatchObject({ state: 'open', pauseMs: 2 * limits.pauseMs })
-  const closed = await closeCircuit(db, destinationId)
+  await closeCircuit(db, destinationId)
   expect(await state()).toMatchObject({ state: 'closed', failures: 0 })
-  expect(await wakes()).toEqual([...tried, ...closed])
-  expect(closed).toHaveLength(1)
   await Promise.all([mustStart(), mustStart()])
-})
-
-test('the attempt that closes the circuit wakes the deliveries that wait, and no other attempt does', async () => {
-  const { db, destinationId, launched, wakes, mustStart, end, open, endPause } = await arrange()
-  // A success after a failure resets the count of a closed circuit.
-  await end(await mustStart(), 'failed')
-  await end(await mustStart(), 'answered')
-  const [first, second] = [await mustStart(), await mustStart()]
-  await open()
-  await endPause()
-  const trial = await mustStart()
-  expect(await wakes()).toEqual([])
-  await end(trial, 'answered')
-  expect(await wakes()).toEqual([
-    {
-      kind: 'wakeDeliveries',
-      input: { workspace: trial.job.workspace, destination: { id: destinationId, name: 'archive' } },
-      requestId: trial.attemptId,
-    },
-  ])
-  expect(launched).toEqual(await wakes())
-  await end(first, 'answered')
-  await end(second, 'failed')
-  expect(await closeCircuit(db, destinationId)).toEqual([])
-  expect(launched).toHaveLength(1)
-  expect(await wakes()).toHaveLength(1)
 })
 
 test('a circuit that was open when circuits are switched off holds nothing back', async () => {
@@ -220,8 +181,8 @@ test('a circuit that was open when circuits are switched off holds nothing back'
   const load = createLoadJob(scene.db, { ...config, DELIVERY_CIRCUIT_FAILURES: 0 })
   const waiting = await scene.db('deliveries').where({ destination_id: scene.destinationId, status: 'pending' }).first()
   const job = await load(
-    { documentId: waiting.document_id, destinationId: scene.destinationId },
-    { attemptId: newId(), reserved: 0, continues: undefined },
+    { documentId: waiting.document_id, destinationId: scene.destinationId, ...firstRound },
+    { attemptId: newId(), ...asCalled },
   )
   expect(job).toMatchObject({ hasSlot: true })
 })

@@ -5,7 +5,7 @@ import { renewLease, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { catchUpMs } from '../../src/delivery/slots.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
 // The statements by which workers share the limits of a destination. Each load stands for the start of an attempt on some worker.
 
@@ -23,11 +23,11 @@ const arrange = async (config: object) => {
   const routes = await createRoutes(db, [{ name: 'archive', config }])
   const destinationId = routes.destinations['archive']!
   /** Receives a document and starts an attempt. @returns the attempt, or undefined if it got no slot */
-  const start = async (reserved = 0) => {
+  const start = async () => {
     const { messages } = await createReceive(db, workerConfig)(await receivedDocument(routes, { data: 'hello' }))
     const delivery = { documentId: messages[0]!.input.documentId, destinationId }
     const attemptId = newId()
-    const job = (await load(delivery, { attemptId, reserved, continues: undefined }))!
+    const job = (await load({ ...delivery, ...firstRound }, { attemptId, continues: undefined, hasPlace: true, isCalled: true }))!
     expect([job.attemptId, job.hasSlot]).toEqual(job.hasSlot ? [attemptId, true] : [null, false])
     if (!job.hasSlot) return undefined
     return {
@@ -73,15 +73,6 @@ describe('the slots of a destination', () => {
   test('are the default of the installation, if the destination sets no valid limit', async () => {
     const { startMany } = await arrange({ max_concurrent_deliveries: 'many' })
     expect(await startMany(20)).toHaveLength(testConfig().DELIVERY_MAX_CONCURRENT_PER_DESTINATION)
-  })
-
-  test('can be reserved for attempts that have waited, but for one', async () => {
-    const { start } = await arrange({ max_concurrent_deliveries: 2 })
-    expect(await start(1)).toBeDefined()
-    expect(await start(1)).toBeUndefined()
-    expect(await start()).toBeDefined()
-    const single = await arrange({ max_concurrent_deliveries: 1 })
-    expect(await single.start(1)).toBeDefined()
   })
 
   test('become free when the lease of a lost worker has run out, unless the attempt has renewed it', async () => {

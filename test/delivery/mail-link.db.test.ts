@@ -10,7 +10,7 @@ import { createDownloadLinks, createDownloadUrl } from '../../src/security/downl
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { deliveryActivities } from '../support/delivery-activities.ts'
+import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
 import { startMailServer } from '../support/smtp-server.ts'
@@ -46,7 +46,7 @@ test('a document that is too large for an attachment can be downloaded by the li
   const received = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
   if (!received.created) throw new Error('not created')
   const { documentId } = received.messages[0]!.input
-  const { attemptDelivery } = deliveryActivities({
+  const { attemptDelivery } = attemptActivities({
     db,
     downloadUrl: createDownloadUrl(links, { baseUrl: `http://127.0.0.1:${(api.address() as AddressInfo).port}`, ttlMs: 60_000 }),
     outbound,
@@ -54,7 +54,7 @@ test('a document that is too large for an attachment can be downloaded by the li
   })
 
   const policy = { maxRetries: 0, ttlMs: 60_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
-  const input = { documentId, destinationId, policy, failures: 0, remainingMs: policy.ttlMs, attemptTimeoutMs: 5_000, waits: 0 }
+  const input = { documentId, destinationId, policy, round: 'first', attemptTimeoutMs: 5_000, workspace: 'acme/invoices' }
   expect(await createActivityEnvironment().run(attemptDelivery, input)).toEqual({ status: 'delivered' })
 
   const [mail] = mails.mails

@@ -33,13 +33,14 @@ describe('a manual retry', () => {
     let retryStatus = 0
     const retryBeforeOutcome = ({ attemptDelivery }: DeliveryActivities): Partial<DeliveryActivities> => ({
       attemptDelivery: async (input) => {
-        const outcome = await attemptDelivery(input)
-        // The failure is recorded, and the workflow has not received the outcome yet.
-        if (outcome.status === 'failed') {
+        try {
+          return await attemptDelivery(input)
+        } catch (thrown) {
+          // The failure is recorded, and the workflow has not received the outcome yet.
           retryStatus = (await document!.retry()).status
           await scene.relay.untilOutboxEmpty()
+          throw thrown
         }
-        return outcome
       },
     })
     await scene.relay.run(async ({ createRoutes }) => {

@@ -8,7 +8,7 @@ import { createReconcile, decide, describeReconciled, type WorkflowState } from 
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { recordTermination } from '../../src/delivery/transition.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
 // Temporal answers as each test says. test/delivery/reconcile.system.test.ts asks a real one.
 
@@ -268,7 +268,7 @@ describe('running bulk retries', () => {
 
 describe('the time of the next attempt', () => {
   const attempt = async (ref: { documentId: string; destinationId: string }, end: Partial<AttemptEnd>) => {
-    const job = (await createLoadJob(database.db, config)(ref))!
+    const job = (await createLoadJob(database.db, config)({ ...ref, ...firstRound }))!
     await createRecordAttempt(database.db, config)(ref, job, {
       operation: 'attemptRetryable',
       outcome: 'retryable',

@@ -64,7 +64,8 @@ test('the reconciler leaves every healthy delivery alone: waiting for a slot, in
     const reconcile = createReconciler(running)
     for (let run = 0; run < 3; run += 1) {
       expect(await reconcile()).toEqual({
-        checked: 6,
+        // Those in line are called, and are not overdue.
+        checked: 2,
         started: 0,
         retried: 0,
         failed: 0,

@@ -4,7 +4,7 @@ import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
 let database: TestDatabase
 
@@ -30,7 +30,7 @@ const receiveDocument = async (...names: string[]) => {
     more: Partial<AttemptEnd> = {},
     loaded: Partial<DeliveryJob> = {},
   ) => {
-    const job = (await createLoadJob(db, testConfig())(refOf(name)))!
+    const job = (await createLoadJob(db, testConfig())({ ...refOf(name), ...firstRound }))!
     const isDelivered = operation === 'attemptDelivered'
     return createRecordAttempt(db, testConfig())(
       refOf(name),

@@ -8,7 +8,7 @@ import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { deliveryActivities } from '../support/delivery-activities.ts'
+import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
@@ -47,7 +47,7 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
   const docId = `DOC${routes.workspaceSlug}`
   const { receive, update, append, archiveDocuments } = receiverUseCases(db, config)
   const activitiesWith = (contents: ContentStore) =>
-    deliveryActivities({
+    attemptActivities({
       db,
       contents: createSegmentedStores(db, { postgres: contents }),
       openCredentials: () => (connector === 'sftp' ? { username: server.username, private_key: server.privateKey } : {}),
@@ -59,10 +59,9 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
       documentId,
       destinationId,
       policy,
-      failures: 0,
-      remainingMs: policy.ttlMs,
+      round: 'first',
       attemptTimeoutMs: 20_000,
-      waits: 0,
+      workspace: 'acme/invoices',
     })
   return {
     db,

@@ -5,7 +5,7 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { createAttemptReports } from '../../src/delivery/report-attempts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
 
 let database: TestDatabase
@@ -24,7 +24,7 @@ test('every attempt is one log line and is counted', async () => {
   const { reporting, metrics } = createAttemptReports(logsTo(lines).log, () => 'document/w1')
   const recordAttempt = reporting(createRecordAttempt(db, testConfig()))
   const record = async (end: Pick<AttemptEnd, 'operation' | 'outcome'> & Partial<AttemptEnd>) => {
-    const job = (await createLoadJob(db, testConfig())(delivery))!
+    const job = (await createLoadJob(db, testConfig())({ ...delivery, ...firstRound }))!
     return recordAttempt(delivery, job, { id: newId(), durationMs: 1_500, bytesSent: 5, ...end })
   }
 

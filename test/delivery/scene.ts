@@ -17,14 +17,19 @@ export const startScene = async () => {
   const relay = await startRelay(env, { DELIVERY_RETRY_WINDOW_MS: String(24 * hour) })
   const target = await startHttpTarget()
   const requestCount = (name: string) => target.arrivals.filter(({ url }) => url === `/${name}`).length
+  // Of each request. The history has no event for an attempt that the server repeats.
+  let times: { name: string; atMs: number }[] = []
 
   /** Sets the answers to the nth request of each destination from now on. All other requests are answered with 200. */
   const answer = (answers: Record<string, (nth: number) => Answer>) =>
     target.answerWith(({ url }, response) => {
       const name = url.slice(1)
       const { status, headers = {} } = answers[name]?.(requestCount(name)) ?? { status: 200 }
-      response.writeHead(status, headers)
-      response.end()
+      void env.currentTimeMs().then((atMs) => {
+        times.push({ name, atMs })
+        response.writeHead(status, headers)
+        response.end()
+      })
     })
 
   return {
@@ -38,6 +43,7 @@ export const startScene = async () => {
     answer,
     reset: () => {
       target.arrivals.length = 0
+      times = []
       answer({})
     },
     untilStatus: (document: RelayedDocument, status: string) =>
@@ -45,13 +51,8 @@ export const startScene = async () => {
     // Does not await the result: the server would skip time up to the retry window of any workflow that an earlier test left open.
     untilClosed: (document: RelayedDocument) =>
       until(env, 'document workflow is closed', async () => (await document.handle().describe()).status.name === 'FAILED', hour),
-    /** Returns the times at which the attempts started, by the clock of the server. */
-    attemptTimes: async (document: RelayedDocument, name: string): Promise<number[]> => {
-      const { events } = await document.handle(name).fetchHistory()
-      return events!
-        .filter(({ activityTaskStartedEventAttributes: started }) => started)
-        .map(({ eventTime }) => Number(eventTime!.seconds) * 1_000)
-    },
+    /** Returns the times of the requests that this destination has received, by the clock of the server. */
+    attemptTimes: (name: string): number[] => times.filter((time) => time.name === name).map(({ atMs }) => atMs),
     stop: async () => {
       await target.stop()
       await relay.stop()

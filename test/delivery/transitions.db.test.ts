@@ -9,7 +9,7 @@ import { requeue } from '../../src/delivery/retry.ts'
 import { type DeliveryRef, expire, transition } from '../../src/delivery/transition.ts'
 import { deliveryStatuses, transitions, type DeliveryOperation, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
 let database: TestDatabase
 let document: Awaited<ReturnType<typeof receiveDocument>>
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 const attempt = async (operation: AttemptEnd['operation'], replacedContent = false) => {
-  const job = (await createLoadJob(database.db, config)(document.delivery))!
+  const job = (await createLoadJob(database.db, config)({ ...document.delivery, ...firstRound }))!
   const content = replacedContent ? { ...job.content, id: 'replaced' } : job.content
   const end: AttemptEnd = { operation, outcome: 'retryable', id: newId(), durationMs: 5, bytesSent: 5 }
   await createRecordAttempt(database.db, config)(document.delivery, { ...job, content }, end)

@@ -5,7 +5,7 @@ import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { deliveryActivities } from '../support/delivery-activities.ts'
+import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'
 
@@ -31,7 +31,7 @@ const arrange = async (kind: string, targetConfig: object, credentials: object, 
   const sealed = keyRing.seal(credentials, credentialsOwner(find(kind)!, { ...routes, id, config: { ...targetConfig } }))
   await db('destinations').where({ id }).update({ credentials_sealed: sealed })
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS, ...(lookup && { lookup }) })
-  const { attemptDelivery } = deliveryActivities({
+  const { attemptDelivery } = attemptActivities({
     db,
     config,
     outbound,
@@ -45,7 +45,7 @@ const arrange = async (kind: string, targetConfig: object, credentials: object, 
       const received = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
       if (!received.created) throw new Error('not created')
       const { documentId } = received.messages[0]!.input
-      const input = { documentId, destinationId: id, policy, failures: 0, remainingMs: policy.ttlMs, attemptTimeoutMs: 5_000, waits: 0 }
+      const input = { documentId, destinationId: id, policy, round: 'first', attemptTimeoutMs: 5_000, workspace: 'acme/invoices' }
       return new MockActivityEnvironment().run(attemptDelivery, input)
     },
     close: () => outbound.close(),

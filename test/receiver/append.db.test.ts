@@ -3,7 +3,7 @@ import { receiverUseCases } from '../../src/app/use-cases.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
-import { receivedDocument, testConfig } from '../support/factories.ts'
+import { firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { dueMessages } from '../support/outbox.ts'
 import { part } from '../support/source-system.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
@@ -36,7 +36,7 @@ const recordDelivered = async (docId: string, ...names: string[]) => {
   const { id } = await documentOf(docId)
   for (const name of names) {
     const delivery = { documentId: id, destinationId: workspace.destinations[name]! }
-    const job = (await createLoadJob(scene.db, testConfig())(delivery))!
+    const job = (await createLoadJob(scene.db, testConfig())({ ...delivery, ...firstRound }))!
     const result = { operation: 'attemptDelivered', outcome: 'delivered', id: newId(), durationMs: 1, bytesSent: 1 } as const
     await createRecordAttempt(scene.db, testConfig())(delivery, job, result)
   }

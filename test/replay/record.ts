@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
-import { postponeAttempts } from '../../activities/delivery.ts'
+import { repeatAttempts } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
@@ -18,7 +18,6 @@ import type {
   DocumentInput,
   MaintenanceActivities,
   NoticeActivities,
-  WakeActivities,
 } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
@@ -57,17 +56,16 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  return { activities: postponeAttempts(activities), attempted: first.promise }
+  return { activities: repeatAttempts(activities), attempted: first.promise }
 }
 
 const standaloneActivities = ({
   rounds = 2,
   sent = () => ({ status: 'delivered' }),
-}: StandaloneStory): BatchActivities & BulkRetryActivities & MaintenanceActivities & NoticeActivities & WakeActivities => {
+}: StandaloneStory): BatchActivities & BulkRetryActivities & MaintenanceActivities & NoticeActivities => {
   let calls = 0
   return {
     processBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
-    wakeNextPage: async () => ({ position: { after: 'A', last: 'Z' }, count: 200, isLast: (calls += 1) > rounds }),
     retryNextPage: async () => {
       calls += 1
       const done = { retriedDocuments: 200 * calls, retriedDeliveries: 200 * calls }

@@ -6,14 +6,13 @@ import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import {
   type BatchSubject,
-  checkAgainSignal,
   type DocumentInput,
   type NoticeOutcome,
   releaseSignal,
   retrySignal,
   wakeSignal,
 } from '../../workflows/messages.ts'
-import { batchOptions, bulkRetryOptions, deliveryOptions, noticeOptions, wakeOptions } from '../../workflows/options.ts'
+import { batchOptions, bulkRetryOptions, deliveryOptions, noticeOptions } from '../../workflows/options.ts'
 
 /** The parameters of `act`: access to the workflows of a story. */
 interface StoryContext {
@@ -44,7 +43,7 @@ export interface Story {
 /** A path through a workflow that does not belong to a single document. */
 export interface StandaloneStory {
   name: string
-  type: 'releaseDeliveries' | 'cancelDeliveries' | 'bulkRetry' | 'maintenance' | 'notice' | 'wakeDeliveries'
+  type: 'releaseDeliveries' | 'cancelDeliveries' | 'bulkRetry' | 'maintenance' | 'notice'
   options: { workflowId: string; args: unknown[] }
   /** Number of calls in which its activities find work, before they find none. Default 2. */
   rounds?: number
@@ -59,8 +58,6 @@ const deleted: BatchSubject = { action: 'cancel', by: 'destination', workspace, 
 
 const noticeOf = (noticeId: string) => noticeOptions({ noticeId, workspace, attemptTimeoutMs: 60_000 }, { registered: true })
 const noticeRetrying = (delayMs: number): NoticeOutcome => ({ status: 'retrying', delayMs, error: 'http_503: the target answered 503' })
-
-const wakeOf = (id: string) => wakeOptions({ workspace, destination: { id, name: id } })
 
 const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace }, { registered: true })
 
@@ -84,18 +81,6 @@ export const standaloneStories: StandaloneStory[] = [
   },
   // Long enough for the server to suggest a new run.
   { name: 'bulk-retry-of-several-runs', type: 'bulkRetry', options: bulkRetryOf('long'), rounds: 12 },
-  { name: 'deliveries-woken', type: 'wakeDeliveries', options: wakeOf('archive') },
-  {
-    name: 'deliveries-woken-again',
-    type: 'wakeDeliveries',
-    options: wakeOf('mail'),
-    act: async (workflow) => {
-      await delay(500)
-      await workflow.signal(checkAgainSignal)
-    },
-  },
-  // Long enough for the server to suggest a new run.
-  { name: 'deliveries-woken-over-several-runs', type: 'wakeDeliveries', options: wakeOf('portal'), rounds: 8 },
   {
     name: 'notice-delivered-after-two-attempts',
     type: 'notice',
@@ -127,8 +112,9 @@ export const standaloneStories: StandaloneStory[] = [
 ]
 
 const delivered: AttemptOutcome = { status: 'delivered' }
-const waiting: AttemptOutcome = { status: 'waiting', delayMs: 20 }
-const behindCircuit: AttemptOutcome = { status: 'waiting', delayMs: 20, circuit: 'open' }
+const waiting: AttemptOutcome = { status: 'waiting', askAgainMs: 20 }
+const behindCircuit: AttemptOutcome = { status: 'waiting', askAgainMs: 20, circuit: 'open' }
+const asleep: AttemptOutcome = { status: 'waiting', circuit: 'open' }
 const unavailable = (failures: number): AttemptOutcome => ({ status: 'retrying', delayMs: 50, failures, error: 'the target answered 503' })
 const heldByConnection: AttemptOutcome = { status: 'held' }
 const released = Promise.withResolvers<void>()
@@ -273,11 +259,11 @@ export const stories: Story[] = [
   },
   {
     name: 'woken-behind-a-circuit',
-    answer: (attempt) => (attempt > 1 ? delivered : { ...behindCircuit, delayMs: 60_000 }),
+    answer: (attempt) => (attempt > 1 ? delivered : asleep),
     act: async ({ attempted, until }) => {
       await attempted
       await delay(1_000)
-      await (await until('archive', 'pending')).signal(wakeSignal, 1_000_000)
+      await (await until('archive', 'pending')).signal(wakeSignal)
     },
   },
   {
@@ -285,11 +271,11 @@ export const stories: Story[] = [
     answer: async (attempt) => {
       if (attempt > 1) return delivered
       await woken.promise
-      return { ...behindCircuit, delayMs: 60_000 }
+      return asleep
     },
     act: async ({ attempted, until }) => {
       await attempted
-      await (await until('archive', 'pending')).signal(wakeSignal, 1_000_000)
+      await (await until('archive', 'pending')).signal(wakeSignal)
       woken.resolve()
     },
   },

@@ -1,4 +1,4 @@
-import { createDeliveryActivities, postponeAttempts } from '../../activities/delivery.ts'
+import { createDeliveryActivities, repeatAttempts } from '../../activities/delivery.ts'
 import type { Config } from '../../src/config/config.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -21,33 +21,25 @@ interface Options extends Partial<DeliverDeps> {
   config: Config
 }
 
-/** Creates the delivery activities with the real parts of a worker. Targets need no credentials, unless a test sets some. */
-export const deliveryActivities = ({ db, config, ...options }: Options) =>
-  postponeAttempts(
-    createDeliveryActivities({
-      db,
-      loadJob: createLoadJob(db, config),
-      recordAttempt: createRecordAttempt(db, config),
-      redeliverNewer: createRedeliverNewer(db, config),
-      slots: createSlots(
-        {
-          total: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
-          limits: {
-            maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
-            maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
-          },
-        },
-        Date.now,
-        Math.random,
-      ),
-      contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
-      findConnector,
-      openCredentials: () => ({}),
-      downloadUrl: () => undefined,
-      pinConfig: createPinConfig(db, { keyRing: createKeyRing(config.RELAY_SECRET_KEYS), findConnector }),
-      keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
-      installation: createInstallation(db),
-      config,
-      ...options,
-    }),
-  )
+/** Creates the activities with the real parts of a worker, which return outcomes. Targets need no credentials, unless a test sets some. */
+export const attemptActivities = ({ db, config, ...options }: Options) =>
+  createDeliveryActivities({
+    db,
+    loadJob: createLoadJob(db, config),
+    recordAttempt: createRecordAttempt(db, config),
+    redeliverNewer: createRedeliverNewer(db, config),
+    slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
+    wakeNext: async () => {},
+    contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
+    findConnector,
+    openCredentials: () => ({}),
+    downloadUrl: () => undefined,
+    pinConfig: createPinConfig(db, { keyRing: createKeyRing(config.RELAY_SECRET_KEYS), findConnector }),
+    keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+    installation: createInstallation(db),
+    config,
+    ...options,
+  })
+
+/** Creates the delivery activities of a worker: Temporal repeats attempts that fail. */
+export const deliveryActivities = (options: Options) => repeatAttempts(attemptActivities(options))

@@ -197,3 +197,6 @@ export const captureAt = async (db: Database, workspaceId: string, moment: Date)
   await db('captured_bodies').insert({ request_id: id, kind: 'request', workspace_id: workspaceId, data: Buffer.from('x') })
   return id
 }
+
+/** The round of the attempts for which tests load a delivery. */
+export const firstRound = { round: 'first' }

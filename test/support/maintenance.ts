@@ -7,6 +7,7 @@ import { createOutbox } from '../../src/db/outbox.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createReconcile, type DeliveryWorkflows } from '../../src/delivery/reconcile.ts'
 import { createRelease } from '../../src/delivery/release.ts'
+import { createCallLines, createWakeNext } from '../../src/delivery/wake.ts'
 import type { MaintenanceDeps } from '../../src/maintenance/jobs.ts'
 import { createCheckIncidents } from '../../src/observe/notices/check-incidents.ts'
 import type { Temporal } from '../../src/temporal/client.ts'
@@ -25,6 +26,7 @@ export const createMaintenanceDeps = (
     stores: { postgres: createPostgresStore(db) },
     release: createRelease(db, config),
     launcher,
+    callLines: createCallLines(db, createWakeNext(db, config, launcher.launch, createLog('silent'))),
     checkIncidents: createCheckIncidents(db, config),
     reconcile: createReconcile(db, temporal, createBulkRetries(db, config), launcher.sendAll, config),
     config,

@@ -1,7 +1,6 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
-import { createWakeActivities } from '../../activities/wake.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
@@ -11,7 +10,7 @@ import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRelease } from '../../src/delivery/release.ts'
-import { createWake } from '../../src/delivery/wake.ts'
+import { createWakeNext } from '../../src/delivery/wake.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
@@ -52,17 +51,18 @@ export const startRelay = async (
   const release = createRelease(db, config)
   let launcher: Launcher
   const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
+  const wakeNext = createWakeNext(db, config, (messages) => launcher.launch(messages), createLog('silent'))
   const activities = {
     ...deliveryActivities({
       db,
       config,
       outbound,
       openCredentials,
-      recordAttempt: createRecordAttempt(db, config, (messages) => launcher.launch(messages)),
+      recordAttempt: createRecordAttempt(db, config, wakeNext),
+      wakeNext,
     }),
     ...createBatchActivities({ db, release, sendAll, ...limits }),
     ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config), sendAll }),
-    ...createWakeActivities({ wake: createWake(db), sendAll }),
   }
   type Activities = typeof activities
 
@@ -79,7 +79,7 @@ export const startRelay = async (
       overrides: limits,
       contents: { postgres: createPostgresStore(db) },
       keyRing,
-      temporal: { launch: ownLauncher.launch, isDeliveryRunning: temporal.isDeliveryRunning },
+      temporal: { launch: ownLauncher.launch, wakeNext, isDeliveryRunning: temporal.isDeliveryRunning },
     })
     const workflowIds: string[] = []
     const receive = async (routes: Awaited<ReturnType<typeof createRoutes>>, call: Call, text: string, docId?: string) => {

@@ -33,6 +33,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
     stores: { postgres: createPostgresStore(db) },
     release: createRelease(db, config),
     launcher: createLauncher({ send: () => Promise.resolve(), hasBegun: async () => true }, createOutbox(db), config, createLog('silent')),
+    callLines: async () => 0,
     checkIncidents: createCheckIncidents(db, config),
     reconcile: () => Promise.reject(new Error('not available in this test')),
     config,

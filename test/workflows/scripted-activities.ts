@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { activityInfo } from '@temporalio/activity'
-import { postponeAttempts } from '../../activities/delivery.ts'
+import { repeatAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { decideRetry } from '../../src/domain/retry.ts'
 import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
@@ -10,19 +10,29 @@ export const hour = 3_600_000
 /** Creates delivery activities whose outcomes the test sets for the nth attempt at each destination. The retry rules are the real ones. */
 export const scriptedActivities = (answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused' | 'busy') => {
   const attempts: { destinationId: string; atMs: number; input: AttemptInput }[] = []
+  const rounds = new Map<string, { failures: number; startedAt: number }>()
+  const delays = new Map<string, number>()
   const cancelled: string[] = []
   const terminated: string[] = []
   const activities: DeliveryActivities = {
     attemptDelivery: async (input: AttemptInput): Promise<AttemptOutcome> => {
-      attempts.push({ destinationId: input.destinationId, atMs: activityInfo().scheduledTimestampMs + (input.delayMs ?? 0), input })
+      const info = activityInfo()
+      const delayMs = delays.get(input.destinationId) ?? 0
+      // The time-skipping server tells when the attempt before has ended.
+      const atMs = info.attempt === 1 ? info.scheduledTimestampMs : info.currentAttemptScheduledTimestampMs + delayMs
+      attempts.push({ destinationId: input.destinationId, atMs, input })
       const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
       const result = answer(input.destinationId, count)
       if (result === 'delivered') return { status: 'delivered' }
       if (result === 'refused')
         return { status: 'failed', error: 'credentials refused', remedy: 'Save valid credentials, then retry the document.' }
-      if (result === 'busy') return { status: 'waiting', delayMs: hour }
-      const failures = input.failures + 1
-      const decision = decideRetry(input.policy, { failures, remainingMs: input.remainingMs }, 0)
+      if (result === 'busy') return { status: 'waiting', askAgainMs: hour }
+      // What the row of the delivery keeps.
+      const round = rounds.get(input.round) ?? { failures: 0, startedAt: atMs }
+      const failures = (round.failures += 1)
+      rounds.set(input.round, round)
+      const decision = decideRetry(input.policy, { failures, remainingMs: input.policy.ttlMs - (atMs - round.startedAt) }, 0)
+      delays.set(input.destinationId, decision.retry ? decision.delayMs : 0)
       return decision.retry
         ? { status: 'retrying', delayMs: decision.delayMs, failures, error: 'HTTP 503' }
         : { status: 'failed', error: 'HTTP 503' }
@@ -35,7 +45,7 @@ export const scriptedActivities = (answer: (destinationId: string, attempt: numb
     },
   }
   return {
-    activities: postponeAttempts(activities),
+    activities: repeatAttempts(activities),
     attempts,
     cancelled,
     terminated,
