@@ -22,34 +22,44 @@ export const urgencies = ['stops', 'loses', 'delays', 'is a risk'] as const
 /** A line of `relay doctor`. */
 export interface Check<Deps = CheckDeps> {
   name: string
-  urgency: (typeof urgencies)[number]
+  /** If it is undefined, `is a risk`. */
+  urgency?: (typeof urgencies)[number]
   /** The checks that must have succeeded. */
-  needs: readonly ('database' | 'schema' | 'secret keys' | 'temporal')[]
+  needs?: readonly ('database' | 'schema' | 'secret keys' | 'temporal')[]
+  /** Condition of the hardening checklist that a hardened installation meets, as docs/security.md and `relay doctor` state it. */
+  requirement?: string
+  /** Remedy for what the check finds. */
+  remedy: string
   /** False if this run does not have the check. */
   applies?(deps: Deps): boolean
-  /** Returns what is in order, or a report. @throws Problem if the relay cannot work */
-  run(deps: Deps): string | Report | Promise<string | Report>
+  /** @throws `Problem` if the relay cannot work */
+  find(deps: Deps): Found | Promise<Found>
 }
 
-/** Result of a check that has not failed. */
-export interface Report {
-  message: string
-  /** Conditions that stop nothing, but that need an operator. */
-  warnings: string[]
-  /** Remedy for the warnings. */
-  remedy: string
-}
+/** What is in order, or warnings: conditions that stop nothing, but that need an operator; or both, with a remedy of its own if it has one. */
+export type Found = string | string[] | { message: string; warnings: string[]; remedy?: string }
 
-/** A condition that a check has found and that prevents the relay from working. */
+/** A condition that prevents the relay from working. */
 export class Problem extends UserError {
-  readonly remedy: string
+  /** If it is undefined, that of the check. */
+  readonly remedy: string | undefined
 
-  constructor(message: string, remedy: string) {
+  constructor(message: string, remedy?: string) {
     super(message)
     this.name = 'Problem'
     this.remedy = remedy
   }
 }
+
+/** Remedy for a problem whose message says what to do. */
+export const correctVariables = 'Run relay doctor with the environment variables of the API, after correcting them.'
+
+/** Returns a function that throws an error of the user as a problem with this remedy, and any other error as it is. */
+export const problemWith =
+  (remedy: string | undefined) =>
+  (thrown: unknown): never => {
+    throw thrown instanceof UserError ? new Problem(thrown.message, remedy) : thrown
+  }
 
 const clockDifferenceMaxMs = 5_000
 
@@ -63,3 +73,13 @@ export const describeClockDifference = (
   if (differenceMs < clockDifferenceMaxMs) return []
   return [`The clock of ${whose} is ${Math.round(differenceMs / 1_000)} seconds ${theirs > after ? 'ahead' : 'behind'}.`]
 }
+
+/** Lists the column `name` of a query. */
+export const listNames = async (db: Database, query: string): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(query)
+  return rows.map(({ name }) => name)
+}
+
+/** Lists the first names, and says how many more there are. */
+export const listed = (names: string[], max = 5): string =>
+  `${names.slice(0, max).join(', ')}${names.length > max ? ` and ${names.length - max} more` : ''}`

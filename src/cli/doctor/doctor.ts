@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts'
 import { isOutage, openDatabase } from '../../db/database.ts'
 import { openTemporal } from '../../temporal/client.ts'
 import { explainTemporalError, isTemporalError } from '../../temporal/errors.ts'
-import { Problem, urgencies, type Check, type CheckDeps } from './check.ts'
+import { correctVariables, Problem, urgencies, type Check, type CheckDeps } from './check.ts'
 import { hardeningChecks } from './hardening-checks.ts'
 import { databaseOf, operationChecks } from './operation-checks.ts'
 
@@ -23,7 +23,7 @@ export interface Finding {
 const statuses: Finding['status'][] = ['failed', 'not_checked', 'warning', 'ok']
 
 const checks: readonly Check[] = [...operationChecks, ...hardeningChecks].toSorted(
-  (one, other) => urgencies.indexOf(one.urgency) - urgencies.indexOf(other.urgency),
+  (one, other) => urgencies.indexOf(one.urgency ?? 'is a risk') - urgencies.indexOf(other.urgency ?? 'is a risk'),
 )
 
 /** Returns the exit status of `relay doctor`. @param isStrict true if warnings count, too */
@@ -49,7 +49,7 @@ export const diagnose = async (
   const find = (check: Check): Promise<Finding> => {
     const known = running.get(check.name)
     if (known) return known
-    const needed = check.needs.map((name) => find(checks.find((other) => other.name === name)!))
+    const needed = (check.needs ?? []).map((name) => find(checks.find((other) => other.name === name)!))
     const finding = Promise.all(needed).then((found) => runCheck(check, deps, found))
     running.set(check.name, finding)
     return finding
@@ -63,28 +63,28 @@ export const diagnose = async (
   }
 }
 
-const runCheck = async ({ name, run }: Check, deps: CheckDeps, needed: Finding[]): Promise<Finding> => {
+const runCheck = async ({ name, requirement, remedy: usual, find }: Check, deps: CheckDeps, needed: Finding[]): Promise<Finding> => {
   const missing = needed.find(({ ok }) => !ok)
   if (missing) {
     const remedy = `Correct ${missing.name} first, then run relay doctor again.`
     return { name, ok: false, status: 'not_checked', message: `needs: ${missing.name}`, warnings: [], remedy }
   }
   try {
-    const result = await run(deps)
-    const { message, warnings, remedy } = typeof result === 'string' ? { message: result, warnings: [], remedy: null } : result
+    const found = await find(deps)
+    if (typeof found === 'string') return { name, ok: true, status: 'ok', message: found, warnings: [], remedy: null }
+    const inOrder = requirement?.replaceAll('`', '') ?? 'checked'
+    const { message, warnings, remedy = usual } = Array.isArray(found) ? { message: inOrder, warnings: found } : found
     const hasWarnings = warnings.length > 0
     return { name, ok: true, status: hasWarnings ? 'warning' : 'ok', message, warnings, remedy: hasWarnings ? remedy : null }
   } catch (thrown) {
-    return { name, ok: false, status: 'failed', warnings: [], ...explain(thrown, deps.config) }
+    return { name, ok: false, status: 'failed', warnings: [], ...explain(thrown, usual, deps.config) }
   }
 }
 
 /** Explains an error in the words of the relay, with addresses and without passwords. */
-const explain = (thrown: unknown, config: Config): { message: string; remedy: string } => {
-  if (thrown instanceof Problem) return { message: thrown.message, remedy: thrown.remedy }
-  if (thrown instanceof UserError) {
-    return { message: thrown.message, remedy: 'Run relay doctor with the environment variables of the API, after correcting them.' }
-  }
+const explain = (thrown: unknown, usual: string, config: Config): { message: string; remedy: string } => {
+  if (thrown instanceof Problem) return { message: thrown.message, remedy: thrown.remedy ?? usual }
+  if (thrown instanceof UserError) return { message: thrown.message, remedy: correctVariables }
   if (isOutage(thrown)) {
     const message = `PostgreSQL does not answer at ${databaseOf(config)}. (${messageOf(thrown)})`
     return { message, remedy: 'Check that it runs, and DATABASE_URL.' }

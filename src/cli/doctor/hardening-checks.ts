@@ -5,37 +5,15 @@ import { certificateWarnings } from '../../security/certificate.ts'
 import { createKeyRing, readSecretKeys } from '../../security/seal.ts'
 import { findRepositoryWarnings } from '../../workspace/repository-warnings.ts'
 import { createSealedCredentials } from '../../workspace/sealing-keys.ts'
-import { describeClockDifference, type Check, type CheckDeps, type Report } from './check.ts'
+import { describeClockDifference, listed, listNames, type Check, type CheckDeps } from './check.ts'
 
 type HardeningDeps = Pick<CheckDeps, 'config' | 'db'>
 
+/** A check of the hardening checklist. `find` returns the deviations, one sentence each. */
 interface HardeningCheck extends Check<HardeningDeps> {
-  /** Condition that a hardened installation meets, as docs/security.md and `relay doctor` state it. */
   requirement: string
-  /** Instruction for an operator if the condition is not met. */
-  remedy: string
-  run(deps: HardeningDeps): Promise<Report>
+  find(deps: HardeningDeps): string[] | Promise<string[]>
 }
-
-/** Makes a check of a line of the checklist. @param find returns the deviations, one sentence each */
-const line = ({
-  find,
-  urgency = 'is a risk',
-  needs = [],
-  ...described
-}: Pick<HardeningCheck, 'name' | 'requirement' | 'remedy'> &
-  Partial<Pick<HardeningCheck, 'urgency' | 'needs'>> & {
-    find(deps: HardeningDeps): string[] | Promise<string[]>
-  }): HardeningCheck => ({
-  ...described,
-  urgency,
-  needs,
-  run: async (deps) => ({
-    message: described.requirement.replaceAll('`', ''),
-    warnings: await find(deps),
-    remedy: described.remedy,
-  }),
-})
 
 const dayMs = 86_400_000
 const certificateDaysMin = 30
@@ -49,7 +27,7 @@ const prefixMin = { ipv4: 24, ipv6: 64 }
 
 /** The hardening checklist, the most urgent line first. */
 export const hardeningChecks: readonly HardeningCheck[] = [
-  line({
+  {
     name: 'open receivers',
     requirement: 'Every active repository demands signatures, or its workspace restricts the addresses',
     remedy: 'Turn signature_verification on, or set receiver_allowed_cidrs in the settings of the workspace.',
@@ -59,8 +37,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         'Everybody who can reach these receivers can store, read and delete documents, because neither signatures nor addresses are checked',
         (await findRepositoryWarnings(db)).open_to_all,
       ),
-  }),
-  line({
+  },
+  {
     name: 'sealing keys',
     requirement: 'The keys in `RELAY_SECRET_KEYS` are random',
     remedy: 'Put a key of openssl rand -base64 32 first, restart every process, run relay keys rotate, and enter the credentials again.',
@@ -70,8 +48,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         // 32 random bytes have about 30 distinct values, and never all of them are letters of a text.
         .filter(([, key]) => new Set(key).size < keyDistinctBytesMin || key.every((byte) => byte >= 0x20 && byte < 0x7f))
         .map(([id]) => `The key ${id} is a text or a pattern.`),
-  }),
-  line({
+  },
+  {
     name: 'public address',
     requirement: '`RELAY_BASE_URL` begins with https: a proxy ends TLS in front of the relay',
     remedy: 'Put a proxy with TLS in front of the relay and set RELAY_BASE_URL to its URL.',
@@ -80,8 +58,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
       if (!url) return ['RELAY_BASE_URL is not set: links are made from the Host header of a request.']
       return url.protocol === 'https:' || isLocalHost(url.hostname) ? [] : ['API keys and documents travel in clear.']
     },
-  }),
-  line({
+  },
+  {
     name: 'client addresses',
     requirement: '`RELAY_TRUST_PROXY` is true behind a proxy, and only there',
     remedy:
@@ -93,8 +71,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         ? ['The relay takes the address of the proxy for that of every client.']
         : ['RELAY_BASE_URL names no proxy, and without one every client can name any address.']
     },
-  }),
-  line({
+  },
+  {
     name: 'database role',
     requirement: 'The role in `DATABASE_URL` has no rights beyond the database of the relay',
     remedy: 'Use a role that owns only this database.',
@@ -103,8 +81,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
       const rights = await listRightsOfRole(db)
       return rights.length > 0 ? [`The role ${rights.join(', ')}.`] : []
     },
-  }),
-  line({
+  },
+  {
     name: 'database encryption',
     requirement: 'The connection to a PostgreSQL on another machine is encrypted, and the certificate is verified',
     remedy: 'Add sslmode=verify-full to DATABASE_URL, with sslrootcert for a certificate authority of your own.',
@@ -123,8 +101,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
       const isUnverified = /[?&](?:sslmode=no-verify|uselibpqcompat=true)(?:&|$)/.test(DATABASE_URL)
       return isUnverified ? ['The certificate of the server is not verified.'] : []
     },
-  }),
-  line({
+  },
+  {
     name: 'Temporal encryption',
     requirement: 'The connection to a Temporal on another machine is encrypted and authenticated',
     remedy:
@@ -140,8 +118,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         ...(apiKey !== undefined || hasCertificate ? [] : [`The relay shows ${address} neither an API key nor a certificate.`]),
       ]
     },
-  }),
-  line({
+  },
+  {
     name: 'content bucket',
     requirement: 'The bucket of the contents answers, is not public, and is reached over https',
     remedy: 'Block public access to the bucket, and use an https address in CONTENT_S3_ENDPOINT.',
@@ -155,8 +133,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         ...(isPlain ? [`The contents travel to ${config.CONTENT_S3_ENDPOINT} in clear.`] : []),
       ]
     },
-  }),
-  line({
+  },
+  {
     name: 'private addresses',
     requirement: '`RELAY_ALLOWED_PRIVATE_CIDRS` names single hosts or small networks, and not this machine',
     remedy: 'List only the addresses of your targets: members choose where destinations connect to.',
@@ -166,15 +144,15 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         if (address.range() === 'loopback') return [`${text} lets destinations connect to this machine.`]
         return bits < prefixMin[address.kind()] ? [`${text} is larger than a /${prefixMin[address.kind()]} network.`] : []
       }),
-  }),
-  line({
+  },
+  {
     name: 'signer certificates',
     requirement: 'Certificates that verify signatures are strong, and stay valid for the next 30 days',
     remedy: 'Have the source system send a new certificate, activate it, and deactivate the old one.',
     needs: ['schema'],
     find: ({ db }) => findSignerCertificates(db, new Date()),
-  }),
-  line({
+  },
+  {
     name: 'signature rules',
     requirement: 'Signatures cover all commands, in the fixed order of parameters, and expire at most 15 minutes late',
     remedy: 'Leave RELAY_SIGNATURE_SCOPE and RELAY_SIGNATURE_SKEW_MS at their defaults, and set signed_parameter_order to fixed.',
@@ -186,15 +164,15 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         : [`RELAY_SIGNATURE_SKEW_MS accepts URLs for ${skewMs / 60_000} minutes after their expiration.`]),
       ...naming('These repositories accept signed parameters in any order', await listUnorderedRepositories(db)),
     ],
-  }),
-  line({
+  },
+  {
     name: 'admin keys',
     requirement: 'API keys of level `admin` expire',
     remedy: 'Create a key with an expiry, and revoke the one without.',
     needs: ['schema'],
     find: async ({ db }) => naming('These keys never expire', await listKeyNames(db, `level = 'admin' and expires_at is null`)),
-  }),
-  line({
+  },
+  {
     name: 'unused API keys',
     requirement: `Every valid API key was used or created in the last ${keyUnusedDays} days`,
     remedy: 'Revoke the keys that nobody needs.',
@@ -204,8 +182,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         `These keys were not used for ${keyUnusedDays} days`,
         await listKeyNames(db, `coalesce(last_used_at, api_keys.created_at) < now() - make_interval(days => ${keyUnusedDays})`),
       ),
-  }),
-  line({
+  },
+  {
     name: 'key rotation',
     requirement: 'All credentials are sealed with the first key in `RELAY_SECRET_KEYS`',
     remedy: 'Run relay keys rotate.',
@@ -218,8 +196,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         older.map(({ kind, id }) => `${kind === 'rfc' ? 'workspace' : 'destination'} ${id}`),
       )
     },
-  }),
-  line({
+  },
+  {
     name: 'limits',
     requirement: 'Stored bytes and requests of a workspace are limited, and download links expire within 30 days',
     remedy: 'Set RELAY_WORKSPACE_MAX_BYTES, RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE and DOWNLOAD_LINK_TTL_MS.',
@@ -231,8 +209,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         ? []
         : [`Download links are valid for ${Math.round(config.DOWNLOAD_LINK_TTL_MS / dayMs)} days.`]),
     ],
-  }),
-  line({
+  },
+  {
     name: 'web origins',
     requirement: '`RELAY_CORS_ORIGINS` names https origins only',
     remedy: 'Serve these pages over https.',
@@ -240,8 +218,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
       config.RELAY_CORS_ORIGINS.filter((origin) => origin.startsWith('http:') && !isLocalHost(new URL(origin).hostname)).map(
         (origin) => `A page of ${origin} can be replaced on its way to the browser, and then reads what the page may read.`,
       ),
-  }),
-  line({
+  },
+  {
     name: 'log level',
     requirement: '`RELAY_LOG_LEVEL` is info or warn',
     remedy: 'Set RELAY_LOG_LEVEL to info.',
@@ -250,8 +228,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
       const isVerbose = level === 'trace' || level === 'debug'
       return [isVerbose ? `The level ${level} logs more than operation needs.` : `The level ${level} hides warnings.`]
     },
-  }),
-  line({
+  },
+  {
     name: 'clocks',
     requirement: 'The clocks of this machine and of PostgreSQL differ by less than 5 seconds',
     remedy: 'Synchronize the clocks of all machines: signatures, keys and links expire by them.',
@@ -262,8 +240,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
       const { rows } = await db.raw<{ rows: { now: Date }[] }>('select clock_timestamp() as now')
       return describeClockDifference('PostgreSQL', { before, theirs: rows[0]!.now.getTime(), after: Date.now() })
     },
-  }),
-  line({
+  },
+  {
     name: 'partitions',
     requirement: 'The partitions of the next 7 days exist',
     remedy: 'Start a relay worker, which creates them, and check its schedules.',
@@ -274,8 +252,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         'The partitions of these tables end too early',
         await listTablesWithoutPartition(db, new Date(Date.now() + partitionDaysMin * dayMs)),
       ),
-  }),
-  line({
+  },
+  {
     name: 'unconnected repositories',
     requirement: 'Every active repository has a connection to a destination',
     remedy: 'Create a connection, or deactivate the repository.',
@@ -286,8 +264,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         'These repositories discard what they receive, because no connection leads to a destination',
         (await findRepositoryWarnings(db)).not_connected,
       ),
-  }),
-  line({
+  },
+  {
     name: 'similar repository names',
     requirement: 'No repository shares a signer with another one whose name begins alike',
     remedy: 'Use names of the same length: where a signed URL fits several repositories, it counts for one only.',
@@ -297,17 +275,13 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         'These repositories share a signer with another repository whose name begins alike',
         (await findRepositoryWarnings(db)).similar_name,
       ),
-  }),
+  },
 ]
 
 const namesMax = 10
 
 /** Returns a sentence that ends with the names, or nothing if there are none. */
-const naming = (condition: string, names: string[]): string[] => {
-  if (names.length === 0) return []
-  const more = names.length > namesMax ? ` and ${names.length - namesMax} more` : ''
-  return [`${condition}: ${names.slice(0, namesMax).join(', ')}${more}.`]
-}
+const naming = (condition: string, names: string[]): string[] => (names.length === 0 ? [] : [`${condition}: ${listed(names, namesMax)}.`])
 
 /** Returns true for a host name or address of this machine. */
 const isLocalHost = (host: string): boolean => {
@@ -366,30 +340,32 @@ const findSignerCertificates = async (db: Database, now: Date): Promise<string[]
   ]
 }
 
-const listUnorderedRepositories = async (db: Database): Promise<string[]> => {
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(`
-    select user_slug || '/' || workspace_slug || ' ' || repo_id as name
-    from repositories
-    join workspaces on workspaces.id = repositories.workspace_id
-    where signed_parameter_order = 'any'
-      and signature_verification
-      and status = 'active'
-      and deleted_at is null
-    order by name
-  `)
-  return rows.map(({ name }) => name)
-}
+const listUnorderedRepositories = (db: Database) =>
+  listNames(
+    db,
+    `
+      select user_slug || '/' || workspace_slug || ' ' || repo_id as name
+      from repositories
+      join workspaces on workspaces.id = repositories.workspace_id
+      where signed_parameter_order = 'any'
+        and signature_verification
+        and status = 'active'
+        and deleted_at is null
+      order by name
+    `,
+  )
 
 /** Lists the keys that are valid and meet a condition. */
-const listKeyNames = async (db: Database, condition: string): Promise<string[]> => {
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(`
-    select user_slug || '/' || workspace_slug || ' ' || api_keys.id as name
-    from api_keys
-    join workspaces on workspaces.id = api_keys.workspace_id
-    where revoked_at is null
-      and (expires_at is null or expires_at > now())
-      and ${condition}
-    order by name
-  `)
-  return rows.map(({ name }) => name)
-}
+const listKeyNames = (db: Database, condition: string) =>
+  listNames(
+    db,
+    `
+      select user_slug || '/' || workspace_slug || ' ' || api_keys.id as name
+      from api_keys
+      join workspaces on workspaces.id = api_keys.workspace_id
+      where revoked_at is null
+        and (expires_at is null or expires_at > now())
+        and ${condition}
+      order by name
+    `,
+  )

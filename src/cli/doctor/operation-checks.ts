@@ -1,5 +1,5 @@
 import { access, constants } from 'node:fs/promises'
-import { messageOf, UserError } from '../../base/errors.ts'
+import { messageOf } from '../../base/errors.ts'
 import { version } from '../../base/version.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
@@ -14,65 +14,69 @@ import { createSchedules } from '../../temporal/schedules.ts'
 import { findUnreadableCredentials } from '../../workspace/sealing-keys.ts'
 import { applyFile, withApplyDeps } from '../apply/apply.ts'
 import { isDrift, kindName } from '../apply/change.ts'
-import { describeClockDifference, Problem, type Check, type Report } from './check.ts'
+import { correctVariables, describeClockDifference, listed, listNames, Problem, problemWith, type Check, type Found } from './check.ts'
 
 const oldestNode = [22, 18] as const
 const oldestPostgres = 14
 // Older servers ignore fairness keys.
 const oldestFairTemporal = [1, 29] as const
 
+const freeSpace = 'Free space on this disk, or enlarge it.'
+
 const isAtLeast = (found: string, [major, minor]: readonly [number, number]): boolean => {
   const [ownMajor = 0, ownMinor = 0] = found.split('.').map(Number)
   return ownMajor > major || (ownMajor === major && ownMinor >= minor)
 }
 
-const listed = (names: string[], total = names.length) => `${names.slice(0, 5).join(', ')}${total > 5 ? ` and ${total - 5} more` : ''}`
+const fairnessSettings = 'matching.useNewMatcher and matching.enableFairness'
 
 /** Checks of the parts that the relay needs, and of conditions in its workspaces that need an operator. */
 export const operationChecks: readonly Check[] = [
   {
     name: 'environment',
     urgency: 'stops',
-    needs: [],
-    run: ({ config, source }) => ({
+    remedy: 'Correct its name, or remove it. docs/configuration.md lists all variables.',
+    find: ({ config, source }) => ({
       message: `relay ${version}, configured by ${source}: database ${databaseOf(config)}`,
       warnings: config.unknownVariables.map((name) => `The relay does not know the variable ${name}.`),
-      remedy: 'Correct its name, or remove it. docs/configuration.md lists all variables.',
     }),
   },
   {
     name: 'node',
     urgency: 'stops',
-    needs: [],
-    run: () => {
+    remedy: `Install Node.js ${oldestNode.join('.')} or newer.`,
+    find: () => {
       const { node } = process.versions
-      if (isAtLeast(node, oldestNode)) return `v${node}`
-      throw new Problem(`Node.js v${node} is too old.`, `Install Node.js ${oldestNode.join('.')} or newer.`)
+      if (!isAtLeast(node, oldestNode)) throw new Problem(`Node.js v${node} is too old.`)
+      return `v${node}`
     },
   },
   {
     name: 'database',
     urgency: 'stops',
-    needs: [],
-    run: async ({ db, config }) => {
-      const remedy = 'Correct the variables of all processes, and restart them.'
-      const warnings = await requireServer(db, config).catch((thrown: unknown) => {
-        throw thrown instanceof UserError ? new Problem(thrown.message, remedy) : thrown
-      })
+    remedy: 'Set the limit, and let the pooler open its connections again.',
+    find: async ({ db, config }) => {
+      const warnings = await requireServer(db, config).catch(problemWith('Correct the variables of all processes, and restart them.'))
       const { rows } = await db.raw<{ rows: { version: number; name: string }[] }>(
         "select current_setting('server_version_num')::integer / 10000 as version, current_setting('server_version') as name",
       )
       const { version: major = 0, name = '' } = rows[0] ?? {}
       if (major < oldestPostgres) throw new Problem(`PostgreSQL ${name} is too old.`, `Use version ${oldestPostgres} or newer.`)
-      return { message: `PostgreSQL ${name}`, warnings, remedy: 'Set the limit, and let the pooler open its connections again.' }
+      return { message: `PostgreSQL ${name}`, warnings }
     },
   },
-  { name: 'schema', urgency: 'stops', needs: ['database'], run: ({ db }) => checkSchema(db) },
+  {
+    name: 'schema',
+    urgency: 'stops',
+    needs: ['database'],
+    remedy: 'Run relay migrate. Running processes need no restart.',
+    find: ({ db }) => checkSchema(db),
+  },
   {
     name: 'secret keys',
     urgency: 'stops',
-    needs: [],
-    run: ({ config: { RELAY_SECRET_KEYS: keys } }) => {
+    remedy: correctVariables,
+    find: ({ config: { RELAY_SECRET_KEYS: keys } }) => {
       createKeyRing(keys)
       return keys.map((entry) => entry.split(':')[0]).join(', ')
     },
@@ -80,8 +84,8 @@ export const operationChecks: readonly Check[] = [
   {
     name: 'temporal',
     urgency: 'stops',
-    needs: [],
-    run: async ({ temporal, config: { temporal: own, TEMPORAL_TASK_QUEUE: queue } }) => {
+    remedy: correctVariables,
+    find: async ({ temporal, config: { temporal: own, TEMPORAL_TASK_QUEUE: queue } }) => {
       await temporal.ping()
       return `${own.connectionOptions.address ?? '127.0.0.1:7233'}, namespace ${own.namespace ?? 'default'}, task queue ${queue}`
     },
@@ -90,30 +94,28 @@ export const operationChecks: readonly Check[] = [
     name: 'workers',
     urgency: 'stops',
     needs: ['temporal'],
-    run: async ({ temporal: { connection, client }, config }) => {
+    remedy: 'Start relay worker. If workers run, compare their TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_TASK_QUEUE.',
+    find: async ({ temporal: { connection, client }, config }) => {
       const pollers = await listPollers(connection, client.options.namespace, config)
       if (pollers.length > 0) return `${pollers.length} poll the task queue ${config.TEMPORAL_TASK_QUEUE}: ${listed(pollers)}`
-      throw new Problem(
-        `No worker polls the task queue ${config.TEMPORAL_TASK_QUEUE}, so nothing is delivered.`,
-        'Start relay worker. If workers run, compare their TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_TASK_QUEUE.',
-      )
+      throw new Problem(`No worker polls the task queue ${config.TEMPORAL_TASK_QUEUE}, so nothing is delivered.`)
     },
   },
   {
     name: 'disk',
     urgency: 'stops',
     needs: ['database'],
-    run: ({ db, isEmbedded, config }) => checkDisk(db, isEmbedded ? config.RELAY_DATA_DIR : undefined),
+    remedy: freeSpace,
+    find: ({ db, isEmbedded, config }) => checkDisk(db, isEmbedded ? config.RELAY_DATA_DIR : undefined),
   },
   {
     name: 'content directory',
     urgency: 'stops',
-    needs: [],
-    run: async ({ config: { CONTENT_DIR: directory } }) => {
+    remedy: 'Mount or create the directory, for the account of the relay.',
+    find: async ({ config: { CONTENT_DIR: directory } }) => {
       if (directory === undefined) return 'not used'
       await access(directory, constants.R_OK | constants.W_OK).catch((thrown: unknown) => {
-        const remedy = 'Mount or create the directory, for the account of the relay.'
-        throw new Problem(`Contents cannot be stored in CONTENT_DIR: ${messageOf(thrown)}.`, remedy)
+        throw new Problem(`Contents cannot be stored in CONTENT_DIR: ${messageOf(thrown)}.`)
       })
       return directory
     },
@@ -122,75 +124,63 @@ export const operationChecks: readonly Check[] = [
     name: 'credentials',
     urgency: 'stops',
     needs: ['schema', 'secret keys'],
-    run: async ({ db, config }) => {
+    remedy: 'Add the key that sealed them, or enter the credentials again.',
+    find: async ({ db, config }) => {
       const unreadable = await findUnreadableCredentials(db, createKeyRing(config.RELAY_SECRET_KEYS))
       if (unreadable.length === 0) return 'every sealed credential opens'
-      throw new Problem(
-        `No key in RELAY_SECRET_KEYS opens the credentials of ${unreadable.length} destinations or workspaces: ${listed(unreadable)}.`,
-        'Add the key that sealed them, or enter the credentials again.',
-      )
+      const named = `${unreadable.length} destinations or workspaces: ${listed(unreadable)}`
+      throw new Problem(`No key in RELAY_SECRET_KEYS opens the credentials of ${named}.`)
     },
   },
   {
     name: 'deliveries',
     urgency: 'delays',
     needs: ['schema'],
-    run: async ({ db, config }) => {
+    remedy: 'The schedule relay-reconcile checks them while a worker runs. To check them now, run relay reconcile.',
+    find: async ({ db, config }) => {
       const overdue = await countOverdue(db, config)
-      if (overdue === 0) return 'none is overdue'
       const count = `${overdue}${overdue === maxCountedOverdue ? ' or more' : ''}`
-      return {
-        message: 'checked',
-        warnings: [`${count} are overdue, and nobody has asked Temporal about them.`],
-        remedy: 'The schedule relay-reconcile checks them while a worker runs. To check them now, run relay reconcile.',
-      }
+      return overdue === 0 ? 'none is overdue' : [`${count} are overdue, and nobody has asked Temporal about them.`]
     },
   },
   {
     name: 'documents',
     urgency: 'delays',
     needs: ['schema'],
-    run: async ({ db }) => {
+    remedy: 'List them with GET /documents?status=failed, and retry them when their cause is gone.',
+    find: async ({ db }) => {
       const failed = await countFailedDocuments(db)
-      if (failed.length === 0) return 'none is failed'
-      return {
-        message: 'checked',
-        warnings: [`failed: ${listed(failed)}.`],
-        remedy: 'List them with GET /documents?status=failed, and retry them when their cause is gone.',
-      }
+      return failed.length === 0 ? 'none is failed' : [`failed: ${listed(failed)}.`]
     },
   },
   {
     name: 'destinations',
     urgency: 'delays',
     needs: ['schema'],
-    run: async ({ db }) => {
+    remedy: 'See last_error of GET /destinations, correct the cause, and test them.',
+    find: async ({ db }) => {
       const failing = await listFailingDestinations(db)
-      if (failing.length === 0) return 'none is failing'
-      return {
-        message: 'checked',
-        warnings: [`${failing.length} are failing: ${listed(failing)}.`],
-        remedy: 'See last_error of GET /destinations, correct the cause, and test them.',
-      }
+      return failing.length === 0 ? 'none is failing' : [`${failing.length} are failing: ${listed(failing)}.`]
     },
   },
   {
     name: 'drift',
     urgency: 'delays',
     needs: ['schema', 'secret keys'],
+    remedy: 'Apply the file or correct it.',
     applies: ({ workspacesFile }) => workspacesFile !== undefined,
-    run: async ({ db, config, workspacesFile }) => {
+    find: async ({ db, config, workspacesFile }) => {
       const { path: file, variables } = workspacesFile!
       const changes = await withApplyDeps(config, variables, (deps) => applyFile(db, file, deps, { dryRun: true })).catch(
-        (thrown: unknown) => {
-          throw thrown instanceof UserError ? new Problem(thrown.message, 'Correct the file, or set what it refers to.') : thrown
-        },
+        problemWith('Correct the file, or set what it refers to.'),
       )
       const names = changes.filter(isDrift).map(({ workspace, kind, name }) => `${kindName(kind)} ${name} of ${workspace}`)
+      if (names.length === 0) return `the workspaces are as ${file} describes them`
+      const remedy = `See the differences with: relay apply -f ${file} --dry-run. Then apply the file or correct it.`
       return {
         message: `the workspaces are as ${file} describes them`,
-        warnings: names.length > 0 ? [`not as ${file} describes them: ${names.join(', ')}`] : [],
-        remedy: `See the differences with: relay apply -f ${file} --dry-run. Then apply the file or correct it.`,
+        warnings: [`not as ${file} describes them: ${names.join(', ')}`],
+        remedy,
       }
     },
   },
@@ -198,10 +188,11 @@ export const operationChecks: readonly Check[] = [
     name: 'schedules',
     urgency: 'delays',
     needs: ['temporal'],
-    run: async ({ temporal: { client, connection }, config }) => {
+    remedy: 'Start relay worker, which creates them.',
+    find: async ({ temporal: { client, connection }, config }) => {
       const jobs = maintenanceJobs(config)
       const missing = await createSchedules(client, connection, config).findMissing(jobs)
-      if (missing.length > 0) throw new Problem(`Missing: ${missing.join(', ')}.`, 'Start relay worker, which creates them.')
+      if (missing.length > 0) throw new Problem(`Missing: ${missing.join(', ')}.`)
       return `${jobs.length} created`
     },
   },
@@ -209,20 +200,19 @@ export const operationChecks: readonly Check[] = [
     name: 'Temporal clock',
     urgency: 'delays',
     needs: ['temporal'],
-    run: async ({ temporal: { connection, client }, config }) => {
+    remedy: 'Synchronize the clocks of all machines: the times of retries and the reconciler depend on them.',
+    find: async ({ temporal: { connection, client }, config }) => {
       const reading = await readServerTime(connection, client.options.namespace, config.TEMPORAL_START_TIMEOUT_MS)
-      return {
-        message: 'The clocks of this machine and of Temporal differ by less than 5 seconds',
-        warnings: describeClockDifference('Temporal', reading),
-        remedy: 'Synchronize the clocks of all machines: the times of retries and the reconciler depend on them.',
-      }
+      const warnings = describeClockDifference('Temporal', reading)
+      return { message: 'The clocks of this machine and of Temporal differ by less than 5 seconds', warnings }
     },
   },
   {
     name: 'Temporal settings',
     urgency: 'delays',
     needs: ['temporal'],
-    run: async ({ temporal: { connection }, config }) => {
+    remedy: `Upgrade Temporal to ${oldestFairTemporal.join('.')} or newer, and set ${fairnessSettings} to true in its dynamic configuration.`,
+    find: async ({ temporal: { connection }, config }) => {
       const deadline = Date.now() + config.TEMPORAL_START_TIMEOUT_MS
       const { serverVersion } = await connection.withDeadline(deadline, () => connection.workflowService.getSystemInfo({}))
       return reportTemporalSettings(serverVersion)
@@ -232,12 +222,10 @@ export const operationChecks: readonly Check[] = [
     name: 'search attributes',
     urgency: 'delays',
     needs: ['temporal'],
-    run: async ({ temporal }) => {
+    remedy: 'Run relay migrate, or ask the operator of the Temporal cluster to register them.',
+    find: async ({ temporal }) => {
       if (await temporal.hasSearchAttributes()) return 'registered'
-      throw new Problem(
-        'Not registered: the list filters of the Temporal UI find nothing.',
-        'Run relay migrate, or ask the operator of the Temporal cluster to register them.',
-      )
+      throw new Problem('Not registered: the list filters of the Temporal UI find nothing.')
     },
   },
 ]
@@ -250,17 +238,11 @@ export const databaseOf = ({ DATABASE_URL }: Pick<Config, 'DATABASE_URL'>) => {
 }
 
 export const checkSchema = async (db: Database): Promise<string> => {
-  try {
-    await requireSchema(db)
-    return 'up to date'
-  } catch (thrown) {
-    if (!(thrown instanceof UserError)) throw thrown
-    const isTooOld = thrown instanceof TooOldError
-    const remedy = isTooOld
-      ? 'Install the version of the relay that has migrated this database.'
-      : 'Run relay migrate. Running processes need no restart.'
-    throw new Problem(thrown.message, remedy)
-  }
+  await requireSchema(db).catch((thrown: unknown) => {
+    const remedy = thrown instanceof TooOldError ? 'Install the version of the relay that has migrated this database.' : undefined
+    return problemWith(remedy)(thrown)
+  })
+  return 'up to date'
 }
 
 const GiB = 1024 ** 3
@@ -271,29 +253,29 @@ const freeBytesEnough = 10 * GiB
 const inGiB = (bytes: number) => `${(bytes / GiB).toFixed(1)} GiB`
 
 /** @param dataDir directory of the embedded PostgreSQL; undefined if the database is elsewhere and its disk cannot be seen from here */
-export const checkDisk = async (db: Database, dataDir: string | undefined, readFree = readFreeBytes): Promise<string | Report> => {
+export const checkDisk = async (db: Database, dataDir: string | undefined, readFree = readFreeBytes): Promise<Found> => {
   const { rows } = await db.raw<{ rows: { bytes: number }[] }>('select pg_database_size(current_database()) as bytes')
   const size = `The database has ${inGiB(rows[0]!.bytes)}`
   if (dataDir === undefined) return `${size}. PostgreSQL does not show how much is free on its disk`
   const free = await readFree(dataDir)
   const message = `${size}, and ${inGiB(free)} are free on the disk of ${dataDir}`
-  const remedy = 'Free space on this disk, or enlarge it.'
-  if (free < freeBytesMin) throw new Problem(`${message}. PostgreSQL and Temporal stop if it is full.`, remedy)
-  return { message, warnings: free < freeBytesEnough ? [`${message}.`] : [], remedy }
+  if (free < freeBytesMin) throw new Problem(`${message}. PostgreSQL and Temporal stop if it is full.`, freeSpace)
+  return { message, warnings: free < freeBytesEnough ? [`${message}.`] : [] }
 }
 
 /** Names the destinations whose last delivery failed. Reads the table of destinations, which is small. */
-const listFailingDestinations = async (db: Database): Promise<string[]> => {
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(`
+const listFailingDestinations = (db: Database) =>
+  listNames(
+    db,
+    `
     select user_slug || '/' || workspace_slug || ' ' || destinations.name || ' (' || destinations.id || ')' as name
     from destinations
     join workspaces on workspaces.id = destinations.workspace_id
     where destinations.status = 'failing'
       and destinations.deleted_at is null
     order by destinations.id
-  `)
-  return rows.map(({ name }) => name)
-}
+    `,
+  )
 
 const failedMax = 1_000
 
@@ -323,10 +305,8 @@ const countFailedDocuments = async (db: Database): Promise<string[]> => {
   return rows.map(({ workspace, count }) => `${workspace} ${count > failedMax ? `more than ${failedMax}` : count}`)
 }
 
-const fairnessSettings = 'matching.useNewMatcher and matching.enableFairness'
-
 /** Reports what the version of the server implies. Temporal does not show its dynamic configuration. */
-export const reportTemporalSettings = (serverVersion: string): Report => ({
+export const reportTemporalSettings = (serverVersion: string) => ({
   message:
     `Temporal ${serverVersion || 'of an unknown version'}. Its API does not show the dynamic configuration. ` +
     `Make sure that ${fairnessSettings}, and system.enableActivityEagerExecution before 1.32, are true`,
@@ -334,5 +314,4 @@ export const reportTemporalSettings = (serverVersion: string): Report => ({
     serverVersion && !isAtLeast(serverVersion, oldestFairTemporal)
       ? [`Temporal ${serverVersion} ignores fairness keys, so a workspace with many documents delays the others.`]
       : [],
-  remedy: `Upgrade Temporal to ${oldestFairTemporal.join('.')} or newer, and set ${fairnessSettings} to true in its dynamic configuration.`,
 })
