@@ -304,31 +304,5 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
         await content.discard()
       }
     })
-
-    test('needs less memory than the content', async () => {
-      const sizeBytes = 192 * MiB
-      const block = randomBytes(64 * KiB)
-      let highest = 0
-      const before = process.memoryUsage().rss
-      const measure = () => {
-        highest = Math.max(highest, process.memoryUsage().rss - before)
-      }
-      async function* large() {
-        for (let sent = 0; sent < sizeBytes; sent += block.length) {
-          measure()
-          yield block
-        }
-      }
-      const content = await store.write(workspaceId, large())
-      await own(content)
-      let read = 0
-      for await (const data of store.read(content)) {
-        measure()
-        read += data.length
-      }
-      expect(read).toBe(sizeBytes)
-      expect(highest).toBeLessThan(128 * MiB)
-      await store.remove([content.id])
-    })
   })
 }

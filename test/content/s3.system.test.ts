@@ -3,9 +3,9 @@ import { ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/clie
 import { newId } from '../../src/base/ids.ts'
 import { createS3Store } from '../../src/content/s3.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { testConfig } from '../support/factories.ts'
 import { startS3Server, type S3Server } from '../support/s3-server.ts'
 import { describeContentStore } from './conformance.ts'
+import { s3ConfigOf } from './s3-config.ts'
 
 let server: S3Server
 
@@ -14,19 +14,8 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const configOf = (endpoint: string) => ({
-  ...testConfig({
-    CONTENT_S3_ENDPOINT: endpoint,
-    CONTENT_S3_PATH_STYLE: 'true',
-    CONTENT_S3_PREFIX: 'relay/',
-    CONTENT_S3_ACCESS_KEY_ID: server.accessKeyId,
-    CONTENT_S3_SECRET_ACCESS_KEY: server.secretAccessKey,
-  }),
-  CONTENT_S3_BUCKET: server.bucket,
-})
-
 describeContentStore('s3', () => ({
-  open: (db) => createS3Store(db, configOf(server.endpoint)),
+  open: (db) => createS3Store(db, s3ConfigOf(server, server.endpoint)),
   stored: async () => {
     const { Contents = [] } = await server.client.send(new ListObjectsV2Command({ Bucket: server.bucket, Prefix: 'relay/' }))
     const { Uploads = [] } = await server.client.send(new ListMultipartUploadsCommand({ Bucket: server.bucket }))
@@ -43,7 +32,7 @@ describe('the s3 content store', () => {
     const { db, drop } = await createTestDatabase()
     const workspaceId = newId()
     await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'main' })
-    const store = createS3Store(db, configOf('http://127.0.0.1:1'))
+    const store = createS3Store(db, s3ConfigOf(server, 'http://127.0.0.1:1'))
     async function* source() {
       for (let count = 0; count < mebibytes; count += 1) yield Buffer.alloc(1024 * 1024)
     }
