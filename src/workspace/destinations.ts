@@ -81,6 +81,11 @@ export const changedNames = (current: Destination, { name, config, credentials }
   ]
 }
 
+/** Locks the circuit of a destination. The record of an attempt locks it before the destination, so every other transaction does, too. */
+const lockGate = async (trx: Transaction, destinationId: string): Promise<void> => {
+  await trx('destination_gates').select('destination_id').where({ destination_id: destinationId }).forUpdate()
+}
+
 export const createDestinations = (db: Database) => {
   const columns = columnsOf(db)
   const sealedColumns = [...columns, 'credentials_sealed as credentialsSealed']
@@ -168,6 +173,7 @@ export const createDestinations = (db: Database) => {
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
+        await lockGate(trx, id)
         const current = await find(trx, workspaceId, id, true)
         const wanted = change(current)
         const changed = changedNames(current, wanted)

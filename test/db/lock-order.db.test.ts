@@ -69,3 +69,55 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
     expect(await db('deliveries').where({ destination_id: a }).whereIn('status', ['pending', 'held']).select('status')).toEqual([])
   }
 })
+
+const failing = testConfig({ DELIVERY_CIRCUIT_FAILURES: '3', DELIVERY_CIRCUIT_PAUSE_MS: '1000000' })
+
+/** Starts attempts at a destination, and lets three of them fail, which opens its circuit. @returns functions that end the others */
+const startAttempts = async (count: number) => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'a' }])
+  const destinationId = routes.destinations['a']!
+  const [load, record] = [createLoadJob(db, failing), createRecordAttempt(db, failing)]
+  const start = async () => {
+    const { messages } = await createReceive(db, failing)(await receivedDocument(routes, { data: 'hello' }))
+    const delivery = { documentId: messages[0]!.input.documentId, destinationId }
+    const id = newId()
+    const job = (await load({ ...delivery, ...firstRound }, { attemptId: id, hasPlace: true, isCalled: false, continues: undefined }))!
+    expect(job.hasSlot).toBe(true)
+    return {
+      // Each with a text of its own, so that each writes the row of the destination.
+      fail: (isFinal: boolean) =>
+        record(delivery, job, {
+          ...attempt,
+          id,
+          operation: isFinal ? 'attemptFailed' : 'attemptRetryable',
+          outcome: isFinal ? 'permanent' : 'retryable',
+          error: { code: 'http_503', message: `503, request ${id}` },
+          signal: 'failed',
+        }),
+      deliver: () => record(delivery, job, { ...attempt, id, operation: 'attemptDelivered', outcome: 'delivered', signal: 'answered' }),
+    }
+  }
+  const started: Awaited<ReturnType<typeof start>>[] = []
+  for (let index = 0; index < count + 3; index += 1) started.push(await start())
+  for (const each of started.splice(0, 3)) await each.fail(false)
+  expect(await db('destination_gates').where({ destination_id: destinationId }).first('circuit')).toEqual({ circuit: 'open' })
+  return { db, workspaceId: routes.workspaceId, destinationId, started }
+}
+
+test('saving or testing a destination does not deadlock with attempts that end while its circuit is open', async () => {
+  for (let round = 0; round < rounds; round += 1) {
+    const { db, workspaceId, destinationId, started } = await startAttempts(10)
+    const destinations = createDestinations(db)
+    const [delivers, ...fails] = started
+    const done = Promise.all([
+      ...fails.slice(0, 4).map((each) => each.fail(true)),
+      destinations.update(workspaceId, destinationId, () => ({ name: `renamed ${round}` }), actor),
+      ...fails.slice(4, 6).map((each) => each.fail(true)),
+      destinations.markConnected(workspaceId, destinationId),
+      ...fails.slice(6).map((each) => each.fail(false)),
+      delivers!.deliver(),
+    ])
+    await expect(done).resolves.toHaveLength(started.length + 2)
+  }
+})
