@@ -11,6 +11,11 @@ type NetworkState =
   | { kind: 'down' }
   /** Connections stay open, but nothing is forwarded. */
   | { kind: 'silent' }
+  /**
+   * Every byte of the connections that are open is lost from now on, and nothing is closed. A new connection gets through when the state is
+   * `up` again, like one whose first packet is sent again: perhaps another server has taken the address.
+   */
+  | { kind: 'lossy' }
   /** The first bytes of an answer reset the connection. The server has received the request by then. */
   | { kind: 'resets-answers' }
 
@@ -24,6 +29,10 @@ export interface Proxy {
   stop(): Promise<void>
 }
 
+interface Connection {
+  isLost: boolean
+}
+
 const sliceMs = 20
 
 /** Starts a TCP proxy whose network state can be changed while connections are open. */
@@ -34,9 +43,12 @@ export const startProxy = async (targetPort: number): Promise<Proxy> => {
   let sent = 0
   let changed = Promise.withResolvers<void>()
 
-  const forward = async (from: Socket, to: Socket, isAnswer: boolean) => {
+  const open = new Set<Connection>()
+
+  const forward = async (connection: Connection, from: Socket, to: Socket, isAnswer: boolean) => {
     const write = async (bytes: Buffer) => {
-      while (state.kind === 'silent') await changed.promise
+      if (connection.isLost) return
+      while (state.kind === 'silent' || state.kind === 'lossy') await changed.promise
       if (!isAnswer) sent += bytes.length
       if (!to.write(bytes)) await Promise.race([once(to, 'drain'), once(to, 'close')])
     }
@@ -50,7 +62,7 @@ export const startProxy = async (targetPort: number): Promise<Proxy> => {
           if (state.kind === 'slow') await pause(sliceMs)
         }
       }
-      to.end()
+      if (!connection.isLost) to.end()
     } catch {
       // One side has disconnected. Its close handler ends the other side.
     }
@@ -71,10 +83,15 @@ export const startProxy = async (targetPort: number): Promise<Proxy> => {
       socket.on('error', () => {})
       socket.on('close', () => sockets.delete(socket))
     }
-    client.on('close', () => upstream.destroy())
-    upstream.on('close', () => client.destroy())
-    void forward(client, upstream, false)
-    void forward(upstream, client, true)
+    const connection: Connection = { isLost: false }
+    open.add(connection)
+    client.on('close', () => {
+      open.delete(connection)
+      upstream.destroy()
+    })
+    upstream.on('close', () => connection.isLost || client.destroy())
+    void forward(connection, client, upstream, false)
+    void forward(connection, upstream, client, true)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -86,6 +103,7 @@ export const startProxy = async (targetPort: number): Promise<Proxy> => {
       changed.resolve()
       changed = Promise.withResolvers()
       if (next.kind === 'down') closeAll()
+      if (next.kind === 'lossy') for (const connection of open) connection.isLost = true
     },
     redirect: (port) => {
       upstreamPort = port

@@ -52,6 +52,20 @@ const frozen: Row = {
   },
 }
 
+const silent: Row = {
+  name: 'postgres-silent',
+  fault:
+    'Every packet between the relay and PostgreSQL is lost for 10 s (long form: 60 s), and nothing is closed. Connections that were open stay silent for ever',
+  mayDuplicate: answerLost,
+  run: async ({ installation: { proxies }, returned, hold }) => {
+    const paths = [proxies.apiDatabase, proxies.workerDatabase]
+    for (const path of paths) path.set({ kind: 'lossy' })
+    await hold(10_000, 60_000)
+    for (const path of paths) path.set({ kind: 'up' })
+    returned()
+  },
+}
+
 const outOfConnections: Row = {
   name: 'postgres-out-of-connections',
   fault:
@@ -219,6 +233,7 @@ const powerLost = (name: string, more: Partial<Row>, settings: string[] = []): R
 export const databaseRows: Row[] = [
   crashed,
   frozen,
+  silent,
   outOfConnections,
   failedOverSync,
   failedOverAsync,

@@ -24,6 +24,19 @@ const frozen: Row = {
   },
 }
 
+const silent: Row = {
+  name: 'temporal-silent',
+  fault:
+    'Every packet between the relay and Temporal is lost for 20 s (long form: 60 s), and nothing is closed. Connections that were open stay silent for ever',
+  acceptsAlways: true,
+  run: async ({ installation: { proxies }, returned, hold }) => {
+    proxies.temporal.set({ kind: 'lossy' })
+    await hold(20_000, 60_000)
+    proxies.temporal.set({ kind: 'up' })
+    returned()
+  },
+}
+
 const away: Row = {
   name: 'temporal-away',
   fault: 'Temporal is killed, and started again after 20 s (long form: 5 minutes)',
@@ -129,4 +142,4 @@ const olderAndRestarted: Row = {
   cleanUp: async ({ targets }) => targets.all.sftp.proxy!.set({ kind: 'up' }),
 }
 
-export const temporalRows: Row[] = [crashed, frozen, away, empty, emptyWithBacklog, older, olderAndRestarted]
+export const temporalRows: Row[] = [crashed, frozen, silent, away, empty, emptyWithBacklog, older, olderAndRestarted]

@@ -9,11 +9,15 @@ export const installationVariables = {
     .optional()
     .describe('Address of the database (PostgreSQL 14 or newer), as postgres://user:password@host:port/database'),
   DATABASE_POOL_MAX_CONNECTIONS: integer(10, 2, 'Maximum number of database connections per process'),
-  DATABASE_STATEMENT_TIMEOUT_MS: integer(30_000, 100, 'Maximum duration of one SQL statement'),
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(
+    30_000,
+    100,
+    'Maximum duration of one SQL statement. A connection that has not answered 2 seconds later is closed',
+  ),
   DATABASE_TRANSACTION_POOLING: flag(
     false,
     'If true, DATABASE_URL leads to a pooler such as PgBouncer that gives a connection another session for each transaction. ' +
-      'Statements are then not prepared, and DATABASE_STATEMENT_TIMEOUT_MS has no effect: set statement_timeout for the role in PostgreSQL',
+      'Statements are then not prepared, and PostgreSQL does not learn DATABASE_STATEMENT_TIMEOUT_MS: set statement_timeout for the role to the same time',
   ),
 
   RELAY_PORT: integer(8080, 0, 'Port of the HTTP server. 0 selects a free port'),

@@ -3,6 +3,7 @@ import { DatabaseError, types, type Client, type QueryConfig } from 'pg'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import { createSilenceWatch, keepAliveMs } from './silence.ts'
 
 export type Database = Knex
 export type Transaction = Knex.Transaction
@@ -41,8 +42,11 @@ const isNamed = (statement: unknown): statement is QueryConfig =>
  */
 export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): Database => {
   if (!config.DATABASE_URL) throw new UserError('DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR')
+  const watch = createSilenceWatch(config.DATABASE_STATEMENT_TIMEOUT_MS)
   return knex({
     client: 'pg',
+    // Any that the relay supports: knex would ask on the first connection, before anything limits the question.
+    version: '15',
     connection: {
       connectionString: config.DATABASE_URL,
       application_name: `relay ${name}`,
@@ -50,6 +54,7 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       ...(!config.DATABASE_TRANSACTION_POOLING && { statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS }),
       connectionTimeoutMillis: config.acquireTimeoutMs ?? acquireTimeoutMs,
       keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
     } as Knex.PgConnectionConfig,
     pool: {
       min: 0,
@@ -57,6 +62,7 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       idleTimeoutMillis: idleTimeoutMs,
       afterCreate: (connection: Client, done: (error: Error | undefined, connection: Client) => void) => {
         if (config.DATABASE_TRANSACTION_POOLING) runUnprepared(connection)
+        watch(connection)
         done(undefined, connection)
       },
     },

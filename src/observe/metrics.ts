@@ -10,11 +10,17 @@ interface Pool {
   numUsed(): number
   numFree(): number
   numPendingAcquires(): number
+  max: number
+  on(event: 'release' | 'acquireFail', listener: () => void): void
 }
 
-/** Counts the connections of all pools of a process. */
-export const createPoolMetric = (): { metric: Metric; watch(db: Database): void } => {
+// Every statement ends within DATABASE_STATEMENT_TIMEOUT_MS. Work that borrows all connections for longer than this has lost them.
+const poolStuckMs = 180_000
+
+/** Counts the connections of all pools of a process, and notices a pool whose connections nobody gives back. */
+export const createPools = (stuckMs = poolStuckMs): { metric: Metric; watch(db: Database): void; areStuck(): boolean } => {
   const pools: Pool[] = []
+  const stuck: (() => boolean)[] = []
   const sum = (count: (pool: Pool) => number) => pools.reduce((total, pool) => total + count(pool), 0)
   const metric = new Gauge({
     name: 'relay_database_pool_connections',
@@ -36,7 +42,25 @@ export const createPoolMetric = (): { metric: Metric; watch(db: Database): void 
       )
     },
   })
-  return { metric, watch: ({ client }) => void pools.push((client as { pool: Pool }).pool) }
+  return {
+    metric,
+    watch: ({ client }) => {
+      const { pool } = client as { pool: Pool }
+      pools.push(pool)
+      let releasedAt = performance.now()
+      let isRefusing = false
+      pool.on('release', () => {
+        releasedAt = performance.now()
+        isRefusing = false
+      })
+      pool.on('acquireFail', () => {
+        isRefusing = true
+      })
+      // During an outage of PostgreSQL nothing is borrowed, and a restart would not help.
+      stuck.push(() => isRefusing && pool.numUsed() >= pool.max && performance.now() - releasedAt > stuckMs)
+    },
+    areStuck: () => stuck.some((isStuck) => isStuck()),
+  }
 }
 
 export const createOutboxMetrics = (outbox: Pick<Outbox, 'count' | 'oldestDueSeconds'>): Metric[] => [

@@ -5,7 +5,7 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { version } from '../base/version.ts'
 import type { Database } from '../db/database.ts'
-import { createPoolMetric } from './metrics.ts'
+import { createPools } from './metrics.ts'
 
 export interface Dependency {
   name: string
@@ -23,7 +23,7 @@ interface Health {
 export interface Probes {
   /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
   add(dependencies: Dependency[], metrics: Metric[]): void
-  /** Counts the connections of a pool, too. */
+  /** Counts the connections of a pool, too. `/healthz` answers 503 if all of them are lent for good. */
   watchPool(db: Database): void
   /** Adds metrics that another library has written in the text format of Prometheus. */
   addText(read: () => Promise<string>): void
@@ -33,7 +33,7 @@ export interface Probes {
 }
 
 /** Serves `/healthz`, `/readyz` and `/metrics` to load balancers, operators and Prometheus. */
-export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
+export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: number): Probes => {
   const dependencies = new Map<string, Dependency>()
   const lastSuccess = new Map<string, Date>()
   const failing = new Set<string>()
@@ -47,7 +47,7 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
   })
   build.set({ version }, 1)
   registry.registerMetric(build)
-  const pools = createPoolMetric()
+  const pools = createPools(poolStuckMs)
   registry.registerMetric(pools.metric)
   const texts: (() => Promise<string>)[] = []
 
@@ -75,8 +75,11 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>): Probes => {
   let isStopping = false
   const handlers: Record<string, (context: Context) => Promise<void>> = {
     '/healthz': async (context) => {
-      context.status = isStopping ? 503 : 200
-      context.body = { status: isStopping ? 'stopping' : 'alive' }
+      // A process whose event loop is stuck does not answer at all.
+      const status = isStopping ? 'stopping' : pools.areStuck() ? 'stuck' : 'alive'
+      if (status === 'stuck') log.warn('no connection of the database pool is given back; the process has to be started again')
+      context.status = status === 'alive' ? 200 : 503
+      context.body = { status }
     },
     '/readyz': async (context) => {
       const health = Object.fromEntries(await Promise.all([...dependencies.values()].map(checkHealth)))

@@ -25,6 +25,9 @@ import { addMissing } from './search-attributes.ts'
 // By default, a client of gRPC waits up to two minutes before it connects again after a long outage.
 const maxReconnectMs = 5_000
 
+// A connection that has gone silent is noticed after 20 seconds; by default after 45. The frontend refuses more than one ping in 10 seconds.
+const keepAlive = { 'grpc.keepalive_time_ms': 15_000, 'grpc.keepalive_timeout_ms': 5_000 }
+
 // An operator, or a worker that has found a new namespace, may register the search attributes at any time.
 const unregisteredMs = 60_000
 
@@ -33,7 +36,10 @@ type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT
 /** Opens a lazy connection, which connects at the first call and reconnects after an outage. The API starts without Temporal. */
 export const openTemporal = (config: ClientConfig & Pick<Config, 'temporal'>) => {
   const { connectionOptions, namespace } = config.temporal
-  const connection = Connection.lazy({ ...connectionOptions, channelArgs: { 'grpc.max_reconnect_backoff_ms': maxReconnectMs } })
+  const connection = Connection.lazy({
+    ...connectionOptions,
+    channelArgs: { 'grpc.max_reconnect_backoff_ms': maxReconnectMs, ...keepAlive },
+  })
   const client = new Client({ connection, namespace: namespace ?? 'default' })
   return { ...createTemporal(client, connection, config), connection, close: () => connection.close() }
 }

@@ -16,15 +16,15 @@ afterAll(() => database.drop())
 
 const log: string[] = []
 
-const serve = async (dependencies: Dependency[]) => {
+const serve = async (dependencies: Dependency[], poolStuckMs?: number) => {
   const app = new Koa()
-  const probes = createProbes(pino({}, { write: (line: string) => void log.push(line) }))
+  const probes = createProbes(pino({}, { write: (line: string) => void log.push(line) }), poolStuckMs)
   probes.add(dependencies, [])
   app.use(probes.middleware)
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { get: (path: string) => fetch(url + path), stop: probes.stop, close: () => server.close() }
+  return { get: (path: string) => fetch(url + path), stop: probes.stop, watchPool: probes.watchPool, close: () => server.close() }
 }
 
 test('/readyz is not ready with a database that lacks migrations, and ready with a newer one', async () => {
@@ -47,6 +47,29 @@ test('/readyz is not ready with a database that lacks migrations, and ready with
     .where({ id: newest.id + 1 })
     .delete()
   probes.close()
+})
+
+test('/healthz answers 503 while no connection of the pool comes back, and not while PostgreSQL is unavailable', async () => {
+  const config = { ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 2, acquireTimeoutMs: 200 }
+  const [lent, unavailable] = [
+    openDatabase(config, 'test'),
+    openDatabase({ ...config, DATABASE_URL: 'postgres://127.0.0.1:1/none' }, 'test'),
+  ]
+  const probes = await serve([], 0)
+  probes.watchPool(lent)
+  probes.watchPool(unavailable)
+  const status = async () => (await probes.get('/healthz')).status
+  await expect(unavailable.raw('select 1')).rejects.toThrow('ECONNREFUSED')
+  expect(await status()).toBe(200)
+  const borrowed: unknown[] = [await lent.client.acquireConnection(), await lent.client.acquireConnection()]
+  expect(await status()).toBe(200)
+  await expect(lent.raw('select 1')).rejects.toThrow('Timeout acquiring a connection')
+  expect(await status()).toBe(503)
+  for (const connection of borrowed) await lent.client.releaseConnection(connection)
+  expect(await status()).toBe(200)
+  probes.close()
+  await lent.destroy()
+  await unavailable.destroy()
 })
 
 test('before a process ends, /healthz and /readyz answer 503, so that load balancers stop sending', async () => {

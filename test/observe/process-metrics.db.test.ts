@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Metric } from 'prom-client'
 import { openDatabase } from '../../src/db/database.ts'
-import { createDataDirMetric, createPollersMetric, createPoolMetric } from '../../src/observe/metrics.ts'
+import { createDataDirMetric, createPollersMetric, createPools } from '../../src/observe/metrics.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
@@ -17,7 +17,7 @@ const valuesOf = async (metric: Metric) => (await metric.get()).values.map(({ va
 test('the connections of all pools are counted, and the statements that wait for one until they have it', async () => {
   const open = () => openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 2 }, 'test')
   const [db, other] = [open(), open()]
-  const { metric, watch } = createPoolMetric()
+  const { metric, watch } = createPools()
   watch(db)
   watch(other)
 

@@ -84,6 +84,60 @@ export const startGate = async (targetPort: number) => {
   }
 }
 
+export interface LossyPath {
+  port: number
+  /** Loses every byte from now on, in both directions, and closes nothing. */
+  lose(): void
+  /** Lets new connections through. Those that were open stay silent for ever, as if another server had taken the address. */
+  heal(): void
+  /** Returns the number of connections that clients have not closed. */
+  openConnections(): number
+  stop(): Promise<void>
+}
+
+/** Starts a proxy that can go silent, as a path does whose other end is lost, or a NAT that has forgotten the flow. */
+export const startLossyPath = async (targetPort: number): Promise<LossyPath> => {
+  const clients = new Set<Socket>()
+  let cutters: (() => void)[] = []
+  let isLost = false
+  const server = createServer((client) => {
+    clients.add(client)
+    const upstream = connect(targetPort, '127.0.0.1')
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    client.on('close', () => {
+      clients.delete(client)
+      upstream.destroy()
+    })
+    client.pipe(upstream)
+    upstream.pipe(client)
+    const cut = () => {
+      client.unpipe(upstream).resume()
+      upstream.unpipe(client).resume()
+    }
+    cutters.push(cut)
+    if (isLost) cut()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    lose: () => {
+      isLost = true
+      for (const cut of cutters) cut()
+      cutters = []
+    },
+    heal: () => {
+      isLost = false
+    },
+    openConnections: () => clients.size,
+    stop: async () => {
+      for (const client of clients) client.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
 // A timer that fires late on a busy machine must not lower the rate.
 const catchUpMaxMs = 250
 
