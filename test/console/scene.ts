@@ -23,8 +23,7 @@ const viewCount = fullOr(5, 2)
 /** A screen to look at: a name for its picture, its path below the console, and a selector of what it shows when it is complete. */
 export type ScreenCheck = [name: string, path: string, shows: string]
 
-/** Starts a relay and a browser for the tests of a file. They end after the tests. */
-export const startConsole = async () => {
+const start = async () => {
   const env = await startTemporalServer()
   const relay = await startRelay(env, { TEMPORAL_UI_URL: 'https://temporal.example/ui' })
   const browser = await startBrowser()
@@ -74,6 +73,11 @@ export const startConsole = async () => {
 
   return { relay, browser, createScene, checkScreens: createCheck(browser) }
 }
+
+let started: ReturnType<typeof start> | undefined
+
+/** Starts a relay and a browser for the tests of a file, once for all modules of it. They end after the tests. */
+export const startConsole = () => (started ??= start())
 
 /**
  * Returns a function that looks at screens: wide, light and English; narrow, dark and German; in a full run also the other two ways, and very wide.

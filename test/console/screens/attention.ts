@@ -1,5 +1,5 @@
-import { until } from '../support/until.ts'
-import { startConsole, testMs } from './scene.ts'
+import { until } from '../../support/until.ts'
+import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
 

@@ -1,6 +1,6 @@
-import { until } from '../support/until.ts'
-import { overflowOf, takeScreenshot } from './browser.ts'
-import { startConsole, testMs } from './scene.ts'
+import { until } from '../../support/until.ts'
+import { overflowOf, takeScreenshot } from '../browser.ts'
+import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
 

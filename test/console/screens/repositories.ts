@@ -1,6 +1,6 @@
-import { captureAt } from '../support/factories.ts'
-import { createSigner } from '../support/signer.ts'
-import { startConsole, testMs } from './scene.ts'
+import { captureAt } from '../../support/factories.ts'
+import { createSigner } from '../../support/signer.ts'
+import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
 const [signer, renewed] = [await createSigner('RSA 2048'), await createSigner('DSA 1024')]

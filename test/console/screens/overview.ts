@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core'
-import { createSignInLinks } from '../../src/api/sign-in-links.ts'
-import { createKeyRing } from '../../src/security/seal.ts'
-import { apiKeyParts } from '../support/api-key.ts'
-import { testConfig } from '../support/factories.ts'
-import { until } from '../support/until.ts'
-import { openPage } from './browser.ts'
-import { startConsole, testMs } from './scene.ts'
+import { createSignInLinks } from '../../../src/api/sign-in-links.ts'
+import { createKeyRing } from '../../../src/security/seal.ts'
+import { apiKeyParts } from '../../support/api-key.ts'
+import { testConfig } from '../../support/factories.ts'
+import { until } from '../../support/until.ts'
+import { openPage } from '../browser.ts'
+import { startConsole, testMs } from '../scene.ts'
 
 const { relay, browser, createScene, checkScreens } = await startConsole()
 

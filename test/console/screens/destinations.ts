@@ -1,8 +1,8 @@
 import { ulid } from 'ulid'
-import { ensurePartitions } from '../../src/db/partitions.ts'
-import { until } from '../support/until.ts'
-import { takeScreenshot } from './browser.ts'
-import { startConsole, testMs } from './scene.ts'
+import { ensurePartitions } from '../../../src/db/partitions.ts'
+import { until } from '../../support/until.ts'
+import { takeScreenshot } from '../browser.ts'
+import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
 

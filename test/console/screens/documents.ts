@@ -1,7 +1,7 @@
-import { apiKeyParts } from '../support/api-key.ts'
-import { until } from '../support/until.ts'
-import { openPage } from './browser.ts'
-import { startConsole, testMs } from './scene.ts'
+import { apiKeyParts } from '../../support/api-key.ts'
+import { until } from '../../support/until.ts'
+import { openPage } from '../browser.ts'
+import { startConsole, testMs } from '../scene.ts'
 
 const { relay, browser, createScene, checkScreens } = await startConsole()
 
