@@ -5,6 +5,7 @@ import * as fc from 'fast-check'
 import { parseQuery, readCommand, splitTarget } from '../../src/receiver/command.ts'
 import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
 import { Refusal } from '../../src/receiver/refusal.ts'
+import { fullOr } from '../support/full-run.ts'
 import { bytesOf, check, mutate, mutationsOf, withinASecond } from '../support/properties.ts'
 import { multipartBody, openSocket, part } from '../support/source-system.ts'
 import { bodyTokens, boundary, cuts, multipartBodies, split } from './multipart-bodies.ts'
@@ -68,7 +69,7 @@ describe('the URL of a request', () => {
       )
       expect({ path, ...parseQuery(query) }).toEqual({ path: '/receiver/a/b', command: 'create', parameters: first })
     })
-    await check(property, 2_000)
+    await check(property, fullOr(2_000, 500))
   })
 
   test('is parsed or refused within a second of processor time, for any bytes', async () => {
@@ -84,7 +85,7 @@ describe('the URL of a request', () => {
         await orRefusal(() => readCommand(method, parseQuery(splitTarget(target).query)))
       },
     )
-    await check(property, 1_000)
+    await check(property, fullOr(1_000, 250))
   })
 })
 
@@ -107,7 +108,7 @@ describe('a multipart body', () => {
       // Buffer.equals, because jest compares 64 KiB byte by byte in JavaScript.
       expect(read.every((one, index) => one.body.equals(body.parts[index]!.body))).toBe(true)
     })
-    await check(property, 1_500)
+    await check(property, fullOr(1_500, 400))
   })
 
   test('is read or refused within a second of processor time if its bytes are damaged', async () => {
@@ -122,7 +123,7 @@ describe('a multipart body', () => {
         outcomes.add(outcome instanceof Refusal ? outcome.code : 'parts')
       },
     )
-    await check(property, 1_500)
+    await check(property, fullOr(1_500, 400))
     expect([...outcomes].toSorted()).toEqual(['invalid_parameter', 'parts'])
   })
 
@@ -138,7 +139,7 @@ describe('a multipart body', () => {
         outcomes.add(outcome instanceof Refusal ? outcome.code : 'parts')
       }
     })
-    await check(property, 500)
+    await check(property, fullOr(500, 200))
     expect([...outcomes].toSorted()).toEqual(['invalid_parameter', 'parts'])
   })
 })
@@ -214,7 +215,7 @@ describe('a damaged create request', () => {
         if (status === 201) expect(after.archiveDocuments).toBe(before.archiveDocuments + 1)
         else expect(after).toEqual(before)
       })
-      await check(property, 150)
+      await check(property, fullOr(150, 60))
       // The damage must be mild enough and severe enough for both answers to occur.
       expect(statuses.get(201)).toBeGreaterThan(0)
       expect(statuses.get(400)).toBeGreaterThan(0)
