@@ -13,6 +13,7 @@ import { createCaptureQueue } from '../capture/queue.ts'
 import { createSealedQueries } from '../capture/redact.ts'
 import { createReplay } from '../capture/replay.ts'
 import type { Config } from '../config/config.ts'
+import { keepPartitions } from '../db/partitions.ts'
 import { createWakeNext } from '../delivery/wake.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
@@ -58,6 +59,7 @@ export const startApi = async (
     onClose(captures.close)
     const threads = createThreads(config)
     onClose(threads.close)
+    onClose(keepPartitions(db, log))
     const { launch } = launcher
     const sealedQueries = createSealedQueries(keyRing)
     const contents = { stores, writeTo }

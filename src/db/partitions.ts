@@ -1,4 +1,7 @@
-import { idPrefixAt, timeOfIdPrefix } from '../base/ids.ts'
+import { DatabaseError } from 'pg'
+import { messageOf } from '../base/errors.ts'
+import { idPrefixAt, timeOfId, timeOfIdPrefix } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
 import type { Database } from './database.ts'
 
 // Captured requests are kept for days, the other records for months. Partitions are as long, so that retention can drop them whole.
@@ -20,8 +23,12 @@ const partitionName = (table: string, step: 'day' | 'month', from: Date) =>
     .slice(0, step === 'day' ? 10 : 7)
     .replaceAll('-', '')}`
 
+type PartitionedTable = (typeof partitionedTables)[number]
+
 interface Partition {
   name: string
+  /** First ten characters of its first id. */
+  from: string
   /** Exclusive upper bound of its ids: the first ten characters of a ULID. */
   to: string
 }
@@ -29,7 +36,10 @@ interface Partition {
 export const listPartitions = async (db: Database, table: string): Promise<Partition[]> => {
   const { rows } = await db.raw<{ rows: Partition[] }>(
     `
-    select child.relname as name, substring(pg_get_expr(child.relpartbound, child.oid) from 'TO \\(''(\\w+)''\\)') as to
+    select
+      child.relname as name,
+      substring(pg_get_expr(child.relpartbound, child.oid) from 'FROM \\(''(\\w+)''\\)') as from,
+      substring(pg_get_expr(child.relpartbound, child.oid) from 'TO \\(''(\\w+)''\\)') as to
     from pg_inherits
     join pg_class child on child.oid = pg_inherits.inhrelid
     where pg_inherits.inhparent = to_regclass(?)
@@ -40,54 +50,101 @@ export const listPartitions = async (db: Database, table: string): Promise<Parti
   return rows
 }
 
+/** Returns the end of the partitions that follow each other without a gap from now on. */
+const endOf = async (db: Database, { table }: PartitionedTable, now: Date): Promise<Date> => {
+  let end = idPrefixAt(now)
+  // In the order of their bounds: the names of the partitions of a table sort like their times.
+  for (const { from, to } of await listPartitions(db, table)) if (from <= end && to > end) end = to
+  return timeOfIdPrefix(end)
+}
+
 /** Lists the partitioned tables that have no partition for rows of this time. */
 export const listTablesWithoutPartition = async (db: Database, time: Date): Promise<string[]> => {
   const tables: string[] = []
-  for (const { table } of partitionedTables) {
-    const ends = (await listPartitions(db, table)).map(({ to }) => to)
-    if (!ends.some((end) => end > idPrefixAt(time))) tables.push(table)
-  }
+  for (const partitioned of partitionedTables) if ((await endOf(db, partitioned, new Date())) <= time) tables.push(partitioned.table)
   return tables
 }
 
 /** Lists the time up to which the partitions of each partitioned table have room for rows. */
 export const listPartitionEnds = async (db: Database): Promise<{ table: string; end: Date }[]> => {
   const ends: { table: string; end: Date }[] = []
-  for (const { table } of partitionedTables) {
-    const last = (await listPartitions(db, table))
-      .map(({ to }) => to)
-      .toSorted()
-      .at(-1)
-    ends.push({ table, end: last === undefined ? new Date(0) : timeOfIdPrefix(last) })
-  }
+  for (const partitioned of partitionedTables) ends.push({ table: partitioned.table, end: await endOf(db, partitioned, new Date()) })
   return ends
 }
+
+/** Creates a partition, unless it exists. A new table is created and then attached: attaching does not block readers and writers of the others. */
+const createPartition = (db: Database, { table, step }: PartitionedTable, from: Date): Promise<void> =>
+  db.transaction(async (trx) => {
+    const name = partitionName(table, step, from)
+    // Two processes may start at once. The second one finds the table.
+    await trx.raw('select pg_advisory_xact_lock(hashtext(?))', [name])
+    const { rows: found } = await trx.raw<{ rows: unknown[] }>('select 1 where to_regclass(?) is not null', [name])
+    if (found.length > 0) return
+    await trx.raw('create table ?? (like ?? including all)', [name, table])
+    await trx.raw(
+      `alter table ?? attach partition ?? for values from ('${idPrefixAt(from)}') to ('${idPrefixAt(startOf(step, from, 1))}')`,
+      [table, name],
+    )
+  })
 
 /**
  * Creates the partitions of the present and of the time ahead, bounded by the ULIDs of their first and last moment. It must run at least
  * weekly, because PostgreSQL refuses a row without a partition. The first partition is the one of the day before: the clock of a new
- * installation can be set back. A new table is created and then attached: attaching does not block
- * readers and writers of the other partitions.
+ * installation can be set back.
  */
 export const ensurePartitions = async (db: Database, now: Date): Promise<void> => {
-  for (const { table, step, ahead } of partitionedTables) {
+  for (const partitioned of partitionedTables) {
+    const { table, step, ahead } = partitioned
     const existing = new Set((await listPartitions(db, table)).map(({ name }) => name))
     const first = startOf(step, new Date(now.getTime() - 86_400_000), 0)
     const last = startOf(step, now, ahead)
     for (let from = first; from <= last; from = startOf(step, from, 1)) {
-      const name = partitionName(table, step, from)
-      if (existing.has(name)) continue
-      await db.transaction(async (trx) => {
-        // Two processes may start at once. The second one finds the table.
-        await trx.raw('select pg_advisory_xact_lock(hashtext(?))', [name])
-        const { rows: found } = await trx.raw<{ rows: unknown[] }>('select 1 where to_regclass(?) is not null', [name])
-        if (found.length > 0) return
-        await trx.raw('create table ?? (like ?? including all)', [name, table])
-        await trx.raw(
-          `alter table ?? attach partition ?? for values from ('${idPrefixAt(from)}') to ('${idPrefixAt(startOf(step, from, 1))}')`,
-          [table, name],
-        )
-      })
+      if (!existing.has(partitionName(table, step, from))) await createPartition(db, partitioned, from)
     }
+  }
+}
+
+const checkViolation = '23514'
+
+/**
+ * Runs work that writes a row with this id. If the table has no partition for it, because the clock was wrong when the id was made, the
+ * partition is created and the work repeated. A default partition would do as well, but PostgreSQL then reads every partition for a page.
+ */
+export const withPartitionOf = async <Result>(
+  db: Database,
+  table: PartitionedTable['table'],
+  id: string,
+  work: () => Promise<Result>,
+): Promise<Result> => {
+  try {
+    return await work()
+  } catch (thrown) {
+    const isMissing =
+      thrown instanceof DatabaseError && thrown.code === checkViolation && thrown.message.includes('no partition of relation')
+    if (!isMissing) throw thrown
+    const partitioned = partitionedTables.find((each) => each.table === table)!
+    await createPartition(db, partitioned, startOf(partitioned.step, timeOfId(id), 0))
+    return work()
+  }
+}
+
+const keepIntervalMs = 86_400_000
+
+/**
+ * Creates partitions now and daily. API processes do, so that creates are captured and accepted although no worker has run for two weeks.
+ * @returns a function that stops this
+ */
+export const keepPartitions = (db: Database, log: Log, intervalMs = keepIntervalMs): (() => Promise<void>) => {
+  const ensure = () =>
+    ensurePartitions(db, new Date()).catch((thrown: unknown) => {
+      log.warn({ reason: messageOf(thrown) }, 'partitions could not be created; the next check or the maintenance job creates them')
+    })
+  let running = ensure()
+  const timer = setInterval(() => {
+    running = ensure()
+  }, intervalMs)
+  return async () => {
+    clearInterval(timer)
+    await running
   }
 }

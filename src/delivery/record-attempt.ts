@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts'
 import { DeliveryError, type DeliveryResult, type TargetAnswer, type FindConnector } from '../connectors/connector.ts'
 import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
 import { storable, type Database } from '../db/database.ts'
+import { withPartitionOf } from '../db/partitions.ts'
 import { createStatement } from '../db/statement.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
@@ -234,7 +235,7 @@ export const createRecordAttempt =
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
-    const [row] = await writeAttempt(db, {
+    const values = {
       id: attempt.id,
       round: attempt.budget?.round ?? null,
       remainingMs: attempt.budget?.remainingMs ?? null,
@@ -265,7 +266,8 @@ export const createRecordAttempt =
       endedBy: attempt.endedBy ?? null,
       retryDelayMs: attempt.retryDelayMs ?? 0,
       maxConcurrent: job.limits.maxConcurrent,
-    })
+    }
+    const [row] = await withPartitionOf(db, 'delivery_attempts', attempt.id, () => writeAttempt(db, values))
     // The workspace was deleted meanwhile.
     if (!row) return { status: 'cancelled', superseded: false, attempts: 0 }
     const { mayWake, ...recorded } = row
@@ -323,7 +325,7 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
       end,
       location = coalesce(:location, location),
       delivered_at = case
-        when :to = 'delivered' and document.unchanged and overwrites = :overwrites::integer then now()
+        when :to = 'delivered' and document.unchanged is not false and overwrites = :overwrites::integer then now()
       end,
       last_error = :errorMessage,
       last_error_code = :errorCode,

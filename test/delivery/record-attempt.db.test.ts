@@ -1,6 +1,9 @@
+import { ulid } from 'ulid'
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
+import { listPartitionEnds } from '../../src/db/partitions.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
+import { createErase } from '../../src/delivery/erase.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -128,5 +131,43 @@ describe('recording an attempt', () => {
     expect(await destination()).toEqual({ status: 'failing', last_error: 'HTTP 503', last_delivered_at: null })
     await record('a', 'attemptDelivered')
     expect(await destination()).toEqual({ status: 'connected', last_error: null, last_delivered_at: expect.any(Date) })
+  })
+})
+
+const dayMs = 86_400_000
+
+test.each([
+  ['200 days ahead', 200],
+  ['three years behind', -1_095],
+])('an attempt that was begun while the clock was %s is recorded', async (_, days) => {
+  const { db, record, documentStatus, documentId } = await receiveDocument('a')
+  const ends = await listPartitionEnds(db)
+  const id = ulid(Date.now() + days * dayMs)
+  await expect(record('a', 'attemptDelivered', { id })).resolves.toMatchObject({ status: 'delivered', attempts: 1 })
+  expect(await documentStatus()).toBe('delivered')
+  expect(await db('delivery_attempts').where({ document_id: documentId }).select('id')).toEqual([{ id }])
+  // Such a partition does not count as room for the rows of the time before it.
+  expect(await listPartitionEnds(db)).toEqual(ends)
+})
+
+test('a document that arrives although it was erased during the attempt has the time of its delivery', async () => {
+  const { db, routes, refOf, documentId } = await receiveDocument('a')
+  const job = (await createLoadJob(db, testConfig())({ ...refOf('a'), ...firstRound }))!
+  await createErase(db)(routes.workspaceId, documentId, { type: 'system', userId: null })
+  const result = { path: 'Z1/D1/data', bytesSent: 5 }
+  const recorded = createRecordAttempt(db, testConfig())(refOf('a'), job, {
+    operation: 'attemptDelivered',
+    outcome: 'delivered',
+    id: newId(),
+    durationMs: 5,
+    bytesSent: 5,
+    result,
+  })
+  await expect(recorded).resolves.toMatchObject({ status: 'delivered' })
+  expect(await db('deliveries').where({ document_id: documentId }).first('status', 'location', 'delivered_at', 'attempts')).toEqual({
+    status: 'delivered',
+    location: result.path,
+    delivered_at: expect.any(Date),
+    attempts: 1,
   })
 })
