@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { notFound } from '../base/refusals.ts'
 import { attemptOutcomes, type AttemptLog } from '../delivery/attempt-log.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -38,9 +37,7 @@ export const attemptEndpoints = ({ attemptLog }: AttemptDeps): Endpoint[] => {
       response: pageOfMany(attempt),
       status: 200,
       handle: async ({ params, query }, { workspaceId }) => {
-        const found = await attemptLog.list(workspaceId, params.id, query)
-        if (!found) throw notFound()
-        return toPage(found, query, resourceOf('delivery_attempt'))
+        return toPage(await attemptLog.list(workspaceId, params.id, query), query, resourceOf('delivery_attempt'))
       },
     }),
   ]

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AppError } from '../base/errors.ts'
-import { notFound, validationFailed } from '../base/refusals.ts'
+import { validationFailed } from '../base/refusals.ts'
 import type { BulkRetries } from '../delivery/bulk-retry.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import type { Destinations } from '../workspace/destinations.ts'
@@ -50,12 +50,6 @@ const startResponse = one(
 const present = resourceOf('bulk_retry')
 
 export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRetryDeps): Endpoint[] => {
-  const show = async (workspaceId: string, id: string) => {
-    const found = await bulkRetries.find(workspaceId, id)
-    if (!found) throw notFound()
-    return { data: present(found) }
-  }
-
   return [
     endpoint({
       method: 'POST',
@@ -120,7 +114,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRe
       params: idParams,
       response: one(bulkRetry),
       status: 200,
-      handle: ({ params }, { workspaceId }) => show(workspaceId, params.id),
+      handle: async ({ params }, { workspaceId }) => ({ data: present(await bulkRetries.find(workspaceId, params.id)) }),
     }),
 
     endpoint({
@@ -135,9 +129,9 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRe
       conflict: 'The bulk retry has already ended.',
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
-        if (!(await bulkRetries.find(workspaceId, id))) throw notFound()
+        await bulkRetries.find(workspaceId, id)
         if (!(await bulkRetries.cancel(id, actorOf(actor)))) throw new AppError('conflict', 'This bulk retry has already ended.')
-        return show(workspaceId, id)
+        return { data: present(await bulkRetries.find(workspaceId, id)) }
       },
     }),
   ]

@@ -3,7 +3,7 @@ import type { Document, DocumentContent, Documents } from '../archive/document-l
 import { searchOnly } from '../archive/document-search.ts'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
-import { invalidRequest, notFound } from '../base/refusals.ts'
+import { invalidRequest } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
@@ -254,13 +254,8 @@ export const acknowledgeEndpoints = ({ acknowledge, documents }: AcknowledgeDeps
     conflict: 'The document has not failed.',
     status: 200,
     handle: async ({ params: { id } }, { workspaceId, actor }) => {
-      const outcome = await acknowledge(workspaceId, id, actorOf(actor))
-      if (!outcome) throw notFound()
-      const found = await documents.find(workspaceId, id)
-      if (outcome !== 'acknowledged') {
-        throw new AppError('conflict', `Only a failed document can be acknowledged. The status of this document is ${outcome}.`)
-      }
-      return { data: presentDocument(found) }
+      await acknowledge(workspaceId, id, actorOf(actor))
+      return { data: presentDocument(await documents.find(workspaceId, id)) }
     },
   }),
 ]
@@ -284,7 +279,6 @@ export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endp
     status: 204,
     handle: async ({ params: { id } }, { workspaceId, actor }) => {
       const erased = await erase(workspaceId, id, actorOf(actor))
-      if (!erased) throw notFound()
       launch(erased.messages)
       // The job remove-orphans removes what cannot be removed now.
       for (const { id: contentId, store } of erased.contents) await contents[store]?.remove([contentId]).catch(() => {})

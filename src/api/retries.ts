@@ -2,9 +2,8 @@ import { z } from 'zod'
 import type { Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
-import { notFound } from '../base/refusals.ts'
 import type { RetryDelivery } from '../db/outbox.ts'
-import { nothingToRetryMessages, type IsDeliveryRunning, type NothingToRetry, type Retry } from '../delivery/retry.ts'
+import type { IsDeliveryRunning, Retry } from '../delivery/retry.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { documentAttributes, presentDocument } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -28,8 +27,6 @@ const retriedAttributes = documentAttributes.omit({
 const response = one(resource('document', retriedAttributes).meta({ id: 'RetriedDocument' }))
 
 const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('Id of the destination') })
-
-const nothingToRetry = (reason: NothingToRetry) => new AppError('nothing_to_retry', nothingToRetryMessages[reason])
 
 export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: RetryDeps): Endpoint[] => {
   const isRunning: IsDeliveryRunning = async (...delivery) => {
@@ -64,10 +61,8 @@ export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: 
       conflict: 'The document has no failed or cancelled delivery to an existing destination (`nothing_to_retry`).',
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
-        const retried = await retry.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
-        if (retried === 'unknown') throw notFound()
-        if ('nothing' in retried) throw nothingToRetry(retried.nothing)
-        return presentAndLaunch(workspaceId, id, retried.messages)
+        const messages = await retry.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
+        return presentAndLaunch(workspaceId, id, messages)
       },
     }),
 
@@ -85,10 +80,7 @@ export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: 
       status: 200,
       handle: async ({ params: { id, destinationId } }, { workspaceId, actor }) => {
         const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }
-        const retried = await retry.retryDelivery(request, isRunning)
-        if (retried === 'unknown') throw notFound()
-        if ('nothing' in retried) throw nothingToRetry(retried.nothing)
-        return presentAndLaunch(workspaceId, id, retried.messages)
+        return presentAndLaunch(workspaceId, id, await retry.retryDelivery(request, isRunning))
       },
     }),
   ]

@@ -7,7 +7,7 @@ import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createOutbox } from '../db/outbox.ts'
 import { withDatabase } from '../db/with-database.ts'
-import { createRetry, nothingToRetryMessages } from '../delivery/retry.ts'
+import { createRetry } from '../delivery/retry.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { createLauncher } from '../temporal/launcher.ts'
 import { findWorkspace } from '../workspace/administration.ts'
@@ -101,13 +101,11 @@ export const showDocument = async (db: Database, reference: string, workspace?: 
 export const retryDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<FoundDocument> =>
   withDatabase(config, 'retry', async (db) => {
     const { workspaceId, document } = await findOne(db, reference, workspace)
-    const retried = await createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor })
-    if (retried === 'unknown') throw new UserError(`There is no document ${reference}.`)
-    if ('nothing' in retried) throw new UserError(nothingToRetryMessages[retried.nothing])
+    const messages = await createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor })
     const temporal = openTemporal(config)
     const launcher = createLauncher(temporal, createOutbox(db), config, log)
     try {
-      await launcher.sendAll(retried.messages)
+      await launcher.sendAll(messages)
     } finally {
       await launcher.close()
       await temporal.close()

@@ -1,4 +1,5 @@
 import { idPrefixAt } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
 import type { TargetAnswer } from '../connectors/connector.ts'
 import type { Database } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
@@ -40,14 +41,14 @@ const columnsOf = (db: Database) => [
 export const createAttemptLog = (db: Database) => ({
   /**
    * Lists the attempts of a document, oldest first. Partitions from before the receipt are not read.
-   * @returns undefined if the document does not exist
+   * @throws `AppError` 404
    */
-  list: async (workspaceId: string, documentId: string, page: PageRequest): Promise<Page<Attempt> | undefined> => {
+  list: async (workspaceId: string, documentId: string, page: PageRequest): Promise<Page<Attempt>> => {
     const document = await db('documents')
       .select<{ receivedAt: Date }[]>('received_at as receivedAt')
       .where({ workspace_id: workspaceId, id: documentId })
       .first()
-    if (!document) return undefined
+    if (!document) throw notFound()
     const query = db('delivery_attempts')
       .where({ document_id: documentId })
       .where('id', '>=', idPrefixAt(new Date(document.receivedAt.getTime() - clockSkewMs)))

@@ -1,6 +1,7 @@
 import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import { documentsOf } from '../archive/document-list.ts'
 import { newId } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type RetryDelivery, type StartBulkRetry } from '../db/outbox.ts'
@@ -102,9 +103,11 @@ export const createBulkRetries = (db: Database, config: DeliveryTermsConfig) => 
     return row!
   }
 
-  const find = async (workspaceId: string, id: string): Promise<BulkRetry | undefined> => {
+  /** @throws `AppError` 404 */
+  const find = async (workspaceId: string, id: string): Promise<BulkRetry> => {
     const row = await db('bulk_retries').select<BulkRetry[]>(columns).where({ workspace_id: workspaceId, id }).first()
-    return row && parseFilter(row)
+    if (!row) throw notFound()
+    return parseFilter(row)
   }
 
   return {

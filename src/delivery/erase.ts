@@ -1,4 +1,6 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
+import { AppError } from '../base/errors.ts'
+import { notFound } from '../base/refusals.ts'
 import { contentIdsOf, type Piece } from '../capture/capture.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
@@ -25,12 +27,12 @@ export const createErase =
   /**
    * Erases the content of a document: the document gives up its bytes, deliveries that were still to be made are cancelled, and the
    * captured bodies of every request about its docId are deleted. The caller removes the bytes from the stores.
-   * @returns undefined if the document does not exist
+   * @throws `AppError` 404
    */
-  (workspaceId: string, id: string, actor: AuditActor): Promise<Erased | undefined> =>
+  (workspaceId: string, id: string, actor: AuditActor): Promise<Erased> =>
     db.transaction(async (trx) => {
       const found = await lockDocument(trx, workspaceId, id)
-      if (!found) return undefined
+      if (!found) throw notFound()
       const { contentId, sizeBytes, ...document } = found
       const messages = await cancelOpen(trx, document)
       if (contentId !== null) await trx('documents').where({ id }).update({ content_id: null })
@@ -144,18 +146,20 @@ export const createAcknowledge =
   (db: Database) =>
   /**
    * Acknowledges a failed document: an operator has seen it and will not retry it. A change of its status ends the acknowledgement.
-   * @returns the status of a document that has not failed, or undefined if the document does not exist
+   * @throws `AppError` 404, or 409 if the document has not failed
    */
-  (workspaceId: string, id: string, actor: AuditActor): Promise<DocumentStatus | 'acknowledged' | undefined> =>
+  (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
     db.transaction(async (trx) => {
       const found: Acknowledgeable | undefined = await trx('documents')
         .select('status', 'acknowledged_at as acknowledgedAt', 'repo_id as repoId', 'doc_id as docId', 'comp_id as compId')
         .where({ workspace_id: workspaceId, id })
         .forNoKeyUpdate()
         .first()
-      if (!found) return undefined
-      if (found.status !== 'failed') return found.status
-      if (found.acknowledgedAt) return 'acknowledged'
+      if (!found) throw notFound()
+      if (found.status !== 'failed') {
+        throw new AppError('conflict', `Only a failed document can be acknowledged. The status of this document is ${found.status}.`)
+      }
+      if (found.acknowledgedAt) return
       await trx('documents').where({ id }).update({ acknowledged_at: trx.fn.now() })
       await record(trx, {
         workspaceId,
@@ -165,7 +169,6 @@ export const createAcknowledge =
         metadata: { repo_id: found.repoId, doc_id: found.docId, comp_id: found.compId },
         actor,
       })
-      return 'acknowledged'
     })
 
 export type Acknowledge = ReturnType<typeof createAcknowledge>

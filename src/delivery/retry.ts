@@ -1,7 +1,9 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import type { DestinationRef } from '../../workflows/messages.ts'
 import { currentDeliveryTerms, traceOf, type DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, hasDeliveryMessage, type RetryDelivery } from '../db/outbox.ts'
@@ -16,10 +18,10 @@ interface RetryRequest {
 }
 
 /** Why nothing can be retried. */
-export type NothingToRetry = 'no deliveries' | 'delivered' | 'in progress' | 'held' | 'content removed' | 'destination deleted'
+type NothingToRetry = 'no deliveries' | 'delivered' | 'in progress' | 'held' | 'content removed' | 'destination deleted'
 
 /** Explains to people why there is nothing to retry. */
-export const nothingToRetryMessages: Record<NothingToRetry, string> = {
+const nothingToRetryMessages: Record<NothingToRetry, string> = {
   'no deliveries': 'There is nothing to retry: when the document was received, no connection led to a destination.',
   delivered: 'There is nothing to retry: everything has been delivered.',
   'in progress': 'There is nothing to retry: delivery is in progress.',
@@ -27,8 +29,6 @@ export const nothingToRetryMessages: Record<NothingToRetry, string> = {
   'content removed': 'There is nothing to retry: the content of the document is no longer kept. Acknowledge the document instead.',
   'destination deleted': 'There is nothing to retry: each destination that was not reached was deleted. Acknowledge the document instead.',
 }
-
-type Retried = { messages: RetryDelivery[] } | { nothing: NothingToRetry } | 'unknown'
 
 /** Asks Temporal if a workflow works, or will work, on a delivery. */
 export type IsDeliveryRunning = (document: DocumentKey, revision: number, destinationId: string) => Promise<boolean>
@@ -170,6 +170,8 @@ const reasonOf = (deliveries: FoundDelivery[]): NothingToRetry => {
   return deliveries[0]!.isContentKept ? 'destination deleted' : 'content removed'
 }
 
+const nothingToRetry = (deliveries: FoundDelivery[]) => new AppError('nothing_to_retry', nothingToRetryMessages[reasonOf(deliveries)])
+
 /** Statuses of deliveries that a manual retry of a document takes. */
 export const ended: DeliveryStatus[] = ['failed', 'cancelled']
 
@@ -177,11 +179,11 @@ export const createRetry = (db: Database, config: DeliveryTermsConfig) => {
   type DeliveryRequest = RetryRequest & { destinationId: string }
 
   /** Retries one delivery. @param orphaned no workflow works on it, and none will */
-  const tryRetry = (request: DeliveryRequest, orphaned: boolean): Promise<{ messages: RetryDelivery[] } | FoundDelivery | 'unknown'> =>
+  const tryRetry = (request: DeliveryRequest, orphaned: boolean): Promise<{ messages: RetryDelivery[] } | FoundDelivery> =>
     db.transaction(async (trx) => {
-      if (!(await lockDocument(trx, request))) return 'unknown'
+      if (!(await lockDocument(trx, request))) throw notFound()
       const [delivery] = await findDeliveries(trx, request.documentId, request.destinationId)
-      if (!delivery) return 'unknown'
+      if (!delivery) throw notFound()
       const { status, isConnectionActive } = delivery
       const isRetryable =
         ended.includes(status) ||
@@ -195,25 +197,31 @@ export const createRetry = (db: Database, config: DeliveryTermsConfig) => {
     /**
      * Retries every failed or cancelled delivery of a document whose destination still exists. Of two concurrent requests, the second one
      * finds none.
+     * @returns the committed messages
+     * @throws `AppError` 404, or 409 `nothing_to_retry`
      */
-    retryDocument: (request: RetryRequest): Promise<Retried> =>
+    retryDocument: (request: RetryRequest): Promise<RetryDelivery[]> =>
       db.transaction(async (trx) => {
-        if (!(await lockDocument(trx, request))) return 'unknown'
+        if (!(await lockDocument(trx, request))) throw notFound()
         const messages = await requeue(trx, { ...request, statuses: ended }, config)
-        return messages.length > 0 ? { messages } : { nothing: reasonOf(await findDeliveries(trx, request.documentId)) }
+        if (messages.length === 0) throw nothingToRetry(await findDeliveries(trx, request.documentId))
+        return messages
       }),
 
     /**
      * Retries one delivery that has failed or was cancelled, that is held although its connection is active or gone, or that is orphaned:
      * its workflow was terminated, and no message in the outbox will start another one.
+     * @returns the committed messages
+     * @throws `AppError` 404, or 409 `nothing_to_retry`
      */
-    retryDelivery: async (request: DeliveryRequest, isRunning: IsDeliveryRunning): Promise<Retried> => {
+    retryDelivery: async (request: DeliveryRequest, isRunning: IsDeliveryRunning): Promise<RetryDelivery[]> => {
       let result = await tryRetry(request, false)
-      if (result !== 'unknown' && 'status' in result && isUnderWay(result)) {
+      if ('status' in result && isUnderWay(result)) {
         const { revision } = result
         if (!(await isRunning(result, revision, request.destinationId))) result = await tryRetry(request, true)
       }
-      return result === 'unknown' || 'messages' in result ? result : { nothing: reasonOf([result]) }
+      if ('status' in result) throw nothingToRetry([result])
+      return result.messages
     },
   }
 }

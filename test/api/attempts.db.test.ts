@@ -10,7 +10,13 @@ const wired = await wire(acme, 'A1')
 afterAll(stop)
 
 // Recording uses these fields of a job only.
-const job = { content: { id: 'none', sizeBytes: 5 }, overwrites: 0, workspace: 'acme/main', destination: {} } as DeliveryJob
+const job = {
+  content: { id: 'none', sizeBytes: 5 },
+  overwrites: 0,
+  workspace: 'acme/main',
+  destination: {},
+  limits: { maxConcurrent: 1, maxPerMinute: 0 },
+} as DeliveryJob
 
 const attempted = async (...attempts: Partial<AttemptEnd>[]) => {
   const documentId = await insertDocument(database.db, {

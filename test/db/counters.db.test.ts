@@ -178,9 +178,8 @@ const run = async (world: World, [name, chosen]: [string, Choice]) => {
   try {
     await operations[name]!(world, chosen)
   } catch (thrown) {
-    // Operations that meet may abort one another, which must leave no trace in the counters. What one deleted, another one does not find.
-    const isRefused = thrown instanceof AppError && thrown.code === 'not_found'
-    if (!isRefused && !isLostRace(thrown)) throw thrown
+    // Operations that meet may abort one another, which must leave no trace in the counters. What one deleted or ended, another one refuses.
+    if (!(thrown instanceof AppError) && !isLostRace(thrown)) throw thrown
   }
 }
 

@@ -46,8 +46,7 @@ const releaseHeld = async ({ connections, setStatus }: Received) => {
 
 const retry = async ({ workspaceId, documentId, setStatus }: Received) => {
   await setStatus('failed')
-  const retried = await createRetry(database.db, config).retryDocument({ workspaceId, documentId, actor })
-  return typeof retried === 'object' && 'messages' in retried ? retried.messages : []
+  return createRetry(database.db, config).retryDocument({ workspaceId, documentId, actor })
 }
 
 const reconcile = async ({ setStatus }: Received) => {
