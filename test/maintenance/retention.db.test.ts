@@ -67,6 +67,8 @@ const partitionsOf = async (table: string) => (await listPartitions(database.db,
 
 const clear = async () => {
   for (const table of Object.keys(tables)) await database.db(table).delete()
+  // The workspaces of other tests keep what they have.
+  await database.db('workspaces').update({ settings: '{}' })
 }
 
 describe('retention', () => {
@@ -100,7 +102,6 @@ describe('retention', () => {
 
   test('does not wait for readers of a partition, and does not delay writers for longer than its lock timeout', async () => {
     const workspace = await workspaceWith({})
-    await database.db('workspaces').update({ settings: '{}' })
     for (const day of [130, 140]) await ensurePartitions(database.db, dayAt(day))
     const name = 'captured_bodies_20260511'
     const reader = await database.db.transaction()
