@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 const maxFailures = 5
 const maxConcurrent = 4
-const documents = 40
+const documents = 20
 const minute = 60_000
 
 let env: TestWorkflowEnvironment
@@ -91,14 +91,14 @@ test('a target that is down gets one request per pause, and everything once it i
   const { db } = database
   const { destinationId, gate, send, untilDelivered } = await createRoute()
   target.answerWith((_, response) => response.writeHead(503).end())
-  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: '1000' }
+  const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: '400' }
   const api = await start('api', pauses)
   const worker = await start('worker', pauses)
   const startedAt = performance.now()
   await send(api, documents)
-  await until('three trials have failed', gate, (row) => row?.pause_ms === 6_000 && row.failures >= maxFailures + 3, 120_000)
-  // What was under way when the circuit opened, and one trial in each pause. The pauses are 1, 2, 4, 6, 6, ... seconds long.
-  const trials = 3 + (performance.now() - startedAt - 7_000) / 6_000
+  await until('three trials have failed', gate, (row) => row?.pause_ms === 2_400 && row.failures >= maxFailures + 3, 120_000)
+  // What was under way when the circuit opened, and one trial in each pause. The pauses are 0.4, 0.8, 1.6, 2.4, 2.4, ... seconds long.
+  const trials = 3 + (performance.now() - startedAt - 2_800) / 2_400
   expect(target.arrivals.length).toBeLessThanOrEqual(maxFailures + maxConcurrent - 1 + trials + 1)
   // No delivery has failed, and those that wait have made no attempt.
   const deliveries = await db('deliveries').where({ destination_id: destinationId }).select<{ status: string; attempts: number }[]>()
@@ -119,8 +119,8 @@ test('deliveries in line are called when the circuit closes, even if the process
   const pauses = { DELIVERY_CIRCUIT_PAUSE_MS: String(20 * minute) }
   const api = await start('api', pauses)
   const worker = await start('worker', pauses)
-  await send(api, 60)
-  expect(await untilInLine()).toBe(60)
+  await send(api, 25)
+  expect(await untilInLine()).toBe(25)
   expect(await gate()).toMatchObject({ circuit: 'open' })
 
   // A change of the destination calls the first in line for a trial, and its success calls the others.
@@ -132,16 +132,16 @@ test('deliveries in line are called when the circuit closes, even if the process
     body: JSON.stringify({ name: 'repaired target' }),
   })
   expect(changed.status).toBe(200)
-  await untilDelivered(60)
+  await untilDelivered(25)
   expect(await gate()).toMatchObject({ circuit: 'closed', failures: 0 })
 
   target.answerWith((_, response) => response.writeHead(503).end())
-  await send(api, 20)
-  expect(await untilInLine()).toBe(20)
+  await send(api, 10)
+  expect(await untilInLine()).toBe(10)
   // What a process has done that was killed right after its commit, while no worker runs.
   await worker.kill()
   target.answerWith((_, response) => response.end())
   await closeCircuit(db, destinationId)
   await start('worker', pauses)
-  await untilDelivered(80)
+  await untilDelivered(35)
 }, 600_000)
