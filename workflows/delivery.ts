@@ -41,8 +41,9 @@ import { documentName, searchAttributes } from './options.ts'
 
 const { recordCancellation } = proxyActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
 
-// The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded.
-const recordingTimeMs = 60_000
+// The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded, which
+// takes up to two minutes if the database is away.
+const recordingTimeMs = 180_000
 
 /**
  * Delivers one document to one destination, and waits for a manual retry if that fails. The attempts of a round are one activity, which

@@ -129,7 +129,10 @@ const attempt = async (
   run: AttemptRun,
   attemptId: string,
 ): Promise<AttemptOutcome> => {
-  const progress: Progress = { attemptId, bytesSent: 0, savedUpload: run.lastHeartbeat?.savedUpload }
+  const content = [job.content.id, job.content.sizeBytes, job.overwrites].join()
+  const { lastHeartbeat } = run
+  const savedUpload = lastHeartbeat?.content === content ? lastHeartbeat.savedUpload : undefined
+  const progress: Progress = { attemptId, content, bytesSent: 0, savedUpload }
   if (job.overtaken && replacesByPath(deps, job)) {
     await deps.recordAttempt(input, job, { operation: 'attemptDelivered', outcome: 'superseded', ...endOf(progress) })
     return { status: 'delivered' }
@@ -141,20 +144,25 @@ const attempt = async (
     renew: () => void renewLease(deps.db, input.destinationId, attemptId, leaseMs(deps.config)).catch(() => {}),
   })
   const pinned: Record<string, string> = {}
-  let result: DeliveryResult | DeliveryError
   try {
-    result = await send(deps, input, job, run, progress, heartbeats.saveUpload, pinned)
-  } catch (thrown) {
-    await recordInterruption(deps, input, job, run.signal, progress)
-    throw thrown
+    let result: DeliveryResult | DeliveryError
+    try {
+      result = await send(deps, input, job, run, progress, heartbeats.saveUpload, pinned)
+    } catch (thrown) {
+      await recordInterruption(deps, input, job, run.signal, progress)
+      throw thrown
+    }
+    if (result instanceof DeliveryError) {
+      heartbeats.fail()
+      return await recordFailure(deps, input, job, progress, result)
+    }
+    const outcome = await recordDelivery(deps, input, job, progress, result)
+    const { workspaceId, destination, credentialsSealed } = job
+    if (Object.keys(pinned).length > 0) await deps.pinConfig({ workspaceId, ...destination, credentialsSealed }, pinned)
+    return outcome
   } finally {
     heartbeats.stop()
   }
-  if (result instanceof DeliveryError) return recordFailure(deps, input, job, progress, result)
-  const outcome = await recordDelivery(deps, input, job, progress, result)
-  const { workspaceId, destination, credentialsSealed } = job
-  if (Object.keys(pinned).length > 0) await deps.pinConfig({ workspaceId, ...destination, credentialsSealed }, pinned)
-  return outcome
 }
 
 /** Sends the document. A failure of the target is returned. @throws the reason of `run.signal` if the attempt was cancelled */

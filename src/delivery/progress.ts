@@ -6,6 +6,8 @@ import type { DeliveryRef } from './transition.ts'
 /** Details of a heartbeat, for the next run of the same activity. */
 export interface Progress {
   attemptId: string
+  /** Names the content that is sent. A saved upload of another content is of no use. */
+  content: string
   bytesSent: number
   /** State of the connector's upload, sealed: heartbeats are part of the workflow's history. */
   savedUpload?: string | undefined
@@ -35,9 +37,17 @@ export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, rene
     },
     Math.min(firstHeartbeatMs, intervalMs),
   )
+  let hasSaved = false
   return {
     saveUpload: (sealed: string) => {
       progress.savedUpload = sealed
+      hasSaved = true
+      send()
+    },
+    /** Notes that the attempt has failed. An upload with which it got nowhere is not continued: the target may have forgotten it. */
+    fail: () => {
+      if (hasSaved || progress.savedUpload === undefined) return
+      progress.savedUpload = undefined
       send()
     },
     stop: () => {

@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInput } from '../../workflows/messages.ts'
 import { messageOf } from '../base/errors.ts'
 import { timeOfId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type DeliveryResult, type TargetAnswer, type FindConnector } from '../connectors/connector.ts'
 import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
-import { storable, type Database } from '../db/database.ts'
+import { isLostRace, isOutage, storable, type Database } from '../db/database.ts'
 import { withPartitionOf } from '../db/partitions.ts'
 import { createStatement } from '../db/statement.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
@@ -222,6 +223,24 @@ interface Recorded {
 
 type RecordConfig = Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_CIRCUIT_PAUSE_MS'>
 
+// Of the time between two tries to record an attempt. A process that dies meanwhile repeats the attempt, so it is repeated for long enough
+// for a restart or a failover of PostgreSQL. The heartbeats go on.
+const recordPausesMs = { first: 250, longest: 5_000 }
+const recordingMaxMs = 120_000
+
+/** Repeats a statement while the database is unavailable or another transaction is in the way: what has been sent must not be sent again. */
+const persistently = async <T>(write: () => Promise<T>): Promise<T> => {
+  const endsAt = performance.now() + recordingMaxMs
+  for (let pauseMs = recordPausesMs.first; ; pauseMs = Math.min(2 * pauseMs, recordPausesMs.longest)) {
+    try {
+      return await write()
+    } catch (thrown) {
+      if (!(isOutage(thrown) || isLostRace(thrown)) || performance.now() + pauseMs > endsAt) throw thrown
+      await sleep(pauseMs)
+    }
+  }
+}
+
 // The longest pause of a circuit, in first pauses: a minute by default.
 const longestPause = 6
 
@@ -267,7 +286,7 @@ export const createRecordAttempt =
       retryDelayMs: attempt.retryDelayMs ?? 0,
       maxConcurrent: job.limits.maxConcurrent,
     }
-    const [row] = await withPartitionOf(db, 'delivery_attempts', attempt.id, () => writeAttempt(db, values))
+    const [row] = await persistently(() => withPartitionOf(db, 'delivery_attempts', attempt.id, () => writeAttempt(db, values)))
     // The workspace was deleted meanwhile.
     if (!row) return { status: 'cancelled', superseded: false, attempts: 0 }
     const { mayWake, ...recorded } = row

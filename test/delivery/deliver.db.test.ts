@@ -7,6 +7,7 @@ import { newId } from '../../src/base/ids.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
+import { createRecordAttempt, type RecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
@@ -44,7 +45,12 @@ beforeEach(() => {
 })
 
 /** Receives a document with one pending delivery. @returns functions that attempt the delivery and read what was recorded */
-const arrange = async (credentials: object = {}, limits: object = {}, find = findConnector) => {
+const arrange = async (
+  credentials: object = {},
+  limits: object = {},
+  find = findConnector,
+  more: { recordAttempt?: RecordAttempt } = {},
+) => {
   const { db } = database
   const targetConfig = { url: `${target.origin}/in`, ...limits }
   const routes = await createRoutes(db, [{ name: 'target', config: targetConfig }])
@@ -61,6 +67,7 @@ const arrange = async (credentials: object = {}, limits: object = {}, find = fin
       keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
     outbound,
     config,
+    ...more,
   })
   /** Receives a document. @returns functions for its delivery */
   const receive = async () => {
@@ -230,7 +237,7 @@ describe('an attempt', () => {
     const heartbeats: unknown[] = []
     environment.on('heartbeat', (details: unknown) => heartbeats.push(details))
     await attempt({}, environment)
-    expect(heartbeats).toContainEqual({ attemptId: expect.any(String), bytesSent: 5 })
+    expect(heartbeats).toContainEqual(expect.objectContaining({ attemptId: expect.any(String), bytesSent: 5 }))
   })
 
   test.each([
@@ -577,6 +584,65 @@ describe('upload state that a connector saves', () => {
     const another = await arrange({}, {}, () => uploading)
     await another.attempt({}, createActivityEnvironment({ heartbeatDetails: heartbeats[0] }))
     expect(saved).toEqual([undefined, { uploadUrl: 'https://upload.example/?token=canary' }, undefined])
+  })
+})
+
+describe('an upload that a failed attempt has saved', () => {
+  /** Fails each attempt. The first one saves an upload, and the second one too if it gets on. @returns what the attempts have continued */
+  const failTwice = async (getsOn: boolean, change: (documentId: string) => Promise<unknown> = async () => {}) => {
+    const continued: unknown[] = []
+    const failing: Connector = {
+      ...findConnector('webhook')!,
+      deliver: async (_payload, _target, { saved, save }) => {
+        continued.push(saved)
+        if (continued.length === 1 || getsOn) save({ part: continued.length })
+        throw new DeliveryError('connection_lost', 'the connection was lost')
+      },
+    }
+    const { attempt, documentId } = await arrange({}, {}, () => failing)
+    let heartbeatDetails: unknown
+    for (let nth = 1; nth <= 3; nth += 1) {
+      const environment = createActivityEnvironment({ heartbeatDetails })
+      environment.on('heartbeat', (details: unknown) => {
+        heartbeatDetails = details
+      })
+      await attempt({}, environment)
+      await change(documentId)
+    }
+    return continued
+  }
+
+  test('is continued by the next attempt', async () => {
+    expect(await failTwice(true)).toEqual([undefined, { part: 1 }, { part: 2 }])
+  })
+
+  test('starts anew if an attempt has got nowhere with it: the target may have forgotten it', async () => {
+    expect(await failTwice(false)).toEqual([undefined, { part: 1 }, undefined])
+  })
+
+  test('is not continued if the document was overwritten at its path or changed meanwhile', async () => {
+    const overwrite = (documentId: string) => database.db('deliveries').where({ document_id: documentId }).increment('overwrites')
+    expect(await failTwice(true, overwrite)).toEqual([undefined, undefined, undefined])
+  })
+})
+
+describe('an attempt whose record fails at first', () => {
+  test.each([
+    ['the pool has no connection', Object.assign(new Error('Timeout acquiring a connection'), { name: 'KnexTimeoutError' })],
+    ['the database is away', Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })],
+  ])('is recorded again and not sent again: %s', async (_, failure) => {
+    const { db } = database
+    let failures = 2
+    // A database whose first two answers are failures.
+    const failing = {
+      raw: (text: string) => ({ options: (options: object) => (failures-- > 0 ? Promise.reject(failure) : db.raw(text).options(options)) }),
+    } as unknown as typeof db
+    const { attempt, attempts, delivery } = await arrange({}, {}, findConnector, { recordAttempt: createRecordAttempt(failing, config) })
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    expect(failures).toBeLessThan(0)
+    expect(await attempts()).toMatchObject([{ outcome: 'delivered' }])
+    expect(await delivery()).toMatchObject({ status: 'delivered', attempts: 1 })
+    expect(target.arrivals).toHaveLength(1)
   })
 })
 
