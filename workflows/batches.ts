@@ -1,10 +1,6 @@
-import { continueAsNew, proxyActivities, setCurrentDetails, setHandler } from '@temporalio/workflow'
+import { continueAsNew, setCurrentDetails, setHandler } from '@temporalio/workflow'
+import { controlActivities } from './control.ts'
 import { checkAgainSignal, type BatchActivities, type BatchInput } from './messages.ts'
-
-const { processBatch } = proxyActivities<BatchActivities>({
-  startToCloseTimeout: '5m',
-  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
-})
 
 // A batch takes about six events, so a run stays far below the history size that Temporal warns about.
 const batchesPerRun = 100
@@ -12,6 +8,10 @@ const batchesPerRun = 100
 const pastTense = { release: 'released', cancel: 'cancelled' } as const
 
 const processAll = async ({ subject, processed }: BatchInput, continueRun: (input: BatchInput) => Promise<never>): Promise<string> => {
+  const { processBatch } = controlActivities<BatchActivities>({
+    startToCloseTimeout: '5m',
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
+  })
   let checkAgain = false
   setHandler(checkAgainSignal, () => {
     checkAgain = true

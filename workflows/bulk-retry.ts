@@ -1,15 +1,15 @@
-import { CancellationScope, continueAsNew, isCancellation, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import { CancellationScope, continueAsNew, isCancellation, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import { controlActivities } from './control.ts'
 import type { BulkRetryActivities, BulkRetryInput, BulkRetryProgress } from './messages.ts'
-
-const { retryNextPage, recordBulkRetryCancellation } = proxyActivities<BulkRetryActivities>({
-  startToCloseTimeout: '5m',
-  heartbeatTimeout: '30s',
-  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
-})
 
 /** Retries the failed deliveries that a filter matches, page by page. The database keeps the progress, so a new run needs none of it. */
 export async function bulkRetry(input: BulkRetryInput): Promise<BulkRetryProgress> {
   const { bulkRetryId } = input
+  const { retryNextPage, recordBulkRetryCancellation } = controlActivities<BulkRetryActivities>({
+    startToCloseTimeout: '5m',
+    heartbeatTimeout: '30s',
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
+  })
   try {
     for (;;) {
       const progress = await retryNextPage({ bulkRetryId })

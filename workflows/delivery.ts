@@ -23,6 +23,7 @@ import {
   type AttemptOutcome,
   type DeliveryRun,
 } from '../src/domain/delivery-run.ts'
+import { controlActivities } from './control.ts'
 import { documentWorkflowId } from './ids.ts'
 import {
   attemptFailedSignal,
@@ -38,8 +39,6 @@ import {
   type DeliveryState,
 } from './messages.ts'
 import { documentName, searchAttributes } from './options.ts'
-
-const { recordCancellation } = proxyActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
 
 // The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded, which
 // takes up to two minutes if the database is away.
@@ -122,7 +121,10 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
     if (isCancellation(thrown)) {
       await CancellationScope.nonCancellable(async () => {
         const { acceptedRequests } = run
-        await recordCancellation({ documentId, destinationId: destination.id })
+        await controlActivities<DeliveryActivities>({ startToCloseTimeout: '30s' }).recordCancellation({
+          documentId,
+          destinationId: destination.id,
+        })
         // A retry may be requested as soon as the end is recorded, and its signal reaches this run until it has closed.
         const isRequested = run.acceptedRequests.length > acceptedRequests.length
         if (isRequested) await continueAsNew<typeof delivery>({ ...input, run: { ...run, round: undefined } })

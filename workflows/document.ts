@@ -4,13 +4,13 @@ import {
   ChildWorkflowFailure,
   executeChild,
   isCancellation,
-  proxyActivities,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
 import { documentStatus, type DocumentStatus } from '../src/domain/delivery-states.ts'
+import { controlActivities } from './control.ts'
 import { delivery } from './delivery.ts'
 import {
   deliveryChangedSignal,
@@ -22,11 +22,10 @@ import {
 } from './messages.ts'
 import { deliveryOptions, searchAttributes } from './options.ts'
 
-const { recordTermination } = proxyActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
-
 /** Delivers one document with one child workflow per destination. It stays open while any child runs or waits for a manual retry. */
 export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   const { destinations, ...terms } = input
+  const { recordTermination } = controlActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
   const registered = workflowInfo().typedSearchAttributes.get(searchAttributes.workspace) !== undefined
   const states = new Map<string, DeliveryState>(destinations.map(({ id }) => [id, { destinationId: id, status: 'pending' }]))
   const overall = () => documentStatus([...states.values()].map(({ status }) => status))

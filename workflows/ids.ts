@@ -1,5 +1,8 @@
 // Workflow ids are business keys: a second start of the same work is refused, and operators recognise a workflow by its id.
 
+/** Returns the task queue of the activities that call no target. */
+export const controlQueueOf = (taskQueue: string): string => `${taskQueue}-control`
+
 /** The names by which people know a document, and its id. */
 export interface DocumentKey {
   documentId: string

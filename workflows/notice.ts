@@ -1,14 +1,15 @@
 import { ApplicationFailure, CancellationScope, isCancellation, proxyActivities, setCurrentDetails, sleep } from '@temporalio/workflow'
+import { controlActivities } from './control.ts'
 import type { NoticeActivities, NoticeInput } from './messages.ts'
 
 // The rest of an attempt's time is for the database.
 const spareMs = 30_000
 
 const retry = { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' } as const
-const { recordNoticeCancellation } = proxyActivities<NoticeActivities>({ startToCloseTimeout: '1m', retry })
 
 /** Sends a notice, again and again until its destination accepts it or the retry settings allow no further attempt. */
 export async function notice({ noticeId, attemptTimeoutMs }: NoticeInput): Promise<string> {
+  const { recordNoticeCancellation } = controlActivities<NoticeActivities>({ startToCloseTimeout: '1m', retry })
   const { sendNotice } = proxyActivities<NoticeActivities>({ startToCloseTimeout: attemptTimeoutMs + spareMs, retry })
   try {
     for (;;) {

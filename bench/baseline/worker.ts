@@ -14,10 +14,12 @@ const send = async () => {
   if (statusCode !== 200) throw new Error(`the target answered ${statusCode}`)
 }
 
+const activities = { deliverNothing: url === undefined ? async () => {} : send }
+
 await installRuntime(createLog('error'))
 const worker = await startTemporalWorker(
   { ...readConfig(), TEMPORAL_TASK_QUEUE: 'baseline' },
-  { deliverNothing: url === undefined ? async () => {} : send },
+  { targets: activities, control: activities },
   { workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)) },
 )
 process.on('disconnect', () => void worker.stop())

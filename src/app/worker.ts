@@ -97,12 +97,19 @@ export const startWorker = async (
     })
     // The SDK's runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
+    const { attemptDelivery, ...deliveryRecords } = repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery)
+    const { sendNotice, ...noticeRecords } = createNoticeActivities(
+      createSendNotice({ db, findConnector, keyRing, outbound, installation, config }),
+    )
     worker = await startTemporalWorker(config, {
-      ...repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery),
-      ...createBatchActivities({ db, release, sendAll }),
-      ...createBulkRetryActivities({ bulkRetries, sendAll }),
-      ...createMaintenanceActivities(maintenance),
-      ...createNoticeActivities(createSendNotice({ db, findConnector, keyRing, outbound, installation, config })),
+      targets: { attemptDelivery, sendNotice },
+      control: {
+        ...deliveryRecords,
+        ...noticeRecords,
+        ...createBatchActivities({ db, release, sendAll }),
+        ...createBulkRetryActivities({ bulkRetries, sendAll }),
+        ...createMaintenanceActivities(maintenance),
+      },
     })
     onClose(worker.stop)
     probes.add([], reports.metrics)

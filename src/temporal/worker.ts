@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
+import { controlQueueOf } from '../../workflows/ids.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { describeTemporalError, isTemporalError } from './errors.ts'
@@ -81,47 +82,78 @@ export interface TemporalWorker {
   stop(): Promise<void>
 }
 
-/** Starts a worker of the task queue. It runs at once: the SDK can close the connection of no worker that has not run. */
+/** Activities of a worker. */
+interface Activities {
+  /** Those that call a target. */
+  targets: object
+  /** Those that call none. They run in a worker of their own, so that targets that hang take none of its places. */
+  control: object
+}
+
+// Maintenance jobs that run at the same time, with some batches.
+const maxConcurrentControl = 16
+
+/** Starts the workers of both task queues. They run at once: the SDK can close the connection of no worker that has not run. */
 export const startTemporalWorker = async (
   config: WorkerConfig,
-  activities: object,
+  { targets, control }: Activities,
   workflows?: WorkflowSource,
 ): Promise<TemporalWorker> => {
   const connection = await connect(config.temporal)
-  try {
-    const worker = await Worker.create({
-      connection,
-      namespace: config.temporal.namespace ?? 'default',
-      taskQueue: config.TEMPORAL_TASK_QUEUE,
-      ...(workflows ?? (await defaultWorkflows())),
-      ...versioning(config),
-      activities,
-      maxConcurrentActivityTaskExecutions: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
-      maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,
-      workflowTaskPollerBehavior: { type: 'autoscaling' },
-      activityTaskPollerBehavior: { type: 'autoscaling' },
-      // Attempts send few heartbeats by themselves, and the saved state of an upload must not be delayed.
-      maxHeartbeatThrottleInterval: heartbeatThrottleMs,
-      stickyQueueScheduleToStartTimeout: stickyTaskTimeoutMs,
-      shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
-    })
+  const common = {
+    connection,
+    namespace: config.temporal.namespace ?? 'default',
+    ...versioning(config),
+    activityTaskPollerBehavior: { type: 'autoscaling' },
+    // Attempts send few heartbeats by themselves, and the saved state of an upload must not be delayed.
+    maxHeartbeatThrottleInterval: heartbeatThrottleMs,
+    shutdownGraceTime: config.RELAY_SHUTDOWN_GRACE_MS,
+  } as const
+  const taskQueue = config.TEMPORAL_TASK_QUEUE
+  const running: { worker: Worker; ended: Promise<void> }[] = []
+  const start = async (options: WorkerOptions) => {
+    const worker = await Worker.create(options)
     const ended = worker.run()
     // It may fail before the caller waits for it.
     ended.catch(() => {})
+    running.push({ worker, ended })
+  }
+  const stop = async () => {
+    try {
+      for (const { worker } of running) if (worker.getState() === 'RUNNING') worker.shutdown()
+      await Promise.all(running.map(({ ended }) => ended))
+    } finally {
+      await Promise.allSettled(running.map(({ ended }) => ended))
+      await connection.close()
+    }
+  }
+  try {
+    await start({
+      ...common,
+      taskQueue,
+      ...(workflows ?? (await defaultWorkflows())),
+      activities: targets,
+      maxConcurrentActivityTaskExecutions: config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS,
+      maxCachedWorkflows: config.TEMPORAL_MAX_CACHED_WORKFLOWS,
+      workflowTaskPollerBehavior: { type: 'autoscaling' },
+      stickyQueueScheduleToStartTimeout: stickyTaskTimeoutMs,
+    })
+    await start({
+      ...common,
+      taskQueue: controlQueueOf(taskQueue),
+      activities: control,
+      maxConcurrentActivityTaskExecutions: maxConcurrentControl,
+    })
+    const ended = Promise.all(running.map((each) => each.ended)).then(() => {})
+    ended.catch(() => {})
     return {
-      state: () => worker.getState(),
+      // The first one that does not run, if any.
+      state: () => running.map(({ worker }) => worker.getState()).find((state) => state !== 'RUNNING') ?? 'RUNNING',
       ended,
-      stop: async () => {
-        if (worker.getState() === 'RUNNING') worker.shutdown()
-        try {
-          await ended
-        } finally {
-          await connection.close()
-        }
-      },
+      stop,
     }
   } catch (thrown) {
-    await connection.close()
+    await stop().catch(() => {})
     if (isTemporalError(thrown)) throw new UserError(describeTemporalError(thrown, config.temporal), { cause: thrown })
     throw thrown
   }

@@ -49,7 +49,7 @@ const arrange = async (
   credentials: object = {},
   limits: object = {},
   find = findConnector,
-  more: { recordAttempt?: RecordAttempt } = {},
+  parts: { recordAttempt?: RecordAttempt } = {},
 ) => {
   const { db } = database
   const targetConfig = { url: `${target.origin}/in`, ...limits }
@@ -67,7 +67,7 @@ const arrange = async (
       keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
     outbound,
     config,
-    ...more,
+    ...parts,
   })
   /** Receives a document. @returns functions for its delivery */
   const receive = async () => {

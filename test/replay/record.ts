@@ -9,7 +9,7 @@ import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
-import { documentWorkflowId } from '../../workflows/ids.ts'
+import { controlQueueOf, documentWorkflowId } from '../../workflows/ids.ts'
 import type {
   BatchActivities,
   BulkRetryActivities,
@@ -142,7 +142,8 @@ await mkdir(folder, { recursive: true })
 const record = async (name: string, activities: object, run: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
   const taskQueue = `record-${name}`
   const worker = await Worker.create({ connection: env.nativeConnection, identity, taskQueue, workflowBundle, activities })
-  await worker.runUntil(run(taskQueue))
+  const control = await Worker.create({ connection: env.nativeConnection, identity, taskQueue: controlQueueOf(taskQueue), activities })
+  await control.runUntil(() => worker.runUntil(run(taskQueue)))
   // The list of workflows lags behind.
   await delay(1_500)
   const histories = await historiesOf(client, workflowIds)

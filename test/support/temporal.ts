@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
+import { controlQueueOf } from '../../workflows/ids.ts'
 
 /** Keeps the log of the SDK out of the output of the tests. */
 export const silenceSdkLog = () => {
@@ -51,15 +52,15 @@ export const withWorker = async <T>(
   options: Partial<WorkerOptions> = {},
 ): Promise<T> => {
   const { taskQueue = randomUUID() } = options
+  const common = { connection: env.nativeConnection, namespace: env.namespace ?? 'default', activities }
   const worker = await Worker.create({
-    connection: env.nativeConnection,
-    namespace: env.namespace ?? 'default',
+    ...common,
     workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! },
-    activities,
     ...options,
     taskQueue,
   })
-  return worker.runUntil(work(taskQueue))
+  const control = await Worker.create({ ...common, taskQueue: controlQueueOf(taskQueue) })
+  return control.runUntil(() => worker.runUntil(work(taskQueue)))
 }
 
 /** Starts a worker with these activities, on a task queue of its own. `ended` is rejected if the worker fails. */

@@ -50,7 +50,7 @@ test('a maintenance job runs as one activity, and a run with an unknown job fail
         args: [{ job: name, everyMs: hour, forMs: hour }],
         taskQueue,
       })
-    expect(await run('sweep-outbox')).toBe('1 messages sent')
+    expect(await run('sweep-outbox')).toBe('1 messages sent, 0 lines called')
     await expect(run('polish')).rejects.toMatchObject({
       cause: { cause: { message: 'this worker has no job polish: delete its schedule, or upgrade the worker' } },
     })

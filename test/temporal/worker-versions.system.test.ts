@@ -26,7 +26,11 @@ const startVersion = async (buildId: string, taskQueue: string, outcome: Attempt
     recordTermination: async () => {},
   }
   const config = testConfig({ ...temporalVariables(env), TEMPORAL_TASK_QUEUE: taskQueue, TEMPORAL_WORKER_BUILD_ID: buildId })
-  const worker = await startTemporalWorker(config, activities, { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } })
+  const worker = await startTemporalWorker(
+    config,
+    { targets: activities, control: activities },
+    { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } },
+  )
   return worker.stop
 }
 
