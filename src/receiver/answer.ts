@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Piece } from '../capture/capture.ts'
-import { printableAscii } from './bytes.ts'
-import { refusalStatus, type Refusal } from './refusal.ts'
+import { printableAscii, refusalStatus, type Refusal } from './refusal.ts'
 
 /** Answer of a command. */
 export interface Answer {

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type { ArchiveComponent, ArchiveDocument } from '../archive/documents.ts'
-import { encodeHeader } from './bytes.ts'
 
 /** The protocol has dates and times of day in UTC, as separate values. */
 export const dateOf = (time: Date) => time.toISOString().slice(0, 10)
@@ -54,3 +53,6 @@ export const createDocumentParts = (pVersion: string) => {
     end: (parts: number): Buffer => Buffer.from(`${parts === 0 ? `--${boundary}\r\n` : ''}--${boundary}--\r\n`),
   }
 }
+
+/** Encodes text as UTF-8 with one character per byte, as Node expects a header value. */
+const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')

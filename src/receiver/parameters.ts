@@ -1,5 +1,3 @@
-import { hasControlCharacter } from './bytes.ts'
-
 // The parameters of each command of the HTTP Content Server interface.
 
 interface ParameterRule {
@@ -34,6 +32,8 @@ export type CommandName =
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
+
+export const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)
 
 export const isCompId = (value: string): boolean => {
   const bytes = Buffer.byteLength(value)

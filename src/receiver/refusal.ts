@@ -61,3 +61,6 @@ export const toRefusal = (thrown: unknown): Refusal => {
     ? new Refusal('unavailable', 'the service is temporarily unavailable, try again later', { cause: messageOf(thrown) })
     : new Refusal('internal_error', 'an internal error occurred', { cause: thrown })
 }
+
+/** Replaces everything but printable ASCII by a question mark. */
+export const printableAscii = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?')

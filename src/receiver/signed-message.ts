@@ -1,5 +1,4 @@
-import { decodeBytes } from './bytes.ts'
-import type { Parameter, Query } from './command.ts'
+import { decodeBytes, type Parameter, type Query } from './command.ts'
 import type { CommandRule, ParameterName } from './parameters.ts'
 import { Refusal } from './refusal.ts'
 

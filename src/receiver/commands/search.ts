@@ -1,7 +1,6 @@
 import { plainText, type Answer } from '../answer.ts'
-import { decodeBytes } from '../bytes.ts'
 import type { CommandHandler } from '../command-context.ts'
-import type { Command } from '../command.ts'
+import { decodeBytes, type Command } from '../command.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 import { maxResults, searchWithinLimits } from '../search/limits.ts'
