@@ -164,10 +164,15 @@ create index documents_by_status on documents (workspace_id, status, received_at
 comment on index documents_by_status is
   'Serves the list of documents by status, with or without dates.';
 
-create index documents_delivered_with_content on documents (workspace_id, received_at)
-where status = 'delivered' and content_id is not null;
-comment on index documents_delivered_with_content is
-  'Serves the removal of content by age. A delivered document has reached at least one destination.';
+create index documents_ended_with_content on documents (workspace_id, received_at)
+where status in ('delivered', 'discarded', 'failed') and content_id is not null;
+comment on index documents_ended_with_content is
+  'Serves the removal of content by age.';
+
+create index documents_ended_without_content on documents (workspace_id, received_at)
+where status in ('delivered', 'discarded', 'failed') and content_id is null;
+comment on index documents_ended_without_content is
+  'Serves the removal of documents by age.';
 
 create index documents_failed_and_open on documents (workspace_id, received_at, id)
 where status = 'failed' and acknowledged_at is null;

@@ -15,5 +15,10 @@ export const maintenanceVariables = {
     'Time for which delivery attempts are kept. Other retention periods are settings of a workspace',
   ),
 
+  RETENTION_DOCUMENTS_DAYS: integer(
+    0,
+    0,
+    'Time for which documents are kept after their content was removed, with their deliveries, counted from the receipt; 0 keeps them. Their docIds can be used again after that',
+  ),
   RETENTION_INCIDENTS_DAYS: integer(90, 7, 'Time for which closed incidents and their notices are kept'),
 }

@@ -23,7 +23,10 @@ export const workspaceSettingsFields = z.strictObject({
     .describe('Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely'),
   content_days: bounded(settingsBounds.content_days)
     .nullable()
-    .describe('Retention of the content of delivered documents; `null` keeps it indefinitely'),
+    .describe(
+      'Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their ' +
+        'deliveries are cancelled; `null` keeps it indefinitely',
+    ),
   receiver_allowed_cidrs: z
     .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be an address range, like 10.0.0.0/8 or fd00::/8' }))
     .max(allowedCidrsMax)

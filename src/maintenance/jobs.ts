@@ -114,17 +114,19 @@ const jobs: readonly MaintenanceJob[] = [
   {
     name: 'apply-retention',
     description:
-      'Removes captured requests and bodies, audit entries, attempts, contents, idempotency keys and incidents that are past their retention',
+      'Removes captured requests and bodies, audit entries, attempts, contents, documents, idempotency keys and incidents that are past their ' +
+      'retention',
     intervalMs: hourMs,
     run: async ({ db, config }, { now, signal }) => summarize(await createRetention(db, config).removeExpired(now, signal)),
   },
 ]
 
-const summarize = ({ rows, partitions, contents, capturedContents, idempotencyKeys, incidents }: Removed): string =>
+const summarize = ({ rows, partitions, contents, documents, capturedContents, idempotencyKeys, incidents }: Removed): string =>
   [
     ...Object.entries(rows).map(([table, count]) => `${count} rows of ${table}`),
     `${partitions.length} partitions${partitions.length > 0 ? ` (${partitions.join(', ')})` : ''}`,
     `contents of ${contents} documents`,
+    `${documents} documents`,
     `${capturedContents} contents of captured bodies`,
     `${idempotencyKeys} idempotency keys`,
     `${incidents} incidents`,

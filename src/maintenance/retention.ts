@@ -6,7 +6,7 @@ import { listPartitions } from '../db/partitions.ts'
 import type { Tier } from '../domain/bounds.ts'
 import { auditDaysOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 
-export type RetentionConfig = Pick<Config, 'RETENTION_ATTEMPTS_DAYS' | 'RETENTION_INCIDENTS_DAYS'>
+export type RetentionConfig = Pick<Config, 'RETENTION_ATTEMPTS_DAYS' | 'RETENTION_DOCUMENTS_DAYS' | 'RETENTION_INCIDENTS_DAYS'>
 
 interface Rule {
   table: 'captured_bodies' | 'captured_requests' | 'audit_logs' | 'delivery_attempts'
@@ -31,6 +31,8 @@ export interface Removed {
   partitions: string[]
   /** Documents whose content was removed. */
   contents: number
+  /** Documents that were removed with their deliveries. */
+  documents: number
   /** Contents without a document that captured bodies no longer refer to. */
   capturedContents: number
   /** Expired idempotency keys. */
@@ -69,17 +71,32 @@ const removeRows = `
 `
 
 /**
- * Disowns the content of documents that have reached a destination, and have no delivery left to make. The job remove-orphans removes the
- * bytes later, so that readers may finish.
+ * SQL: nothing is left to be done with a document. It is delivered, goes nowhere, is acknowledged, or all its deliveries are cancelled. An
+ * operator could retry the last two, for as long as their content is kept.
  */
+const isSettled = (document: string) => `(
+      ${document}.status in ('delivered', 'discarded')
+      or (${document}.status = 'failed' and (
+        ${document}.acknowledged_at is not null
+        or not exists (
+          select
+          from deliveries
+          where document_id = ${document}.id
+            and status <> 'cancelled'
+        )
+      ))
+    )`
+
+/** Disowns the content of settled documents. The job remove-orphans removes the bytes later, so that readers may finish. */
 const disownContents = `
   with expired as (
     select id, content_id
     from documents
     where workspace_id = :workspaceId
-      and status = 'delivered'
+      and status in ('delivered', 'discarded', 'failed')
       and content_id is not null
       and received_at < :before
+      and ${isSettled('documents')}
     order by received_at
     limit :limit
     for no key update skip locked
@@ -100,6 +117,62 @@ const disownContents = `
   set owned_at = null, created_at = now()
   from content
   where contents.id = content.id
+`
+
+/**
+ * Removes settled documents without content, with their deliveries, and the archive documents that have no document left. A document stays
+ * while another one of its docId is not settled: if that arrives late, it finds out here that a newer one lies at its path. Removing an
+ * archive document that an update has locked, or has just changed, is left out.
+ */
+const removeDocuments = `
+  with expired as (
+    select id, archive_document_id, repository_id
+    from documents
+    where workspace_id = :workspaceId
+      and status in ('delivered', 'discarded', 'failed')
+      and content_id is null
+      and received_at < :before
+      and ${isSettled('documents')}
+      and not exists (
+        select
+        from documents as other
+        where other.workspace_id = documents.workspace_id
+          and other.repo_id = documents.repo_id
+          and other.doc_id = documents.doc_id
+          and not ${isSettled('other')}
+      )
+    order by received_at
+    limit :limit
+    for update skip locked
+  ), archive_document as (
+    select id
+    from archive_documents
+    where id in (select archive_document_id from expired)
+      and modified_at < :before
+      and not exists (
+        select
+        from documents
+        where archive_document_id = archive_documents.id
+          and id not in (select id from expired)
+      )
+    for update skip locked
+  ), removed as (
+    delete from archive_documents
+    using archive_document
+    where archive_documents.id = archive_document.id
+  ), counted as (
+    -- A document that was never kept has no archive document, and was not counted.
+    insert into repository_counts (repository_id, shard, documents)
+    select repository_id, 0, -count(*)
+    from expired
+    where archive_document_id is not null
+    group by repository_id
+    on conflict (repository_id, shard) do update
+    set documents = repository_counts.documents + excluded.documents
+  )
+  delete from documents
+  using expired
+  where documents.id = expired.id
 `
 
 /**
@@ -218,6 +291,7 @@ export const createRetention = (
         rows: { captured_bodies: 0, captured_requests: 0, audit_logs: 0, delivery_attempts: 0 },
         partitions: [],
         contents: 0,
+        documents: 0,
         capturedContents: 0,
         idempotencyKeys: await removeIdempotencyKeys(signal),
         incidents: await removeIncidents(now, signal),
@@ -236,6 +310,8 @@ export const createRetention = (
       for (const { id: workspaceId, settings } of workspaces) {
         const before = (days: number) => ({ workspaceId, before: daysBefore(now, days) })
         if (settings.contentDays !== null) removed.contents += await inWorkspace(disownContents, before(settings.contentDays), signal)
+        const { RETENTION_DOCUMENTS_DAYS: documentDays } = config
+        if (documentDays > 0) removed.documents += await inWorkspace(removeDocuments, before(documentDays), signal)
         removed.capturedContents += await inWorkspace(releaseCapturedContents, before(settings.capturedBodiesDays), signal)
       }
       return removed

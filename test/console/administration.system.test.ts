@@ -110,7 +110,7 @@ test(
     expect((await settings()).max_retries).toBe(10)
 
     await page.getByLabel('Attempts after the first one').fill('4')
-    await page.getByLabel('Content of delivered documents').fill('90')
+    await page.getByLabel('Content of settled documents').fill('90')
     await page.getByLabel('Allowed addresses').fill('10.0.0.0/8\nnonsense')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.locator('.problem', { hasText: 'must be an address range' }).waitFor()

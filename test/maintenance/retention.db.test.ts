@@ -1,5 +1,6 @@
 import { decodeTime } from 'ulid'
 import { createReceive } from '../../src/archive/receive.ts'
+import { createUpdate } from '../../src/archive/update.ts'
 import { ensurePartitions, listPartitions } from '../../src/db/partitions.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -148,40 +149,86 @@ describe('retention', () => {
     expect(await oldestAges(compliant, 2_000)).toMatchObject({ audit_logs: 1_857, captured_requests: null })
   })
 
-  test('keeps the content of a document that has reached no destination, however old it is', async () => {
+  /** Receives a document on day 0 and gives its two deliveries these statuses. @returns its id */
+  const receiveDocument = async (routes: Awaited<ReturnType<typeof createRoutes>>, statuses: [string, string], docId?: string) => {
+    const { db } = database
+    const document = await receivedDocument(routes, { data: 'hello' }, docId)
+    const { documents } = await createReceive(db, config)({ ...document, receivedAt: dayAt(0) })
+    const { documentId } = documents[0]!
+    for (const [index, name] of ['a', 'b'].entries()) {
+      const key = { document_id: documentId, destination_id: routes.destinations[name] }
+      await db('deliveries').where(key).update({ status: statuses[index] })
+    }
+    return documentId
+  }
+  const acknowledge = (id: string) => database.db('documents').where({ id }).update({ acknowledged_at: database.db.fn.now() })
+
+  test('removes the content of documents with which nothing is left to be done', async () => {
     const { db } = database
     const settings = { filter: { comp_ids: ['data'] } }
-    const routes = await createRoutes(db, [{ name: 'archive' }], { settings, workspaceSettings: { content_days: 30 } })
-    const document = await receivedDocument(routes, { note: 'passed over by the filter' })
-    await createReceive(db, config)({ ...document, receivedAt: dayAt(0) })
-    await retention().removeExpired(dayAt(31), neverAborted)
-    expect(await db('documents').where({ workspace_id: routes.workspaceId })).toMatchObject([
-      { status: 'discarded', content_id: expect.any(String) },
-    ])
+    const routes = await createRoutes(db, [{ name: 'a' }, { name: 'b' }], { settings, workspaceSettings: { content_days: 30 } })
+    const documents = {
+      delivered: await receiveDocument(routes, ['delivered', 'delivered']),
+      deliveredOnce: await receiveDocument(routes, ['delivered', 'cancelled']),
+      acknowledged: await receiveDocument(routes, ['delivered', 'failed']),
+      cancelled: await receiveDocument(routes, ['cancelled', 'cancelled']),
+      failed: await receiveDocument(routes, ['delivered', 'failed']),
+      retrying: await receiveDocument(routes, ['delivered', 'retrying']),
+      held: await receiveDocument(routes, ['cancelled', 'held']),
+      recent: await receiveDocument(routes, ['delivered', 'delivered']),
+    }
+    await acknowledge(documents.acknowledged)
+    await db('documents')
+      .where({ id: documents.recent })
+      .update({ received_at: dayAt(10) })
+    const passedOver = await receivedDocument(routes, { note: 'passed over by the filter' })
+    await createReceive(db, config)({ ...passedOver, receivedAt: dayAt(0) })
+    const contentId = await db('documents').where({ id: documents.delivered }).first('content_id')
+
+    expect((await retention().removeExpired(dayAt(31), neverAborted)).contents).toBeGreaterThanOrEqual(5)
+
+    const kept = await db('documents').where({ workspace_id: routes.workspaceId }).whereNotNull('content_id').pluck('id')
+    const { failed, retrying, held, recent } = documents
+    expect(new Set(kept)).toEqual(new Set([failed, retrying, held, recent]))
+    expect(await db('contents').where({ id: contentId.content_id }).first()).toMatchObject({ owned_at: null })
+    expect((await retention().removeExpired(dayAt(31), neverAborted)).contents).toBe(0)
   })
 
-  test('removes the content of delivered documents only', async () => {
+  test('removes such documents without content, if the installation says so', async () => {
     const { db } = database
-    const routes = await createRoutes(db, [{ name: 'archive' }], { workspaceSettings: { content_days: 30 } })
-    const receive = async (docId: string) => {
-      const document = await receivedDocument(routes, { data: docId })
-      const received = await createReceive(db, config)({ ...document, docId, receivedAt: dayAt(0) })
-      return received.messages[0]!.input.documentId
-    }
-    const [delivered, failed, recent] = [await receive('D1'), await receive('D2'), await receive('D3')]
-    await db('deliveries').whereIn('document_id', [delivered, recent]).update({ status: 'delivered' })
-    await db('deliveries').where({ document_id: failed }).update({ status: 'failed' })
-    await db('documents')
-      .where({ id: recent })
-      .update({ received_at: dayAt(10) })
-    const contents = await db('documents').whereIn('id', [delivered, failed, recent]).select('id', 'content_id')
+    const routes = await createRoutes(db, [{ name: 'a' }, { name: 'b' }], { workspaceSettings: { content_days: 30 } })
+    const removing = createRetention(db, testConfig({ RETENTION_DOCUMENTS_DAYS: '60' }), { batchRows: 3, dropLockTimeoutMs })
+    await receiveDocument(routes, ['delivered', 'delivered'], 'D1')
+    await receiveDocument(routes, ['delivered', 'cancelled'])
+    const acknowledged = await receiveDocument(routes, ['delivered', 'failed'])
+    await acknowledge(acknowledged)
+    const failed = await receiveDocument(routes, ['delivered', 'failed'])
+    // An older version of D2 is still held: when it is released, it must find the newer one.
+    const held = await receiveDocument(routes, ['delivered', 'held'], 'D2')
+    const update = { ...(await receivedDocument(routes, { data: 'newer' }, 'D2')), receivedAt: dayAt(0), whole: true }
+    const newer = (await createUpdate(db, config)(update)).documents[0]!.documentId
+    await db('deliveries').where({ document_id: newer }).update({ status: 'delivered' })
 
-    expect((await retention().removeExpired(dayAt(31), neverAborted)).contents).toBe(1)
+    const rowsOf = (table: string, column: string) => db(table).where({ workspace_id: routes.workspaceId }).orderBy(column).pluck(column)
+    await retention().removeExpired(dayAt(400), neverAborted)
+    expect(await rowsOf('documents', 'id')).toHaveLength(6)
+    await removing.removeExpired(dayAt(60), neverAborted)
+    expect(await rowsOf('documents', 'id')).toHaveLength(6)
+    const { documents } = await removing.removeExpired(dayAt(61), neverAborted)
+    expect(documents).toBeGreaterThanOrEqual(3)
 
-    const remaining = await db('documents').whereIn('id', [delivered, failed, recent]).whereNotNull('content_id').pluck('id')
-    expect(new Set(remaining)).toEqual(new Set([failed, recent]))
-    const { content_id } = contents.find(({ id }) => id === delivered)
-    expect(await db('contents').where({ id: content_id }).first()).toMatchObject({ owned_at: null })
+    const left = [failed, held, newer].toSorted()
+    expect(await rowsOf('documents', 'id')).toEqual(left)
+    expect(new Set(await rowsOf('deliveries', 'document_id'))).toEqual(new Set(left))
+    expect(new Set(await rowsOf('document_keys', 'document_id'))).toEqual(new Set(left))
+    expect(await rowsOf('archive_documents', 'id')).toHaveLength(2)
+    expect(await db('repository_counts').where({ repository_id: routes.repositoryId }).sum({ documents: 'documents' })).toEqual([
+      { documents: '3' },
+    ])
+    // The docId is free again.
+    await expect(createReceive(db, config)(await receivedDocument(routes, { data: 'again' }, 'D1'))).resolves.toMatchObject({
+      created: true,
+    })
   })
 
   test('removes closed incidents with their notices by age, and keeps open ones', async () => {

@@ -2497,7 +2497,7 @@ export interface components {
                 captured_bodies_days: number;
                 /** @description Retention of captured requests */
                 captured_requests_days: number;
-                /** @description Retention of the content of delivered documents; `null` keeps it indefinitely */
+                /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
                 content_days: number | null;
                 /** @description Attempts after the first one; 0 disables retries */
                 max_retries: number;
@@ -7310,7 +7310,7 @@ export interface operations {
                     captured_bodies_days?: number;
                     /** @description Retention of captured requests */
                     captured_requests_days?: number;
-                    /** @description Retention of the content of delivered documents; `null` keeps it indefinitely */
+                    /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
                     content_days?: number | null;
                     /** @description Attempts after the first one; 0 disables retries */
                     max_retries?: number;
