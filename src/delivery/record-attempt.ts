@@ -389,7 +389,7 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
       )
   ), gate as (
     -- test/delivery/circuit.ts states the rules. All attempts at a destination share the row, so that it is written only after a failure
-    -- or if it changes. A change of the destination also locks the destination first.
+    -- or if it changes. It is locked before the destination, as by a change of the destination.
     update destination_gates
     set
       failures = case :signal when 'answered' then 0 when 'failed' then failures + 1 else failures end,
