@@ -69,7 +69,8 @@ const DeliveryCard = ({ delivery, attempts, onRetry }: { delivery: Delivery; att
   const words = documentWords()
   const { whatToDo, remedy } = remediesWords()
   const { deliveryStatus } = texts()
-  const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end, next_attempt_at: next } = delivery
+  const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end } = delivery
+  const { waiting_for: wait, next_attempt_at: next } = delivery
   return html`<section class="card" aria-labelledby=${`delivery-${id}`}>
     <header class="card-head">
       <h3 id=${`delivery-${id}`}><a href=${`destinations/${id}`}>${name}</a></h3>
@@ -93,7 +94,8 @@ const DeliveryCard = ({ delivery, attempts, onRetry }: { delivery: Delivery; att
       of=${[
         [words.path, html`<span class="mono">${delivery.path}</span>`],
         [words.since, html`<${Time} at=${delivery.status_since} />`],
-        [words.nextAttempt, next === null ? undefined : html`<${Time} at=${next} />`],
+        [words.waitingFor, wait === null ? undefined : words.waits[wait.reason](name, wait.connection_name)],
+        [wait?.reason === 'circuit' ? words.nextTrial : words.nextAttempt, next === null ? undefined : html`<${Time} at=${next} />`],
       ]}
     />
     <${Attempts} attempts=${attempts} />

@@ -20,6 +20,16 @@ export const en = {
   path: 'Path',
   since: 'Last change',
   nextAttempt: 'Next attempt',
+  nextTrial: 'Next trial',
+  waitingFor: 'Waits for',
+  waits: {
+    attempt: () => 'its next attempt',
+    slot: (name: string) => `a slot: ${name} is at its limit of deliveries`,
+    circuit: (name: string) => `the circuit of ${name}: its last attempts failed, and one delivery at a time tries it`,
+    connection: (_: string, connection: string | null) =>
+      connection === null ? 'its connection' : `the connection ${connection}, which is inactive`,
+    worker: () => 'a worker: an attempt is due, and no worker has begun with it',
+  },
   attempts: 'Attempts',
   noAttempts: 'No attempt has been made yet.',
   attempt: 'No.',
@@ -80,6 +90,17 @@ export const de: typeof en = {
   path: 'Pfad',
   since: 'Letzte Änderung',
   nextAttempt: 'Nächster Versuch',
+  nextTrial: 'Nächste Probe',
+  waitingFor: 'Wartet auf',
+  waits: {
+    attempt: () => 'den nächsten Versuch',
+    slot: (name: string) => `einen freien Platz: ${name} ist ausgelastet`,
+    circuit: (name: string) =>
+      `die Sicherung von ${name}: die letzten Versuche schlugen fehl, und eine Zustellung nach der anderen versucht es`,
+    connection: (_: string, connection: string | null) =>
+      connection === null ? 'ihre Verbindung' : `die Verbindung ${connection}, die nicht aktiv ist`,
+    worker: () => 'einen Worker: ein Versuch ist fällig, und kein Worker hat damit begonnen',
+  },
   attempts: 'Versuche',
   noAttempts: 'Noch kein Versuch.',
   attempt: 'Nr.',

@@ -6,7 +6,7 @@ import { isId } from '../base/ids.ts'
 import { invalidRequest } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
-import { deliveryEnds, deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
+import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
 import type { Download } from '../http/attachments.ts'
 import { isStorable } from '../http/input.ts'
 import { actorOf } from '../workspace/authenticator.ts'
@@ -29,7 +29,23 @@ const delivery = z.object({
   status_since: timestamp.describe('When the delivery got its status.'),
   next_attempt_at: timestamp
     .nullable()
-    .describe('When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.'),
+    .describe(
+      'When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It ' +
+        'is past while the attempt is under way.',
+    ),
+  waiting_for: z
+    .object({
+      reason: z.enum(waitReasons).meta({ id: 'WaitReason' }),
+      connection_id: z.string().nullable(),
+      connection_name: z.string().nullable(),
+    })
+    .meta({ id: 'Wait' })
+    .nullable()
+    .describe(
+      'Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at ' +
+        'its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is ' +
+        'inactive. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end.',
+    ),
   last_error: z
     .object({ code: z.string().nullable(), message: z.string() })
     .meta({ id: 'DeliveryProblem' })

@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import type { DeliveryEnd, DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
+import type { DeliveryEnd, DeliveryStatus, DocumentStatus, WaitReason } from '../domain/delivery-states.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 
 export interface DocumentDelivery {
@@ -15,8 +15,10 @@ export interface DocumentDelivery {
   deliveredAt: Date | null
   attempts: number
   statusSince: Date
-  /** Null unless the delivery is `retrying`. */
+  /** Null unless the time of the next attempt, or of the next trial of the circuit, is known. */
   nextAttemptAt: Date | null
+  /** Null while an attempt is under way, and after the end. `connectionId`, `connectionName`: which one holds the delivery, if it still exists. */
+  waitingFor: { reason: WaitReason; connectionId: string | null; connectionName: string | null } | null
   /** Null after a success, and before the first failure. `code` is null if the error is not one of an attempt. */
   lastError: { code: string | null; message: string } | null
   endedBy: DeliveryEnd | null
@@ -96,6 +98,21 @@ export const documentsOf = (
   return query
 }
 
+// SQL of look-ups that few deliveries need.
+const gate = (column: string) =>
+  `select ${column} from destination_gates where destination_gates.destination_id = deliveries.destination_id and circuit <> 'closed'`
+const heldBy = (column: string) => `select ${column} from connections where connections.id = deliveries.connection_id`
+
+/** SQL: why a delivery makes no attempt at the moment. */
+const waitReason = `
+          case
+            when deliveries.status = 'held' then 'connection'
+            when deliveries.status not in ('pending', 'retrying') or attempt_id is not null then null
+            when waiting is not null then case when exists (${gate('')}) then 'circuit' else 'slot' end
+            when next_attempt_at > now() then 'attempt'
+            else 'worker'
+          end`
+
 const contentColumns = [
   'comp_id as compId',
   'content_type as contentType',
@@ -122,16 +139,23 @@ export const createDocuments = (db: Database) => {
     const { rows } = await db.raw<{ rows: (DocumentDelivery & { documentId: string })[] }>(
       `
       select
-        document_id as "documentId", destination_id as "destinationId", destinations.name as "destinationName",
+        document_id as "documentId", destinations.id as "destinationId", destinations.name as "destinationName",
         deliveries.status, delivered_at as "deliveredAt", attempts, status_since as "statusSince", ended_by as "endedBy",
-        case when deliveries.status = 'retrying' then next_attempt_at end as "nextAttemptAt",
+        case
+          when waiting is not null then (${gate('trial_at')})
+          when waiting is null and deliveries.status = 'retrying' then next_attempt_at
+        end as "nextAttemptAt",
+        case when ${waitReason} is not null then jsonb_build_object(
+          'reason', ${waitReason},
+          'connectionId', case when deliveries.status = 'held' then (${heldBy('id')}) end,
+          'connectionName', case when deliveries.status = 'held' then (${heldBy('name')}) end) end as "waitingFor",
         case when deliveries.last_error is not null
           then jsonb_build_object('code', last_error_code, 'message', deliveries.last_error) end as "lastError",
         coalesce(location, path) as path
       from deliveries
       join destinations on destinations.id = deliveries.destination_id
       where document_id = any (?)
-      order by document_id, destination_id
+      order by document_id, deliveries.destination_id
       `,
       [documents.map(({ id }) => id)],
     )

@@ -65,6 +65,11 @@ const present = ({ workspace, document }: Found) => ({
     path: delivery.path,
     delivered_at: delivery.deliveredAt?.toISOString() ?? null,
     next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
+    waiting_for: delivery.waitingFor && {
+      reason: delivery.waitingFor.reason,
+      connection_id: delivery.waitingFor.connectionId,
+      connection_name: delivery.waitingFor.connectionName,
+    },
     last_error: delivery.lastError,
   })),
 })
@@ -137,6 +142,18 @@ export const describeFound = (documents: FoundDocument[]): string[] => {
 }
 
 /** Returns lines for people. */
+/** Says what an open delivery waits for. */
+const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: name }: FoundDocument['deliveries'][number]): string => {
+  const texts = {
+    attempt: `next attempt at ${next}`,
+    slot: `waits for a slot: ${name} is at its limit of deliveries`,
+    circuit: `waits for the circuit of ${name}: its last attempts failed, next trial at ${next}`,
+    connection: `held by connection ${wait!.connection_name ?? '(deleted)'}`,
+    worker: 'an attempt is due, and no worker has begun with it',
+  }
+  return texts[wait!.reason]
+}
+
 export const describeDocument = (document: FoundDocument): string[] => {
   const object = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
   return [
@@ -148,7 +165,7 @@ export const describeDocument = (document: FoundDocument): string[] => {
     ...document.deliveries.flatMap((delivery) => [
       `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${delivery.attempts} attempts, path ${delivery.path}`,
       ...(delivery.delivered_at ? [`           delivered at ${delivery.delivered_at}`] : []),
-      ...(delivery.next_attempt_at ? [`           next attempt at ${delivery.next_attempt_at}`] : []),
+      ...(delivery.waiting_for ? [`           ${waitText(delivery)}`] : []),
       ...(delivery.last_error ? [`           ${[delivery.last_error.code, delivery.last_error.message].filter(Boolean).join(': ')}`] : []),
     ]),
     ...(document.deliveries.length === 0 ? ['Delivery   none: when the document was received, no connection led to a destination'] : []),

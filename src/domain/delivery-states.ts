@@ -2,6 +2,13 @@
 export const deliveryStatuses = ['pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled'] as const
 export type DeliveryStatus = (typeof deliveryStatuses)[number]
 
+/**
+ * Why an open delivery makes no attempt at the moment. `attempt`: the next one is not due. `slot`, `circuit`: it stands in the line of its
+ * destination. `connection`: it is held. `worker`: an attempt is due, and no worker has begun with it.
+ */
+export const waitReasons = ['attempt', 'slot', 'circuit', 'connection', 'worker'] as const
+export type WaitReason = (typeof waitReasons)[number]
+
 /** Statuses of a document. */
 export const documentStatuses = ['pending', 'delivered', 'failed', 'retrying', 'discarded'] as const
 export type DocumentStatus = (typeof documentStatuses)[number]

@@ -35,6 +35,37 @@ const insert = (row: Partial<Parameters<typeof insertDocument>[1]> = {}) =>
 
 const idsOf = async (query: string) => (await acme.call('GET', `/documents${query}`)).json.data.map(({ id }: { id: string }) => id)
 
+describe('an open delivery says what it waits for', () => {
+  const hour = 3_600_000
+  const due = new Date(Date.now() + hour)
+  const trialAt = new Date(Date.now() + 2 * hour)
+  test.each([
+    ['a due time', { status: 'retrying', next_attempt_at: due }, { reason: 'attempt' }, due],
+    ['a worker', { status: 'pending' }, { reason: 'worker' }, null],
+    ['nothing, while an attempt is under way', { status: 'retrying', attempt_id: 'A1' }, null, expect.any(String)],
+    ['a slot', { status: 'pending', waiting: 'in_line', next_attempt_at: 'infinity' }, { reason: 'slot' }, null],
+    ['a circuit', { status: 'retrying', waiting: 'in_line', next_attempt_at: 'infinity', circuit: 'open' }, { reason: 'circuit' }, trialAt],
+    ['a connection', { status: 'held' }, { reason: 'connection', connection_name: 'Pipeline of A1' }, null],
+    ['nothing, after the end', { status: 'failed' }, null, null],
+  ])('%s', async (_, { circuit = 'closed', ...row }: { circuit?: string; status: string } & object, wait, next) => {
+    const { db } = database
+    const { destinationId, status } = { ...wired, ...row }
+    const id = await insert({ docId: 'WAITS', deliveries: [{ ...wired, status: status as 'pending' }] })
+    await db('deliveries').where({ document_id: id }).update(row)
+    const gate = { destination_id: destinationId, circuit, trial_at: circuit === 'closed' ? null : trialAt }
+    await db('destination_gates').insert(gate).onConflict('destination_id').merge()
+    const { attributes } = (await acme.call('GET', `/documents/${id}`)).json.data
+    const ofConnection = { connection_id: null, connection_name: null }
+    const [delivery] = attributes.deliveries
+    if (wait?.reason === 'connection')
+      expect(delivery.waiting_for).toEqual({ ...wait, connection_id: expect.any(String), connection_name: expect.any(String) })
+    else expect(delivery.waiting_for).toEqual(wait && { ...ofConnection, ...wait })
+    expect(delivery.next_attempt_at).toEqual(next instanceof Date ? next.toISOString() : next)
+    await db('destination_gates').where({ destination_id: destinationId }).delete()
+    await db('documents').where({ id }).delete()
+  })
+})
+
 test('only the single response contains the metadata and the path of each delivery', async () => {
   const deliveredAt = new Date('2026-11-01T10:00:00.123Z')
   const id = await insert({
@@ -51,6 +82,7 @@ test('only the single response contains the metadata and the path of each delive
     attempts: 1,
     status_since: expect.any(String),
     next_attempt_at: null,
+    waiting_for: null,
     last_error: null,
     ended_by: null,
   }

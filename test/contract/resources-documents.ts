@@ -12,6 +12,7 @@ const delivery = {
   // Not part of the specification.
   status_since: time,
   next_attempt_at: null,
+  waiting_for: null,
   last_error: null,
   ended_by: null,
 }

@@ -56,8 +56,9 @@ const fill = async () => {
     select id, workspace_id, 'A', (array['sftp', 'webhook'])[1 + n % 2], '{}', '' from (${rows}) as rows`,
     values,
   )
+  await db.raw(`insert into destination_gates (destination_id) select id from destinations`)
   await db.raw(
-    `insert into connections (id, workspace_id, name) select id, workspace_id, 'A' from (${rows}) as rows where n % 7 = 0`,
+    `insert into connections (id, workspace_id, name) select id, workspace_id, 'A' from (${rows}) as rows where n % 3 > 0`,
     values,
   )
   await db.raw(
@@ -136,6 +137,7 @@ const fill = async () => {
     'workspaces',
     'repositories',
     'destinations',
+    'destination_gates',
     ...links,
     ...documentTables,
     'audit_logs',

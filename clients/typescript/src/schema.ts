@@ -2077,7 +2077,7 @@ export interface components {
                     last_error: components["schemas"]["DeliveryProblem"] | null;
                     /**
                      * Format: date-time
-                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
                      */
                     next_attempt_at: string | null;
                     status: components["schemas"]["DeliveryStatus"];
@@ -2086,6 +2086,8 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
                 /** Format: date-time */
@@ -2433,7 +2435,7 @@ export interface components {
                     last_error: components["schemas"]["DeliveryProblem"] | null;
                     /**
                      * Format: date-time
-                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
                      */
                     next_attempt_at: string | null;
                     status: components["schemas"]["DeliveryStatus"];
@@ -2442,6 +2444,8 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
                 /** Format: date-time */
@@ -2645,7 +2649,7 @@ export interface components {
                     last_error: components["schemas"]["DeliveryProblem"] | null;
                     /**
                      * Format: date-time
-                     * @description When the next attempt of a `retrying` delivery is due, otherwise null. An attempt may wait longer for a busy destination.
+                     * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
                      */
                     next_attempt_at: string | null;
                     /** @description The location of the document at the destination. */
@@ -2656,6 +2660,8 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
                 metadata: components["schemas"]["DocumentMetadata"];
@@ -2827,6 +2833,13 @@ export interface components {
         UpdatedMetadataResponse: {
             data: components["schemas"]["UpdatedMetadata"];
         };
+        Wait: {
+            connection_id: string | null;
+            connection_name: string | null;
+            reason: components["schemas"]["WaitReason"];
+        };
+        /** @enum {string} */
+        WaitReason: "attempt" | "slot" | "circuit" | "connection" | "worker";
     };
     responses: {
         /** @description The current state of the resource does not allow the request. */
@@ -4911,6 +4924,11 @@ export interface operations {
                      *                 "attempts": 1,
                      *                 "status_since": "2026-11-21T09:00:00.000Z",
                      *                 "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *                 "waiting_for": {
+                     *                   "reason": "attempt",
+                     *                   "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                   "connection_name": "no example for connection_name"
+                     *                 },
                      *                 "last_error": {
                      *                   "code": "auth_failed",
                      *                   "message": "The target answered 401 Unauthorized"
@@ -4986,6 +5004,11 @@ export interface operations {
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
                      *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *               "waiting_for": {
+                     *                 "reason": "attempt",
+                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                 "connection_name": "no example for connection_name"
+                     *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -5069,6 +5092,11 @@ export interface operations {
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
                      *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *               "waiting_for": {
+                     *                 "reason": "attempt",
+                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                 "connection_name": "no example for connection_name"
+                     *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -5307,6 +5335,11 @@ export interface operations {
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
                      *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *               "waiting_for": {
+                     *                 "reason": "attempt",
+                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                 "connection_name": "no example for connection_name"
+                     *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -5382,6 +5415,11 @@ export interface operations {
                      *               "attempts": 1,
                      *               "status_since": "2026-11-21T09:00:00.000Z",
                      *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *               "waiting_for": {
+                     *                 "reason": "attempt",
+                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                 "connection_name": "no example for connection_name"
+                     *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
