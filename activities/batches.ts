@@ -12,11 +12,11 @@ export interface BatchDeps {
   batchSize?: number
 }
 
-/** A batch is committed together with its messages, so a run that is interrupted between the two steps loses nothing. */
 export const createBatchActivities = ({ db, release, sendAll, batchSize: limit = deliveriesPerBatch }: BatchDeps): BatchActivities => ({
   processBatch: async ({ action, by, id }) => {
-    const { messages, ...outcome } =
-      action === 'release' ? await release.releaseBatch(id, limit) : await db.transaction((trx) => cancelBatch(trx, { by, id }, limit))
+    if (action === 'release') return release.releaseBatch(id, limit)
+    // The messages are committed with the batch, so a run that is interrupted before they are sent loses none.
+    const { messages, ...outcome } = await db.transaction((trx) => cancelBatch(trx, { by, id }, limit))
     await sendAll(messages)
     return outcome
   },

@@ -1,5 +1,4 @@
 import { heartbeat } from '@temporalio/activity'
-import type { OutboxMessage } from '../src/db/outbox.ts'
 import type { BulkRetries } from '../src/delivery/bulk-retry.ts'
 import type { BulkRetryActivities } from '../workflows/messages.ts'
 
@@ -8,16 +7,11 @@ const pageDocuments = 200
 
 interface BulkRetryDeps {
   bulkRetries: Pick<BulkRetries, 'retryPage' | 'cancel'>
-  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
-  sendAll(messages: OutboxMessage[]): Promise<void>
 }
 
-export const createBulkRetryActivities = ({ bulkRetries, sendAll }: BulkRetryDeps): BulkRetryActivities => ({
+export const createBulkRetryActivities = ({ bulkRetries }: BulkRetryDeps): BulkRetryActivities => ({
   retryNextPage: async ({ bulkRetryId }) => {
-    const bulkRetry = await bulkRetries.retryPage(bulkRetryId, pageDocuments, async (messages) => {
-      heartbeat()
-      await sendAll(messages)
-    })
+    const bulkRetry = await bulkRetries.retryPage(bulkRetryId, pageDocuments, () => heartbeat())
     // The bulk retry was deleted together with its workspace.
     if (!bulkRetry) return { status: 'cancelled', matchedDocuments: 0, retriedDocuments: 0, retriedDeliveries: 0 }
     const { status, matchedDocuments, retriedDocuments, retriedDeliveries } = bulkRetry

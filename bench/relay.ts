@@ -46,8 +46,8 @@ const measureDocuments = async ({ cpuTimes }: Installation, work: () => Promise<
 const runRelay = async (client: Client, db: Database, receiverUrl: string, body: Buffer, { send }: Requests) => {
   const docIds = Array.from({ length: documents }, () => newId())
   await pLimit(inFlight).map(docIds, (docId) => send(createByPut(receiverUrl, docId, body), 201))
-  // Wait until the outbox is empty. Only then all workflows are started and their results can be awaited.
-  while ((await db('outbox').limit(1).select('key')).length > 0) await delay(20)
+  // Only then all workflows are started and their results can be awaited.
+  while (await db('deliveries').whereNotNull('begin_at').first('document_id')) await delay(20)
   const workspace = receiverUrl.split('/').slice(-2).join('/')
   const received = await db('documents')
     .whereIn('doc_id', docIds)

@@ -17,6 +17,8 @@ create table deliveries (
   round_expires_at timestamptz,
   next_attempt_at timestamptz default now(),
   waiting text check (waiting in ('in_line', 'called')),
+  begin_at timestamptz,
+  begin_as text not null default 'document' check (begin_as in ('document', 'delivery', 'retry')),
   checked_at timestamptz,
   last_error text,
   last_error_code text,
@@ -50,6 +52,12 @@ comment on column deliveries.next_attempt_at is
   'when the delivery asks again by itself, or infinity.';
 comment on column deliveries.waiting is
   'The delivery waits in the line of its destination, for a slot or behind a circuit, or was called and is about to start.';
+comment on column deliveries.begin_at is
+  'When the dispatcher has to begin the delivery. Null once its workflow has begun an attempt or waits for one, and if it has none to make: '
+  'an open delivery whose begin_at is due is the work that waits.';
+comment on column deliveries.begin_as is
+  'How the dispatcher begins it. document: by the workflow of its document, together with the other deliveries. delivery: by a workflow of '
+  'its own, after a release or a loss of Temporal. retry: by a signal that starts a new round. No meaning if begin_at is null.';
 comment on column deliveries.checked_at is
   'When the reconciler last asked Temporal about the delivery, because its next attempt was overdue.';
 comment on column deliveries.last_error_code is
@@ -72,7 +80,7 @@ comment on index deliveries_by_destination is
   'Serves the search for documents by destination, connector or status of a delivery.';
 
 create index deliveries_by_due_time on deliveries (greatest(next_attempt_at, checked_at), document_id, destination_id)
-where status in ('pending', 'retrying');
+where status in ('pending', 'retrying') and begin_at is null;
 comment on index deliveries_by_due_time is
   'Serves the reconciler, which asks Temporal about the deliveries that have shown no sign of life for the longest time.';
 
@@ -101,6 +109,11 @@ where status in ('pending', 'held', 'retrying', 'failed');
 comment on index deliveries_open_of_destination is
   'Serves the cancellation of open deliveries when a destination is deleted.';
 
+create index deliveries_to_begin on deliveries (workspace_id, begin_as, begin_at, document_id)
+where begin_at is not null;
+comment on index deliveries_to_begin is
+  'Serves the dispatcher, in which workspaces take turns, and the create, which asks if another document of its workspace waits.';
+
 create index failures_by_time on deliveries (destination_id, status, coalesce(last_error_code, 'none'), status_since)
 where needs_attention or status = 'retrying';
 comment on index failures_by_time is
@@ -113,25 +126,28 @@ create table outbox (
   due_at timestamptz not null default now()
 );
 comment on table outbox is
-  'Messages for Temporal that have not been sent yet. Each is inserted with the change that causes it and deleted once it is sent.';
+  'Commands for Temporal that have not been sent yet. Each is inserted with the change that causes it and deleted once it is sent.';
 comment on column outbox.key is
-  'Identifies the message: inserting it again changes nothing.';
+  'Identifies the message: inserting it again changes nothing. It contains the id of the request, so that a later request is another message.';
 comment on column outbox.due_at is
   'The message is not sent before this time.';
 
 create index outbox_by_due_at on outbox (due_at);
 comment on index outbox_by_due_at is
-  'Serves the metric of the oldest message.';
+  'Serves the sweep, and the metric of the oldest message.';
 
-create index outbox_others_by_due_at on outbox (due_at)
-where (message ->> 'kind') <> 'startDocument';
-comment on index outbox_others_by_due_at is
-  'Serves the sweep of messages that do not start a document.';
-
-create index outbox_starts_by_workspace on outbox (((message -> 'input') ->> 'workspace'), due_at)
-where (message ->> 'kind') = 'startDocument';
-comment on index outbox_starts_by_workspace is
-  'Serves the sweep of starts of documents, in which workspaces take turns.';
+create table duties (
+  name text collate "C" primary key,
+  holder text collate "C",
+  held_until timestamptz not null default '-infinity'::timestamptz,
+  done_at timestamptz
+);
+comment on table duties is
+  'Work that one process of the installation does at a time, or that some process must have done lately.';
+comment on column duties.holder is
+  'The process that does it, and renews its lease. After held_until, another process may take it over.';
+comment on column duties.done_at is
+  'When it was last done, if it is done from time to time.';
 
 create table delivery_attempts (
   id text collate "C" primary key,
@@ -306,6 +322,7 @@ begin
   new.ended_by = case when new.status = 'failed' then new.ended_by end;
   if new.status not in ('pending', 'retrying') then
     new.next_attempt_at = null;
+    new.begin_at = null;
   elsif new.next_attempt_at is not distinct from old.next_attempt_at then
     new.next_attempt_at = now();
   end if;
@@ -313,8 +330,9 @@ begin
 end
 $$;
 comment on function note_delivery_status is
-  'Sets the time of the last change of a delivery''s status, and takes the delivery out of line. A delivery that is not failed any more has not been ended. The next attempt '
-  'of an open delivery is due at once, unless the statement says when; any other delivery has none.';
+  'Sets the time of the last change of a delivery''s status, and takes the delivery out of line. A delivery that is not failed any more '
+  'has not been ended. The next attempt of an open delivery is due at once, unless the statement says when; any other delivery has none, '
+  'and nothing to begin.';
 
 create trigger delivery_status_noted
   before update of status on deliveries

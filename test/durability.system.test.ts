@@ -111,7 +111,7 @@ describe('an acknowledged document', () => {
     const bodies = Array.from({ length: 5 }, () => randomBytes(300_000))
     for (const [index, body] of bodies.entries()) expect(await create(api, workspaceSlug, `DOC${index}`, body)).toBe(201)
     await api.kill()
-    expect(await database.db('outbox').select('key')).toHaveLength(bodies.length)
+    expect(await database.db('deliveries').where({ workspace_id: workspaceId }).whereNotNull('begin_at')).toHaveLength(bodies.length)
     // Each was captured with its body in the transaction of its document.
     expect(await database.db('captured_bodies').where({ workspace_id: workspaceId, kind: 'request' })).toHaveLength(bodies.length)
 
@@ -120,7 +120,7 @@ describe('an acknowledged document', () => {
     await untilCompleted(await untilDelivered(workspaceId, bodies.length))
     const sent = bodies.map((body) => createHash('sha256').update(body).digest('hex')).toSorted()
     expect(requests.map(({ sha256 }) => sha256).toSorted()).toEqual(sent)
-    expect(await database.db('outbox').select('key')).toEqual([])
+    expect(await database.db('deliveries').whereNotNull('begin_at')).toEqual([])
   })
 
   test('is delivered once if the worker is killed during a delivery, and the interrupted attempt is recorded', async () => {

@@ -48,23 +48,35 @@ interface Registration {
 const withAttributes = (attributes: SearchAttributePair[], { registered }: Registration) =>
   registered ? { typedSearchAttributes: attributes } : {}
 
-// With fairness enabled, the server hands out the tasks of workspaces in turn, so a workspace with thousands of documents in line
-// does not delay the others. Child workflows and activities inherit the key. The server accepts 64 bytes.
-const fairness = ({ workspace }: Terms) => ({ priority: { fairnessKey: workspace.slice(0, 64) } })
+// 1 is the first, 5 the last. Tasks of a queue are handed out by priority if they have to wait. Without a key, a task has priority 3.
+const priorities = { control: 1, quiet: 2, busy: 3, bulk: 4 } as const
 
-export const documentOptions = (input: DocumentInput, registration: Registration) => ({
+/** How urgent a delivery is: a document of a workspace that has nothing else under way, of one that has, or part of a bulk operation. */
+interface Urgent {
+  urgency?: Exclude<keyof typeof priorities, 'control'> | undefined
+}
+
+// With fairness enabled, the server hands out the tasks of workspaces in turn, so a workspace with thousands of documents in line
+// does not delay the others. Child workflows and activities inherit both keys. The server accepts 64 bytes.
+const fairness = ({ workspace }: Terms, { urgency }: Urgent) => ({
+  priority: { fairnessKey: workspace.slice(0, 64), ...(urgency && { priorityKey: priorities[urgency] }) },
+})
+
+const control = { priority: { priorityKey: priorities.control } }
+
+export const documentOptions = (input: DocumentInput, registration: Registration & Urgent) => ({
   workflowId: documentWorkflowId(input, input.revision),
   args: [input] as [DocumentInput],
   staticSummary: `${documentName(input)} to ${input.destinations.map((destination) => destination.name).join(', ')}`,
-  ...fairness(input),
+  ...fairness(input, registration),
   ...withAttributes(documentAttributes(input), registration),
 })
 
-export const deliveryOptions = (input: DeliveryInput, registration: Registration) => ({
+export const deliveryOptions = (input: DeliveryInput, registration: Registration & Urgent) => ({
   workflowId: deliveryWorkflowId(input, input.destination.id),
   args: [input] as [DeliveryInput],
   staticSummary: `${documentName(input)} to ${input.destination.name} (${input.destination.connector})`,
-  ...fairness(input),
+  ...fairness(input, registration),
   ...withAttributes(deliveryAttributes(input), registration),
 })
 
@@ -77,12 +89,14 @@ export const batchOptions = (subject: BatchSubject) => ({
   workflowId: batchWorkflowId(subject),
   args: [{ subject, processed: 0 }] as [BatchInput],
   staticSummary: batchSummary(subject),
+  ...control,
 })
 
 export const bulkRetryOptions = (input: BulkRetryInput, registration: Registration) => ({
   workflowId: bulkRetryWorkflowId(input),
   args: [input] as [BulkRetryInput],
   staticSummary: `Retry failed deliveries of ${input.workspace}`,
+  ...control,
   ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
 })
 

@@ -1,7 +1,7 @@
 import { Agent, request, type Dispatcher } from 'undici'
 
 export interface BenchRequest {
-  method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  method: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'
   url: string
   headers?: Record<string, string>
   body?: Buffer

@@ -87,7 +87,7 @@ export const startApi = async (
     const eventStreams = createEventStreams(createReadVersions(db), log)
     probes.watchPool(db)
     probes.add(dependenciesOf(runtime), [
-      ...createOutboxMetrics(outbox),
+      ...createOutboxMetrics(db, outbox),
       ...captures.metrics,
       ...connections.metrics,
       ...receiver.metrics,

@@ -80,7 +80,8 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
   const outbound = tracing ? traceConnections(tracing, guard) : guard
   onClose(outbound.close)
   const outbox = createOutbox(db)
-  const launcher = createLauncher(tracing ? { ...temporal, send: traceSends(tracing, temporal.send) } : temporal, outbox, config, log)
+  const send = tracing ? traceSends(tracing, temporal.send) : temporal.send
+  const launcher = createLauncher({ send }, outbox, log)
   onClose(launcher.close)
 
   const stores = await createStores(db, config)
@@ -89,7 +90,7 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
     log,
     tracing,
     db,
-    temporal,
+    temporal: { ...temporal, send },
     outbound,
     outbox,
     launcher,

@@ -8,11 +8,11 @@ import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { credentialsOwner } from '../connectors/target.ts'
+import { takeOverLate } from '../db/duties.ts'
 import { createInstallation } from '../db/installation.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createLoadJob } from '../delivery/delivery-job.ts'
-import { countOverdue } from '../delivery/overdue.ts'
-import { createReconcile } from '../delivery/reconcile.ts'
+import { createReconcile, reconcileDuty } from '../delivery/reconcile.ts'
 import { createRecordAttempt } from '../delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../delivery/redeliver.ts'
 import { createRelease } from '../delivery/release.ts'
@@ -27,6 +27,7 @@ import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
 import { createSendNotice } from '../observe/notices/send-notice.ts'
 import { createProbes, type Probes } from '../observe/probes.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
+import { createDispatcher } from '../temporal/dispatcher.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
@@ -59,7 +60,7 @@ export const startWorker = async (
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db, config)
-    const release = createRelease(db, config)
+    const release = createRelease(db)
     const installation = createInstallation(db)
     const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config)
     const wakeNext = createWakeNext(db, config, launcher.launch, log)
@@ -76,11 +77,14 @@ export const startWorker = async (
     const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
+    const dispatcher = createDispatcher({ db, temporal, config, log })
+    const loadJob = createLoadJob(db, config)
     const delivery = createDeliveryActivities({
       db,
-      loadJob: createLoadJob(db, config),
+      // It has also marked the attempt as begun.
+      loadJob: (...request) => loadJob(...request).finally(dispatcher.poke),
       recordAttempt: attemptSpans ? attemptSpans.reporting(recordAttempt) : recordAttempt,
-      redeliverNewer: createRedeliverNewer(db, config),
+      redeliverNewer: createRedeliverNewer(db),
       slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
       wakeNext,
       contents: stores,
@@ -107,7 +111,7 @@ export const startWorker = async (
         ...deliveryRecords,
         ...noticeRecords,
         ...createBatchActivities({ db, release, sendAll }),
-        ...createBulkRetryActivities({ bulkRetries, sendAll }),
+        ...createBulkRetryActivities({ bulkRetries }),
         ...createMaintenanceActivities(maintenance),
       },
     })
@@ -116,6 +120,8 @@ export const startWorker = async (
     probes.watchPool(db)
     probes.addText(sdkMetrics.read)
     onClose(await startMaintenance(runtime, maintenance))
+    dispatcher.start()
+    onClose(dispatcher.close)
     return { ended: worker.ended, probesUrl: listening.baseUrl }
   })
 
@@ -135,6 +141,9 @@ const startWorkerProbes = (probes: Probes, config: Config, log: Log): Promise<Ht
     createConnectionLimit(config),
   )
 
+// A reconciler that has missed this many runs does not run, for example because its own workflow is stuck.
+const lateIntervals = 5
+
 /**
  * Runs the maintenance jobs by schedules in Temporal, where operators see them, or on timers of this worker if Temporal does not accept
  * schedules. @returns a function that stops the timers
@@ -145,7 +154,7 @@ const startMaintenance = async ({ db, temporal, config, log }: Runtime, deps: Ma
   try {
     await schedules.ensure(jobs)
     const catchUp = async () => {
-      if ((await countOverdue(db, config)) > 0) await deps.reconcile()
+      if (await takeOverLate(db, reconcileDuty, lateIntervals * config.RECONCILE_INTERVAL_MS)) await deps.reconcile()
     }
     return keepSchedules(schedules, jobs, { temporal, catchUp, config, log })
   } catch (thrown) {

@@ -1,15 +1,7 @@
 import type { Database, Transaction } from '../db/database.ts'
-import type { StartDocument } from '../db/outbox.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
-import {
-  insertDocuments,
-  ownContents,
-  type CarriedOver,
-  type InsertConfig,
-  type InsertedDocument,
-  type ReceivedDocument,
-} from './receive.ts'
+import { insertDocuments, ownContents, type CarriedOver, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
 
 /** A create's content for an existing document: one component of it, or the whole document. */
 export interface Update extends ReceivedDocument {
@@ -63,18 +55,18 @@ const carryOver = ({ components, whole }: Update, current: CurrentComponent[]): 
  */
 export const createUpdate =
   (db: Database, config: InsertConfig) =>
-  (update: Update): Promise<{ found: boolean; documents: InsertedDocument[]; messages: StartDocument[] }> =>
+  (update: Update): Promise<Omit<Inserted, 'inserted'> & { found: boolean }> =>
     db.transaction(async (trx) => {
       const { repository, docId, components, whole } = update
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
-      if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [] }
+      if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [], atOnce: false }
       const current = await findCurrentComponents(trx, archiveDocumentId)
       await ownContents(trx, update)
       await supersedeDocuments(trx, archiveDocumentId, whole ? undefined : components.map(({ compId }) => compId))
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const
-      const { documents, messages } = await insertDocuments(trx, target, received, carryOver(update, current), config)
-      return { found: true, documents, messages }
+      const { inserted: found, ...rest } = await insertDocuments(trx, target, received, carryOver(update, current), config)
+      return { found, ...rest }
     })
 
 export type UpdateDocument = ReturnType<typeof createUpdate>

@@ -99,7 +99,7 @@ export const showDocument = async (db: Database, reference: string, workspace?: 
   present(await findOne(db, reference, workspace))
 
 /**
- * `relay retry`: retries the failed and cancelled deliveries of a document. If Temporal is unavailable, the sweep sends the messages later.
+ * `relay retry`: retries the failed and cancelled deliveries of a document. If Temporal is unavailable, the dispatcher begins them later.
  * @param reference id or docId of a document
  * @throws `UserError` if there is no such document, or nothing to retry
  */
@@ -108,7 +108,7 @@ export const retryDocument = (config: Config, log: Log, reference: string, works
     const { workspaceId, document } = await findOne(db, reference, workspace)
     const messages = await createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor })
     const temporal = openTemporal(config)
-    const launcher = createLauncher(temporal, createOutbox(db), config, log)
+    const launcher = createLauncher(temporal, createOutbox(db), log)
     try {
       await launcher.sendAll(messages)
     } finally {

@@ -16,7 +16,7 @@ import { createLauncher } from '../temporal/launcher.ts'
 export const reconcileNow = (config: Config, log: Log, { dryRun }: { dryRun: boolean }): Promise<Reconciled> =>
   withDatabase(config, 'reconcile', async (db) => {
     const temporal = openTemporal(config)
-    const launcher = createLauncher(temporal, createOutbox(db), config, log)
+    const launcher = createLauncher(temporal, createOutbox(db), log)
     try {
       return await createReconcile(db, temporal, createBulkRetries(db, config), launcher.sendAll, config)({ dryRun })
     } catch (thrown) {

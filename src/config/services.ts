@@ -11,8 +11,7 @@ export const serviceVariables = {
       'URL of the Temporal UI, for the links in the console and in notices. script/server and script/demo know that of their own server',
     ),
   TEMPORAL_TASK_QUEUE: z.string().default('document-relay').describe('Task queue of workflows and activities'),
-  TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Maximum time for starting a workflow. After it, the outbox sweep starts the workflow'),
-  TEMPORAL_MAX_CONCURRENT_STARTS: integer(50, 1, 'Maximum number of messages that one process sends to Temporal at a time'),
+  TEMPORAL_START_TIMEOUT_MS: integer(5_000, 100, 'Maximum time for starting a workflow. After it, the dispatcher starts the workflow'),
   TEMPORAL_MAX_CONCURRENT_ATTEMPTS: integer(100, 1, 'Maximum number of concurrent delivery attempts in one worker process'),
   TEMPORAL_WORKER_BUILD_ID: z
     .string()

@@ -4,7 +4,7 @@ import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { addMessages, type RetryDelivery, type StartBulkRetry } from '../db/outbox.ts'
+import { addMessages, type StartBulkRetry } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
 import { ended, lockDocument, requeue } from './retry.ts'
@@ -189,11 +189,11 @@ export const createBulkRetries = (db: Database, config: DeliveryTermsConfig) => 
       }),
 
     /**
-     * Retries the next documents, each in a transaction that also records the progress.
-     * @param send sends the messages of one document, before the next one is retried
+     * Retries the next documents, each in a transaction that also records the progress. The dispatcher begins their deliveries.
+     * @param advanced is called after each document
      * @returns the bulk retry after that, or undefined if it does not exist
      */
-    retryPage: async (id: string, limit: number, send: (messages: RetryDelivery[]) => Promise<void>): Promise<BulkRetry | undefined> => {
+    retryPage: async (id: string, limit: number, advanced: () => void): Promise<BulkRetry | undefined> => {
       const stored: StoredBulkRetry | undefined = await db('bulk_retries')
         .select([
           ...columns,
@@ -216,15 +216,15 @@ export const createBulkRetries = (db: Database, config: DeliveryTermsConfig) => 
         .orderBy('documents.id')
         .limit(limit)
       for (const document of page) {
-        const messages = await db.transaction(async (trx) => {
+        const isRunning = await db.transaction(async (trx) => {
           const current: { cursor: string } | undefined = await trx('bulk_retries')
             .select('document_cursor as cursor')
             .where({ id, status: 'running' })
             .forNoKeyUpdate()
             .first()
-          if (!current) return undefined
+          if (!current) return false
           // Another run of this page may have retried the document.
-          if (current.cursor >= document.id || !(await lockDocument(trx, { workspaceId, documentId: document.id }))) return []
+          if (current.cursor >= document.id || !(await lockDocument(trx, { workspaceId, documentId: document.id }))) return true
           const retried = await requeue(
             trx,
             {
@@ -245,10 +245,10 @@ export const createBulkRetries = (db: Database, config: DeliveryTermsConfig) => 
               retried_documents: trx.raw('retried_documents + ?', [retried.length > 0 ? 1 : 0]),
               retried_deliveries: trx.raw('retried_deliveries + ?', [retried.length]),
             })
-          return retried
+          return true
         })
-        if (!messages) break
-        await send(messages)
+        if (!isRunning) break
+        advanced()
       }
       if (page.length < limit) {
         await db('bulk_retries').where({ id, status: 'running' }).update({ status: 'completed', ended_at: db.fn.now() })

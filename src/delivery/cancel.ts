@@ -87,9 +87,10 @@ export const cancelBatch = async (
     `,
     { id, limit, to },
   )
+  const requestId = newId()
   const messages = rows
     .filter(({ previousStatus }) => previousStatus !== 'held')
-    .map(({ document, destinationId }): CancelDelivery => ({ kind: 'cancelDelivery', document, destinationId }))
+    .map(({ document, destinationId }): CancelDelivery => ({ kind: 'cancelDelivery', document, destinationId, requestId }))
   await addMessages(trx, messages)
   return { count: rows.length, messages }
 }

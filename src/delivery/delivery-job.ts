@@ -290,7 +290,7 @@ const loadAndStart = createStatement<LoadedJob>(
   ), permitted as (${permittedAttempt}
   ), ${leasedSlot}, started as (
     update deliveries
-    set attempt_id = :attemptId, waiting = null
+    set attempt_id = :attemptId, waiting = null, begin_at = null
     from slot
     where document_id = :documentId
       and destination_id = :destinationId
@@ -300,7 +300,7 @@ const loadAndStart = createStatement<LoadedJob>(
   ), refused as (${refusedAttempt}
   ), in_line as (
     update deliveries
-    set waiting = 'in_line', next_attempt_at = coalesce(now() + wait, 'infinity')
+    set waiting = 'in_line', begin_at = null, next_attempt_at = coalesce(now() + wait, 'infinity')
     from refused
     where document_id = :documentId
       and destination_id = :destinationId

@@ -1,5 +1,6 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import { AppError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { contentIdsOf, type Piece } from '../capture/capture.ts'
 import { record, type AuditActor } from '../db/audit.ts'
@@ -125,10 +126,12 @@ const cancelOpen = async (trx: Transaction, document: DocumentKey): Promise<Canc
     .whereIn('status', [...from])
     .update({ status: transitions.cancel.to })
     .returning(['destination_id'])
+  const requestId = newId()
   const messages = cancelled.map(({ destination_id }): CancelDelivery => ({
     kind: 'cancelDelivery',
     document,
     destinationId: destination_id,
+    requestId,
   }))
   await addMessages(trx, messages)
   return messages

@@ -2,7 +2,7 @@ import type { DocumentKey } from '../../workflows/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
-import { startableColumns, type StartableDelivery } from './start-delivery.ts'
+import type { DeliveryRef } from './transition.ts'
 
 /** An open delivery that should have shown a sign of life. */
 export interface Overdue {
@@ -16,6 +16,15 @@ export interface Overdue {
   isContentKept: boolean
   document: DocumentKey
 }
+
+/**
+ * SQL: true if a delivery is overdue: it is open, the dispatcher has begun it, and it has shown no sign of life for `:ageMs`. The reconciler,
+ * the metric, `relay doctor` and the alert use the same rule.
+ */
+const isOverdue = `
+        status in ('pending', 'retrying')
+        and begin_at is null
+        and greatest(next_attempt_at, checked_at) <= now() - :ageMs::float8 * interval '1 millisecond'`
 
 /** Up to this number, overdue deliveries are counted exactly. */
 export const maxCountedOverdue = 10_000
@@ -35,26 +44,16 @@ interface Position {
   destinationId: string
 }
 
-/**
- * Finds the next overdue deliveries, those that have shown no sign of life for the longest time first. A delivery for which a message waits
- * in the outbox is left out: the sweep sends the message.
- */
+/** Finds the next overdue deliveries, those that have shown no sign of life for the longest time first. */
 export const findOverdue = async (db: Database, ageMs: number, after: Position | undefined): Promise<Overdue[]> => {
   const { rows } = await db.raw<{ rows: Overdue[] }>(
     `
     with overdue as materialized (
       select document_id, destination_id, status, status_since, greatest(next_attempt_at, checked_at) as due
       from deliveries
-      where status in ('pending', 'retrying')
-        and greatest(next_attempt_at, checked_at) <= now() - :ageMs::float8 * interval '1 millisecond'
+      where ${isOverdue}
         and (greatest(next_attempt_at, checked_at), document_id, destination_id)
           > (:due::timestamptz, :documentId::text collate "C", :destinationId::text collate "C")
-        and not exists (
-          select
-          from outbox
-          where key >= 'deliver/' || document_id
-            and key < 'deliver/' || document_id || '~'
-        )
       order by greatest(next_attempt_at, checked_at), document_id, destination_id
       limit :pageSize
     )
@@ -78,8 +77,8 @@ export const findOverdue = async (db: Database, ageMs: number, after: Position |
  * Notes that deliveries have been checked. Those that have changed since they were found, or that are being changed, are left out: this is
  * a sign of life. A document is locked before its deliveries, as by every statement that changes some.
  */
-export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Promise<StartableDelivery[]> => {
-  const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
+export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Promise<DeliveryRef[]> => {
+  const { rows } = await trx.raw<{ rows: DeliveryRef[] }>(
     `
     with picked as (
       select document_id, destination_id
@@ -87,22 +86,17 @@ export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Prom
       join documents on documents.id = "documentId"
       join deliveries on document_id = "documentId" and destination_id = "destinationId"
       where deliveries.status = found.status
+        and begin_at is null
         and greatest(next_attempt_at, checked_at) = found.due
       order by document_id, destination_id
       for no key update of documents, deliveries skip locked
-    ), checked as (
-      update deliveries
-      set checked_at = clock_timestamp()
-      from picked
-      where deliveries.document_id = picked.document_id
-        and deliveries.destination_id = picked.destination_id
-      returning deliveries.document_id, deliveries.destination_id
     )
-    select ${startableColumns}
-    from checked
-    join documents on documents.id = checked.document_id
-    join workspaces on workspaces.id = documents.workspace_id
-    join destinations on destinations.id = checked.destination_id
+    update deliveries
+    set checked_at = clock_timestamp()
+    from picked
+    where deliveries.document_id = picked.document_id
+      and deliveries.destination_id = picked.destination_id
+    returning deliveries.document_id as "documentId", deliveries.destination_id as "destinationId"
     `,
     {
       deliveries: JSON.stringify(
@@ -121,12 +115,11 @@ export const countOverdue = async (db: Database, config: Pick<Config, 'RECONCILE
     from (
       select
       from deliveries
-      where status in ('pending', 'retrying')
-        and greatest(next_attempt_at, checked_at) <= now() - :overdueMs::float8 * interval '1 millisecond'
+      where ${isOverdue}
       limit :limit
     ) as overdue
     `,
-    { overdueMs: overdueAfterMs(config) + 2 * config.RECONCILE_INTERVAL_MS, limit: maxCountedOverdue },
+    { ageMs: overdueAfterMs(config) + 2 * config.RECONCILE_INTERVAL_MS, limit: maxCountedOverdue },
   )
   return rows[0]!.count
 }

@@ -1,18 +1,17 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import type { BulkRetryInput } from '../../workflows/messages.ts'
-import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
-import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { addMessages, type OutboxMessage, type RetryDelivery, type StartBulkRetry, type StartDelivery } from '../db/outbox.ts'
+import { noteDone } from '../db/duties.ts'
+import { addMessages, type OutboxMessage, type StartBulkRetry } from '../db/outbox.ts'
 import type { BulkRetries } from './bulk-retry.ts'
 import { findOverdue, noteChecked, overdueAfterMs, pageSize, type Overdue } from './overdue.ts'
-import { startInputOf } from './start-delivery.ts'
-import { transition } from './transition.ts'
+import { beginAgain } from './to-begin.ts'
+import { transition, type DeliveryRef } from './transition.ts'
 
 // The database is the record of what is open, and Temporal does the work. Temporal may lose its state or be restored from an older backup:
-// the reconciler finds open deliveries and bulk retries on which no workflow works, and has them started again.
+// the reconciler finds open deliveries on which no workflow works, which the dispatcher then begins again, and such bulk retries.
 
 /** State of the workflow of open work, as Temporal knows it. */
 export type WorkflowState =
@@ -56,7 +55,15 @@ export interface Reconciled {
 
 type Action = 'none' | 'start' | 'replace' | 'retry' | 'fail' | 'cancel'
 
-export type ReconcileConfig = DeliveryTermsConfig & Pick<Config, 'RECONCILE_INTERVAL_MS' | 'TEMPORAL_MAX_CONCURRENT_STARTS'>
+export type ReconcileConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
+
+/** The duty of the reconciler, as the table `duties` names it. */
+export const reconcileDuty = 'reconcile'
+
+// Questions that Temporal is asked at a time.
+const maxConcurrent = 20
+// A workflow that is stuck is terminated before the dispatcher starts it again.
+const terminationMs = 5_000
 
 const bulkRetriesMax = 1_000
 // Number of overdue deliveries in order after which a run ends; the next run continues. A run does not end while it finds deliveries that
@@ -93,38 +100,28 @@ export const createReconcile = (
 ) => {
   const inGroups = async <T, R>(items: T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
     const results: R[] = []
-    for (let next = 0; next < items.length; next += config.TEMPORAL_MAX_CONCURRENT_STARTS) {
-      results.push(...(await Promise.all(items.slice(next, next + config.TEMPORAL_MAX_CONCURRENT_STARTS).map(ask))))
+    for (let next = 0; next < items.length; next += maxConcurrent) {
+      results.push(...(await Promise.all(items.slice(next, next + maxConcurrent).map(ask))))
     }
     return results
   }
 
-  /** Applies the decisions about one page of deliveries. @returns the committed messages, and the actions that were taken */
-  const apply = (decided: { delivery: Overdue; action: Action }[]): Promise<{ messages: OutboxMessage[]; actions: Action[] }> =>
+  /** Applies the decisions about one page of deliveries. @returns the actions that were taken */
+  const apply = (decided: { delivery: Overdue; action: Action }[]): Promise<Action[]> =>
     db.transaction(async (trx) => {
-      const actionOf = new Map(decided.map(({ delivery, action }) => [`${delivery.documentId}/${delivery.destinationId}`, action]))
-      const messages: OutboxMessage[] = []
-      const actions: Action[] = []
+      const keyOf = ({ documentId, destinationId }: DeliveryRef) => `${documentId}/${destinationId}`
+      const actionOf = new Map(decided.map(({ delivery, action }) => [keyOf(delivery), action]))
       const checked = await noteChecked(
         trx,
         decided.map(({ delivery }) => delivery),
       )
-      for (const delivery of checked) {
-        const ref = { documentId: delivery.documentId, destinationId: delivery.destination.id }
-        const action = actionOf.get(`${ref.documentId}/${ref.destinationId}`)!
-        actions.push(action)
-        if (action === 'fail') await transition(trx, 'terminate', ref, terminated)
-        if (action === 'cancel') await transition(trx, 'cancel', ref)
-        if (action !== 'start' && action !== 'replace' && action !== 'retry') continue
-        const input = startInputOf(delivery, config)
-        messages.push(
-          action === 'retry'
-            ? ({ kind: 'retryDelivery', requestId: newId(), input } satisfies RetryDelivery)
-            : ({ kind: 'startDelivery', input } satisfies StartDelivery),
-        )
-      }
-      await addMessages(trx, messages)
-      return { messages, actions }
+      const withAction = (action: Action) => checked.filter((delivery) => actionOf.get(keyOf(delivery)) === action)
+      for (const delivery of withAction('fail')) await transition(trx, 'terminate', delivery, terminated)
+      for (const delivery of withAction('cancel')) await transition(trx, 'cancel', delivery)
+      await beginAgain(trx, withAction('start'), 'delivery')
+      await beginAgain(trx, withAction('replace'), 'delivery', terminationMs)
+      await beginAgain(trx, withAction('retry'), 'retry')
+      return checked.map((delivery) => actionOf.get(keyOf(delivery))!)
     })
 
   const reconcileDeliveries = async (result: Reconciled, { dryRun, signal }: RunOptions): Promise<void> => {
@@ -137,12 +134,11 @@ export const createReconcile = (
         const { document, revision, destinationId } = delivery
         return { delivery, action: decide(delivery, await workflows.findDeliveryWorkflow(document, revision, destinationId)) }
       })
-      const { messages, actions } = dryRun ? { messages: [], actions: decided.map(({ action }) => action) } : await apply(decided)
+      const actions = dryRun ? decided.map(({ action }) => action) : await apply(decided)
       if (!dryRun) {
         const stuck = decided.filter(({ action }) => action === 'replace')
         await inGroups(stuck, ({ delivery }) => workflows.terminateDelivery(delivery.document, delivery.destinationId))
       }
-      await sendAll(messages)
       const count = (action: Action) => actions.filter((each) => each === action).length
       result.checked += page.length
       result.started += count('start') + count('replace')
@@ -195,7 +191,7 @@ export const createReconcile = (
   }
 
   /**
-   * Asks Temporal about overdue deliveries and running bulk retries, and has those started again on which no workflow works. Safe to run
+   * Asks Temporal about overdue deliveries and running bulk retries, and has those begun again on which no workflow works. Safe to run
    * twice at the same time: a delivery that has changed since it was found is left alone.
    */
   return async (options: RunOptions = {}): Promise<Reconciled> => {
@@ -211,6 +207,7 @@ export const createReconcile = (
     }
     await reconcileDeliveries(result, options)
     await reconcileBulkRetries(result, options)
+    if (!options.dryRun) await noteDone(db, reconcileDuty)
     return result
   }
 }

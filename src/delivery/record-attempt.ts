@@ -331,6 +331,7 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
     set
       attempts = attempts + case when exists (select from recorded) then 0 else 1 end,
       attempt_id = null,
+      begin_at = null,
       round = coalesce(:round, round),
       round_remaining_ms = coalesce(:remainingMs::float8::bigint, round_remaining_ms),
       round_expires_at = coalesce(

@@ -1,87 +1,70 @@
-import type { DestinationRef } from '../../workflows/messages.ts'
 import type { AppendedDocument } from '../archive/append.ts'
-import { currentDeliveryTerms, deliveryTerms, traceOf, type DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { addMessages, outboxKey, type StartDocument } from '../db/outbox.ts'
-import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { transitions } from '../domain/delivery-states.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // A document is delivered again as a new revision, with a document workflow of its own, if its delivered bytes are no longer right.
 
-/** Sets the given deliveries of a document back to `pending`, if they were delivered to a destination that still exists. */
-const resetDelivered = async (trx: Transaction, documentId: string, destinationId?: string): Promise<DestinationRef[]> => {
+/**
+ * Sets the given deliveries of a document back to `pending`, if they were delivered to a destination that still exists.
+ * @param beginAt when the dispatcher has to begin them
+ * @returns false if there is none
+ */
+const resetDelivered = async (trx: Transaction, documentId: string, beginAt: string, destinationId?: string): Promise<boolean> => {
   const { from, to } = transitions.redeliver
-  const { rows } = await trx.raw<{ rows: DestinationRef[] }>(
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
     `
     update deliveries
-    set status = :to, delivered_at = null
+    set status = :to, delivered_at = null, begin_as = 'document', begin_at = :beginAt::timestamptz
     from destinations
     where document_id = :documentId
       and (:destinationId::text is null or destination_id = :destinationId)
       and deliveries.status = any (:from)
       and destinations.id = deliveries.destination_id
       and deleted_at is null
-    returning destinations.id, name, connector_type as connector
     `,
-    { documentId, destinationId: destinationId ?? null, from: [...from], to },
+    { documentId, destinationId: destinationId ?? null, beginAt, from: [...from], to },
   )
-  return rows
+  return rowCount > 0
 }
 
-export type AppendConfig = DeliveryTermsConfig & Pick<Config, 'RELAY_APPEND_QUIET_MS'>
+export type AppendConfig = Pick<Config, 'RELAY_APPEND_QUIET_MS'>
 
 /**
- * Plans to deliver an appended document again, once no append has come for `RELAY_APPEND_QUIET_MS`. Successive appends share one
- * message: each of them postpones it.
+ * Plans to deliver an appended document again, once no append has come for `RELAY_APPEND_QUIET_MS`. Successive appends share one revision:
+ * each of them postpones it.
  */
 export const createRedeliverAppended =
   (config: AppendConfig) =>
-  async (trx: Transaction, { id, repository, docId, compId, revision, traceparent }: AppendedDocument): Promise<void> => {
-    const destinations = await resetDelivered(trx, id)
-    const document = { documentId: id, repoId: repository.repoId, docId, compId, ...traceOf({ traceparent }) }
-    const dueAt = trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [config.RELAY_APPEND_QUIET_MS])
-    const waiting = await findWaitingRevision(trx, id, revision)
-    if (waiting) {
-      const input = { ...waiting.input, destinations: [...waiting.input.destinations, ...destinations] }
-      const message: StartDocument = { ...waiting, input }
-      await trx('outbox')
-        .where({ key: outboxKey(message) })
-        .update({ due_at: dueAt, message: JSON.stringify(message) })
-      return
+  async (trx: Transaction, { id, revision }: AppendedDocument): Promise<void> => {
+    const { rows } = await trx.raw<{ rows: { beginAt: string }[] }>(
+      `select (clock_timestamp() + :quietMs::integer * interval '1 millisecond')::text as "beginAt"`,
+      { quietMs: config.RELAY_APPEND_QUIET_MS },
+    )
+    const { beginAt } = rows[0]!
+    const isWaiting = await postponeRevision(trx, id, revision, beginAt)
+    if ((await resetDelivered(trx, id, beginAt)) && !isWaiting) {
+      await trx('documents')
+        .where({ id })
+        .update({ revision: revision + 1 })
     }
-    if (destinations.length === 0) return
-
-    const next = revision + 1
-    const message: StartDocument = {
-      kind: 'startDocument',
-      input: { ...document, revision: next, destinations, ...deliveryTerms(repository.workspace, config) },
-    }
-    await trx('documents').where({ id }).update({ revision: next })
-    await trx('outbox').insert({ key: outboxKey(message), message: JSON.stringify(message), due_at: dueAt })
   }
 
-/** Finds the message of an earlier append that is not due yet. A message that is due may be being sent at this moment. */
-const findWaitingRevision = async (trx: Transaction, documentId: string, revision: number): Promise<StartDocument | undefined> => {
+/** Postpones the revision that an earlier append has planned, unless it is due: it may be begun at this moment. @returns false if there is none */
+const postponeRevision = async (trx: Transaction, documentId: string, revision: number, beginAt: string): Promise<boolean> => {
   // Revision 1 is the original delivery, so no append can extend it.
-  if (revision === 1) return undefined
-  const row = await trx('outbox')
-    .where({ key: outboxKey({ kind: 'startDocument', input: { documentId, revision } } as StartDocument) })
-    .where('due_at', '>', trx.raw('clock_timestamp()'))
-    .forUpdate()
-    .first<{ message: StartDocument } | undefined>('message')
-  return row?.message
+  if (revision === 1) return false
+  const postponed = await trx('deliveries')
+    .where({ document_id: documentId, begin_as: 'document' })
+    .where('begin_at', '>', trx.raw('clock_timestamp()'))
+    .update({ begin_at: beginAt })
+  return postponed > 0
 }
 
-interface NewerDocument extends Pick<BusinessMetadata, 'erpObjectType' | 'erpObjectId'> {
+interface NewerDocument {
   id: string
-  workspaceId: string
   revision: number
-  repoId: string
-  docId: string
-  compId: string
-  traceparent: string | null
 }
 
 /**
@@ -90,7 +73,7 @@ interface NewerDocument extends Pick<BusinessMetadata, 'erpObjectType' | 'erpObj
  * Safe to repeat.
  */
 export const createRedeliverNewer =
-  (db: Database, config: DeliveryTermsConfig) =>
+  (db: Database) =>
   (delivery: DeliveryRef): Promise<void> =>
     db.transaction(async (trx) => {
       const newer = await lockNewer(trx, delivery)
@@ -107,7 +90,11 @@ export const createRedeliverNewer =
         .where({ destination_id: delivery.destinationId })
         .update({ overwrites: trx.raw('overwrites + 1') })
       const newest = newer.findLast(({ id }) => delivered.some(({ documentId }) => documentId === id))
-      if (newest) await startRevision(trx, newest, delivery.destinationId, config)
+      if (!newest) return
+      if (!(await resetDelivered(trx, newest.id, 'now', delivery.destinationId))) return
+      await trx('documents')
+        .where({ id: newest.id })
+        .update({ revision: newest.revision + 1 })
     })
 
 export type RedeliverNewer = ReturnType<typeof createRedeliverNewer>
@@ -116,10 +103,7 @@ export type RedeliverNewer = ReturnType<typeof createRedeliverNewer>
 const lockNewer = async (trx: Transaction, { documentId, destinationId }: DeliveryRef): Promise<NewerDocument[]> => {
   const { rows } = await trx.raw<{ rows: NewerDocument[] }>(
     `
-    select
-      newer.id, newer.workspace_id as "workspaceId", newer.revision, newer.repo_id as "repoId", newer.doc_id as "docId",
-      newer.comp_id as "compId", newer.erp_object_type as "erpObjectType", newer.erp_object_id as "erpObjectId",
-      newer.traceparent
+    select newer.id, newer.revision
     from deliveries
     join documents on documents.id = deliveries.document_id
     join documents as newer
@@ -139,32 +123,4 @@ const lockNewer = async (trx: Transaction, { documentId, destinationId }: Delive
     { documentId, destinationId },
   )
   return rows
-}
-
-const startRevision = async (
-  trx: Transaction,
-  document: NewerDocument,
-  destinationId: string,
-  config: DeliveryTermsConfig,
-): Promise<void> => {
-  const { id, workspaceId, revision, repoId, docId, compId } = document
-  const destinations = await resetDelivered(trx, id, destinationId)
-  if (destinations.length === 0) return
-  const next = revision + 1
-  const message: StartDocument = {
-    kind: 'startDocument',
-    input: {
-      documentId: id,
-      revision: next,
-      repoId,
-      docId,
-      compId,
-      ...businessObjectOf(document),
-      ...traceOf(document),
-      destinations,
-      ...(await currentDeliveryTerms(trx, workspaceId, config)),
-    },
-  }
-  await trx('documents').where({ id }).update({ revision: next })
-  await addMessages(trx, [message])
 }

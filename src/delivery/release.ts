@@ -1,13 +1,11 @@
 import type { BatchOutcome, BatchSubject } from '../../workflows/messages.ts'
-import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import { newId } from '../base/ids.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { addMessages, type OutboxMessage, type ProcessBatches, type StartDelivery } from '../db/outbox.ts'
+import { addMessages, type OutboxMessage, type ProcessBatches } from '../db/outbox.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { transitions } from '../domain/delivery-states.ts'
 import { passesFilter } from '../domain/fan-out.ts'
 import type { DeliveryJob } from './delivery-job.ts'
-import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Released or cancelled per transaction when a connection or destination changes. Ten thousand take one run of the workflow.
@@ -24,17 +22,13 @@ export const releaseMessage = (connection: { workspace: string; id: string; name
 }
 
 /**
- * Releases up to `limit` held deliveries under the current retry settings, and adds the messages that start their workflows. A document
- * is locked before its deliveries, as by every statement that changes some.
+ * Releases up to `limit` held deliveries: the dispatcher begins them. A document is locked before its deliveries, as by every statement that
+ * changes some.
+ * @returns how many were released
  */
-const releaseHeld = async (
-  trx: Transaction,
-  connectionId: string,
-  limit: number,
-  config: DeliveryTermsConfig,
-): Promise<StartDelivery[]> => {
+const releaseHeld = async (trx: Transaction, connectionId: string, limit: number): Promise<number> => {
   const { from, to } = transitions.release
-  const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
     `
     with candidate as materialized (
       select document_id, destination_id
@@ -52,26 +46,16 @@ const releaseHeld = async (
         and deliveries.status = any (:from)
       order by document_id
       for no key update of documents, deliveries
-    ), released as (
-      update deliveries
-      set status = :to
-      from picked
-      where deliveries.document_id = picked.document_id
-        and deliveries.destination_id = picked.destination_id
-      returning deliveries.document_id, deliveries.destination_id
     )
-    select ${startableColumns}
-    from released
-    join documents on documents.id = released.document_id
-    join workspaces on workspaces.id = documents.workspace_id
-    join destinations on destinations.id = released.destination_id
-    order by documents.id
+    update deliveries
+    set status = :to, begin_as = 'delivery', begin_at = now()
+    from picked
+    where deliveries.document_id = picked.document_id
+      and deliveries.destination_id = picked.destination_id
     `,
     { connectionId, limit, from: [...from], to },
   )
-  const messages = rows.map((row): StartDelivery => ({ kind: 'startDelivery', input: startInputOf(row, config) }))
-  await addMessages(trx, messages)
-  return messages
+  return rowCount
 }
 
 /** Finds deleted destinations with open deliveries. Each of them costs one look-up in the index deliveries_open_of_destination. */
@@ -95,9 +79,9 @@ const findDeletedWithDeliveries = async (trx: Transaction): Promise<Pick<BatchSu
   return rows
 }
 
-export const createRelease = (db: Database, config: DeliveryTermsConfig) => ({
+export const createRelease = (db: Database) => ({
   /** Releases a batch of what a connection holds. Switching the connection off waits for a batch under way, and stops the next one. */
-  releaseBatch: (connectionId: string, limit: number): Promise<BatchOutcome & { messages: StartDelivery[] }> =>
+  releaseBatch: (connectionId: string, limit: number): Promise<BatchOutcome> =>
     db.transaction(async (trx) => {
       const connection = await trx('connections')
         .select<{ isActive: boolean } | undefined>('is_active as isActive')
@@ -105,10 +89,9 @@ export const createRelease = (db: Database, config: DeliveryTermsConfig) => ({
         .forShare()
         .first()
       if (!connection?.isActive) {
-        return { count: 0, messages: [], stopped: connection ? 'the connection was switched off' : 'the connection was deleted' }
+        return { count: 0, stopped: connection ? 'the connection was switched off' : 'the connection was deleted' }
       }
-      const messages = await releaseHeld(trx, connectionId, limit, config)
-      return { count: messages.length, messages }
+      return { count: await releaseHeld(trx, connectionId, limit) }
     }),
 
   /**

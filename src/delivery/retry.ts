@@ -2,11 +2,10 @@ import type { DocumentKey } from '../../workflows/ids.ts'
 import type { DestinationRef } from '../../workflows/messages.ts'
 import { currentDeliveryTerms, traceOf, type DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import { AppError } from '../base/errors.ts'
-import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { addMessages, hasDeliveryMessage, type RetryDelivery } from '../db/outbox.ts'
+import { retryRequestId, startGraceMs, type RetryDelivery } from '../db/starts.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { noErrorCode, transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { endPause } from './leases.ts'
@@ -48,6 +47,7 @@ interface Requeue extends RetryRequest {
   errorCode?: string | undefined
   /** Only deliveries in one of these statuses. */
   statuses: DeliveryStatus[]
+  /** The bulk retry that causes it. The deliveries then wait for their turn. */
   bulkRetryId?: string
 }
 
@@ -57,14 +57,16 @@ interface RequeuedDelivery {
   docId: string
   compId: string
   revision: number
+  requestId: string
   erpObjectType: BusinessMetadata['erpObjectType']
   erpObjectId: BusinessMetadata['erpObjectId']
   traceparent: string | null
 }
 
 /**
- * Sets deliveries to `retrying` under the current retry settings, and adds the messages to their workflows and an audit entry. Deliveries
- * to deleted destinations, or of a document whose content is gone, stay as they are. The document must be locked.
+ * Sets deliveries to `retrying`, due at once, and adds an audit entry. Deliveries to deleted destinations, or of a document whose content is
+ * gone, stay as they are. The document must be locked.
+ * @returns the messages that begin them, under the current retry settings. The dispatcher sends them unless the caller does
  */
 export const requeue = async (trx: Transaction, request: Requeue, config: DeliveryTermsConfig): Promise<RetryDelivery[]> => {
   const { workspaceId, documentId, destinationId, errorCode, statuses, actor, bulkRetryId } = request
@@ -72,7 +74,9 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
     `
     with requeued as (
       update deliveries
-      set status = :to, next_attempt_at = now(), attempt_id = null
+      set
+        status = :to, next_attempt_at = now(), attempt_id = null, begin_as = 'retry',
+        begin_at = now() + :graceMs::integer * interval '1 millisecond'
       from destinations, documents
       where document_id = :documentId
         and documents.id = document_id
@@ -83,12 +87,12 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
         and deliveries.status = any (:from)
         and destinations.id = deliveries.destination_id
         and destinations.deleted_at is null
-      returning document_id, destinations.id, destinations.name, connector_type
+      returning document_id, destinations.id, destinations.name, connector_type, ${retryRequestId} as retry_id
     )
     select
       jsonb_build_object('id', requeued.id, 'name', requeued.name, 'connector', connector_type) as destination,
       repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
-      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", traceparent
+      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", traceparent, retry_id as "requestId"
     from requeued
     join documents on documents.id = document_id
     order by requeued.id
@@ -98,19 +102,18 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
       destinationId: destinationId ?? null,
       errorCode: errorCode ?? null,
       statuses,
+      graceMs: bulkRetryId === undefined ? startGraceMs : 0,
       from: [...transitions.retry.from],
       to: transitions.retry.to,
     },
   )
   if (rows.length === 0) return []
   const terms = await currentDeliveryTerms(trx, workspaceId, config)
-  const requestId = newId()
-  const messages = rows.map(({ erpObjectType, erpObjectId, traceparent, ...delivery }): RetryDelivery => ({
+  const messages = rows.map(({ requestId, erpObjectType, erpObjectId, traceparent, ...delivery }): RetryDelivery => ({
     kind: 'retryDelivery',
     requestId,
     input: { documentId, ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...traceOf({ traceparent }), ...terms },
   }))
-  await addMessages(trx, messages)
   // The retried delivery is the trial.
   await endPause(
     trx,
@@ -137,6 +140,8 @@ interface FoundDelivery extends DocumentKey {
   status: DeliveryStatus
   revision: number
   isContentKept: boolean
+  /** True if the dispatcher has to begin it. */
+  waits: boolean
   /** Null if the connection that planned the delivery is gone. */
   isConnectionActive: boolean | null
 }
@@ -158,6 +163,7 @@ const findDeliveries = (trx: Transaction, documentId: string, destinationId?: st
       'revision',
       'is_active as isConnectionActive',
       trx.raw('content_id is not null as "isContentKept"'),
+      trx.raw('begin_at is not null as waits'),
     ])
 
 /** Returns the reason why none of these deliveries can be retried. */
@@ -188,7 +194,7 @@ export const createRetry = (db: Database, config: DeliveryTermsConfig) => {
       const isRetryable =
         ended.includes(status) ||
         (status === 'held' && isConnectionActive !== false) ||
-        (isUnderWay(delivery) && orphaned && !(await hasDeliveryMessage(trx, request.documentId)))
+        (isUnderWay(delivery) && orphaned && !delivery.waits)
       const messages = isRetryable ? await requeue(trx, { ...request, statuses: [status] }, config) : []
       return messages.length > 0 ? { messages } : delivery
     })
@@ -210,7 +216,7 @@ export const createRetry = (db: Database, config: DeliveryTermsConfig) => {
 
     /**
      * Retries one delivery that has failed or was cancelled, that is held although its connection is active or gone, or that is orphaned:
-     * its workflow was terminated, and no message in the outbox will start another one.
+     * its workflow was terminated, and the dispatcher will not start another one.
      * @returns the committed messages
      * @throws `AppError` 404, or 409 `nothing_to_retry`
      */

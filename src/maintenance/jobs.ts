@@ -49,7 +49,7 @@ const hourMs = 3_600_000
 const jobs: readonly MaintenanceJob[] = [
   {
     name: 'sweep-outbox',
-    description: 'Sends messages to Temporal that a crash or an outage left in the outbox',
+    description: 'Sends commands to Temporal that a crash or an outage left in the outbox',
     intervalMs: 15_000,
     run: async ({ launcher, callLines }, { signal }) => {
       const sent = await launcher.sweep(signal)
@@ -57,21 +57,13 @@ const jobs: readonly MaintenanceJob[] = [
     },
   },
   {
-    name: 'release-overdue',
-    description:
-      'Releases or cancels deliveries that are held although their connection is active or deleted, or whose destination is deleted',
-    intervalMs: 60_000,
-    run: async ({ release, launcher }) => {
-      const messages = await release.releaseOverdue()
-      await launcher.sendAll(messages)
-      return `deliveries of ${messages.length} connections and destinations released or cancelled`
-    },
-  },
-  {
     name: 'reconcile',
-    description: 'Starts deliveries and bulk retries again that Temporal has lost',
+    description: 'Has deliveries begun again that Temporal has lost, and releases or cancels what should not be held or open any more',
     intervalMs: 'RECONCILE_INTERVAL_MS',
-    run: async ({ reconcile }, { signal }) => describeReconciled(await reconcile({ signal })),
+    run: async ({ release, reconcile, launcher }, { signal }) => {
+      await launcher.sendAll(await release.releaseOverdue())
+      return describeReconciled(await reconcile({ signal }))
+    },
   },
   {
     name: 'fold-counters',

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Outbox } from '../db/outbox.ts'
 import { countOverdue, maxCountedOverdue } from '../delivery/overdue.ts'
+import { measureWaiting } from '../delivery/to-begin.ts'
 import { findRepositoryWarnings } from '../workspace/repository-warnings.ts'
 
 interface Pool {
@@ -63,21 +64,34 @@ export const createPools = (stuckMs = poolStuckMs): { metric: Metric; watch(db: 
   }
 }
 
-export const createOutboxMetrics = (outbox: Pick<Outbox, 'count' | 'oldestDueSeconds'>): Metric[] => [
+/** What waits for Temporal: commands in the outbox, and deliveries to begin. */
+export const createOutboxMetrics = (db: Database, outbox: Pick<Outbox, 'count' | 'oldestDueSeconds'>): Metric[] => [
   new Gauge({
     name: 'relay_outbox_messages',
-    help: 'Messages not yet sent to Temporal',
+    help: 'Commands not yet sent to Temporal, and deliveries that are due and not yet begun',
     registers: [],
     async collect() {
-      this.set(await outbox.count().catch(() => Number.NaN))
+      const counts = Promise.all([outbox.count(), measureWaiting(db).then(({ count }) => count)])
+      this.set(
+        await counts.then(
+          ([commands, deliveries]) => commands + deliveries,
+          () => Number.NaN,
+        ),
+      )
     },
   }),
   new Gauge({
     name: 'relay_outbox_oldest_seconds',
-    help: 'Time for which the oldest unsent message to Temporal has been due; 0 if there is none',
+    help: 'Time for which the oldest unsent command, or the oldest new document that is not begun, has been due; 0 if there is none',
     registers: [],
     async collect() {
-      this.set(await outbox.oldestDueSeconds().catch(() => Number.NaN))
+      const ages = Promise.all([outbox.oldestDueSeconds(), measureWaiting(db).then(({ oldestSeconds }) => oldestSeconds)])
+      this.set(
+        await ages.then(
+          (seconds) => Math.max(...seconds),
+          () => Number.NaN,
+        ),
+      )
     },
   }),
 ]

@@ -16,7 +16,8 @@ import {
   searchAttributes,
 } from '../../workflows/options.ts'
 import type { Config } from '../config/config.ts'
-import type { CancelDelivery, OutboxMessage, ProcessBatches, RetryDelivery, StartDelivery, WakeDelivery } from '../db/outbox.ts'
+import type { CancelDelivery, OutboxMessage, ProcessBatches, WakeDelivery } from '../db/outbox.ts'
+import type { RetryDelivery, Start, StartDelivery } from '../db/starts.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
 import { createDeliveryWorkflows } from './delivery-workflows.ts'
 import { isInvalid, isRefusal } from './errors.ts'
@@ -96,8 +97,8 @@ export const createTemporal = (
   const again = { taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE }
 
   /** Signals the workflow of a delivery if it is open, else starts it with the signal. */
-  const retryDelivery = async ({ requestId, input }: RetryDelivery): Promise<void> => {
-    const options = deliveryOptions(input, { registered: await hasSearchAttributes() })
+  const retryDelivery = async ({ requestId, input, urgency }: RetryDelivery): Promise<void> => {
+    const options = deliveryOptions(input, { registered: await hasSearchAttributes(), urgency })
     const request: RetryRequest = { requestId, policy: input.policy }
     await startOnce(() =>
       workflow.signalWithStart<typeof delivery, [unknown?]>('delivery', {
@@ -110,8 +111,8 @@ export const createTemporal = (
   }
 
   /** Starts the workflow of a released delivery. One that is still open has just recorded that the delivery is held: it is signalled. */
-  const startDelivery = async ({ input }: StartDelivery): Promise<void> => {
-    const options = deliveryOptions(input, { registered: await hasSearchAttributes() })
+  const startDelivery = async ({ input, urgency }: StartDelivery): Promise<void> => {
+    const options = deliveryOptions(input, { registered: await hasSearchAttributes(), urgency })
     await startOnce(() =>
       workflow.signalWithStart<typeof delivery, [RetryPolicy]>('delivery', {
         ...options,
@@ -154,10 +155,10 @@ export const createTemporal = (
     )
   }
 
-  const sendOnce = async (message: OutboxMessage): Promise<void> => {
+  const sendOnce = async (message: OutboxMessage | Start): Promise<void> => {
     switch (message.kind) {
       case 'startDocument': {
-        const options = documentOptions(message.input, { registered: await hasSearchAttributes() })
+        const options = documentOptions(message.input, { registered: await hasSearchAttributes(), urgency: message.urgency })
         return startOnce(() => workflow.start<typeof document>('document', { ...options, ...once }))
       }
       case 'startDelivery':
@@ -183,7 +184,7 @@ export const createTemporal = (
     }
   }
 
-  const send = async (message: OutboxMessage): Promise<void> => {
+  const send = async (message: OutboxMessage | Start): Promise<void> => {
     try {
       await sendOnce(message)
     } catch (thrown) {
@@ -199,7 +200,7 @@ export const createTemporal = (
     client,
     /** Returns true if the search attributes of the relay are registered on this server. */
     hasSearchAttributes,
-    /** Sends an outbox message. Sending it a second time has no further effect. */
+    /** Sends a message. Sending it a second time has no further effect. */
     send,
     ...workflows,
     /** Registers missing search attributes. @throws if the server refuses */

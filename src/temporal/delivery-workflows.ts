@@ -8,7 +8,6 @@ import {
 import { defaultPayloadConverter } from '@temporalio/common'
 import { bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
 import { manualRetryTimer } from '../../workflows/messages.ts'
-import type { StartDocument } from '../db/outbox.ts'
 import type { DeliveryWorkflows, WorkflowState } from '../delivery/reconcile.ts'
 import type { IsDeliveryRunning } from '../delivery/retry.ts'
 
@@ -19,11 +18,6 @@ const closedStatuses = new Set<WorkflowExecutionStatusName>(['COMPLETED', 'FAILE
 const lastEvents = 20
 
 const isOpen = ({ status }: WorkflowExecutionDescription) => !closedStatuses.has(status.name)
-
-// The first workflow task of a document, and the scheduling of the next one.
-const eventsOfTasks = 5
-// A delivery is initiated in the first task, and reported as started before the second.
-const eventsOfDelivery = 2
 
 // A workflow task that fails is repeated with a growing delay, and one that has failed this often does not succeed by itself.
 const stuckAttempts = 3
@@ -40,7 +34,7 @@ export const createDeliveryWorkflows = (
   { workflow, options: { namespace } }: Client,
   connection: Pick<Connection, 'workflowService'>,
   withTimeout: <T>(call: () => Promise<T>) => Promise<T>,
-): DeliveryWorkflows & { isDeliveryRunning: IsDeliveryRunning; hasBegun: (message: StartDocument) => Promise<boolean> } => {
+): DeliveryWorkflows & { isDeliveryRunning: IsDeliveryRunning } => {
   const describe = async (workflowId: string): Promise<WorkflowExecutionDescription | undefined> => {
     try {
       return await withTimeout(() => workflow.getHandle(workflowId).describe())
@@ -114,14 +108,6 @@ export const createDeliveryWorkflows = (
       if (!found) return { state: 'missing' }
       if (isStuck(found)) return { state: 'stuck' }
       return isOpen(found) ? { state: 'working' } : stateOfClosed(found)
-    },
-    /**
-     * Returns false while the second workflow task of a document waits for a worker. Temporal schedules it together with the first tasks of
-     * the deliveries.
-     */
-    hasBegun: async ({ input }) => {
-      const found = await describe(documentWorkflowId(input, input.revision))
-      return !found || !isOpen(found) || found.historyLength > eventsOfTasks + eventsOfDelivery * input.destinations.length
     },
     /** Returns true if a workflow works, or will work, on a delivery. */
     isDeliveryRunning: async (document, revision, destinationId) => {

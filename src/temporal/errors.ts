@@ -39,7 +39,7 @@ export const isRefusal = (thrown: unknown): boolean => [permissionDenied, unimpl
 export const isInvalid = (thrown: unknown): boolean => codeOf(thrown) === invalidArgument
 
 /** Returns true if the server takes no more calls at the moment, or was too slow. The client repeats refused calls while it has time. */
-export const isOverload = (thrown: unknown): boolean => [deadlineExceeded, resourceExhausted].includes(codeOf(thrown) ?? -1)
+const isOverload = (thrown: unknown): boolean => [deadlineExceeded, resourceExhausted].includes(codeOf(thrown) ?? -1)
 
 /** Returns true if the server was not reached, was too slow, or takes no more calls at the moment: other calls would fail as well. */
 export const isUnavailable = (thrown: unknown): boolean => isOverload(thrown) || codeOf(thrown) === unavailable || !isTemporalError(thrown)

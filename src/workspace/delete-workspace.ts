@@ -1,4 +1,5 @@
 import { UserError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
 import { isLostRace, type Database, type Transaction } from '../db/database.ts'
 import { findWorkspace } from './administration.ts'
 import { lockRouting, type Workspace } from './workspaces.ts'
@@ -131,22 +132,21 @@ const cancelFailed = (trx: Transaction, workspaceId: string) =>
     `
     insert into outbox (key, message)
     select
-      'cancel/' || documents.id || '/' || destination_id,
+      'cancel/' || documents.id || '/' || destination_id || '#' || :requestId::text,
       jsonb_build_object(
         'kind', 'cancelDelivery',
         'document', jsonb_build_object(
           'documentId', documents.id, 'workspace', user_slug || '/' || workspace_slug, 'repoId', repo_id, 'docId', doc_id,
           'compId', comp_id),
-        'destinationId', destination_id)
+        'destinationId', destination_id, 'requestId', :requestId::text)
     from documents
     join workspaces on workspaces.id = documents.workspace_id
     join deliveries on document_id = documents.id
     where documents.workspace_id = :workspaceId
       and documents.status = 'failed'
       and deliveries.status = 'failed'
-    on conflict (key) do nothing
     `,
-    { workspaceId },
+    { workspaceId, requestId: newId() },
   )
 
 /** Leaves the contents, with those of segments, to the job remove-orphans. An upload under way has no owner yet, and gets none. */

@@ -362,7 +362,7 @@ const rows: Row[] = [
       const change = async () => {
         const answer = await call('POST', '/documents/retry', { repo_id: 'AA' })
         // Do the work of the bulk retry workflow.
-        await createBulkRetries(database.db, testConfig()).retryPage(answer.json.data.id, 10, async () => {})
+        await createBulkRetries(database.db, testConfig()).retryPage(answer.json.data.id, 10, () => {})
         return answer
       }
       return { change }

@@ -1,12 +1,14 @@
 import { newId } from '../../src/base/ids.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
+import type { Start } from '../../src/db/starts.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { testConfig } from '../support/factories.ts'
 import { dueMessages } from '../support/outbox.ts'
+import { dueStarts } from '../support/starts.ts'
 import { objstore, startScene, wire } from './api.ts'
 import { insertDocument, type DocumentRow } from './insert-document.ts'
 
-let launched: OutboxMessage[] = []
+let launched: (OutboxMessage | Start)[] = []
 const { database, acme, other, stop } = await startScene({ temporal: { launch: (messages) => void launched.push(...messages) } })
 const wired = await wire(acme, 'A1')
 const secondDestinationId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
@@ -41,7 +43,7 @@ const dryRun = async (filter: object) => {
 }
 const attributesOf = async (id: string) => (await acme.call('GET', `/bulk-retries/${id}`)).json.data.attributes
 const bulkRetries = () => createBulkRetries(database.db, testConfig())
-const page = (id: string, limit = 100) => bulkRetries().retryPage(id, limit, async () => {})
+const page = (id: string, limit = 100) => bulkRetries().retryPage(id, limit, () => {})
 const begin = async (filter: object = {}) => (await retryAll(filter)).json.data.id as string
 const retryingOf = async () => {
   const rows = await database
@@ -137,7 +139,7 @@ describe('a bulk retry', () => {
     expect(await page(id, 2)).toMatchObject({ status: 'completed', retriedDocuments: 3, retriedDeliveries: 4 })
     expect(await attributesOf(id)).toMatchObject({ status: 'completed', retried_documents: 3, ended_at: expect.any(String) })
     expect(new Set(await retryingOf())).toEqual(new Set(ids))
-    expect(await database.db('outbox').where('key', 'like', 'deliver/%').select('key')).toHaveLength(4)
+    expect((await dueStarts(database.db)).map(({ kind }) => kind)).toEqual(Array(4).fill('retryDelivery'))
   })
 
   test('counts each document once, even if a page runs concurrently', async () => {

@@ -1,16 +1,17 @@
 import { newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import type { OutboxMessage, RetryDelivery } from '../../src/db/outbox.ts'
+import type { OutboxMessage } from '../../src/db/outbox.ts'
+import type { RetryDelivery, Start } from '../../src/db/starts.ts'
 import { databaseConfig } from '../support/database.ts'
-import { dueMessages } from '../support/outbox.ts'
+import { dueStarts, startsToCome } from '../support/starts.ts'
 import { objstore, startApi, startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
 
-let launched: OutboxMessage[] = []
+let launched: (OutboxMessage | Start)[] = []
 /** The answer of Temporal to `isDeliveryRunning`. */
 let underWay: (() => Promise<boolean>) | undefined
 const temporal = {
-  launch: (messages: OutboxMessage[]) => void launched.push(...messages),
+  launch: (messages: (OutboxMessage | Start)[]) => void launched.push(...messages),
   isDeliveryRunning: () => underWay?.() ?? Promise.reject(new Error('unexpected question to Temporal')),
 }
 const { database, acme, other, stop } = await startScene({ temporal })
@@ -43,7 +44,8 @@ const statusesOf = async (id: string) => {
   const rows = await database.db('deliveries').where({ document_id: id }).orderBy('destination_id').select<{ status: Status }[]>('status')
   return rows.map(({ status }) => status)
 }
-const outbox = async () => (await dueMessages(database.db)) as RetryDelivery[]
+/** What the dispatcher would send, if the API did not. */
+const starts = async () => (await startsToCome(database.db)) as RetryDelivery[]
 const entries = (id: string) => database.db('audit_logs').where({ event: 'document.retried', subject_id: id })
 
 describe('retrying a document', () => {
@@ -69,7 +71,10 @@ describe('retrying a document', () => {
     expect(launched).toEqual([
       { kind: 'retryDelivery', requestId: expect.any(String), input: expect.objectContaining({ documentId: id, destination }) },
     ])
-    expect(await outbox()).toEqual(launched)
+    // The dispatcher leaves it to the API for a moment, and then sends the same.
+    expect(await dueStarts(database.db)).toEqual([])
+    await database.db('deliveries').update({ begin_at: database.db.raw(`begin_at - interval '1 minute'`) })
+    expect(await dueStarts(database.db)).toMatchObject([{ kind: 'retryDelivery', input: { documentId: id, destination } }])
   })
 
   test.each([
@@ -79,7 +84,7 @@ describe('retrying a document', () => {
     // With a single connection, the update that launch() sends runs before any query that is sent later.
     const db = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1 }, 'one connection')
     const delivered: Promise<unknown>[] = []
-    const launch = ([message]: OutboxMessage[]) => {
+    const launch = ([message]: (OutboxMessage | Start)[]) => {
       const { documentId } = (message as RetryDelivery).input
       delivered.push(Promise.resolve(db('deliveries').where({ document_id: documentId }).update({ status: 'delivered' })))
     }
@@ -99,7 +104,7 @@ describe('retrying a document', () => {
     await acme.call('PATCH', '/settings', { max_retries: 3, retry_ttl_seconds: 60, retry_initial_interval_seconds: 1 })
     const id = await insert('failed')
     await retry(id)
-    expect((await outbox())[0]!.input.policy).toEqual({ maxRetries: 3, ttlMs: 60_000, initialIntervalMs: 1_000, maxIntervalMs: 3_600_000 })
+    expect((await starts())[0]!.input.policy).toEqual({ maxRetries: 3, ttlMs: 60_000, initialIntervalMs: 1_000, maxIntervalMs: 3_600_000 })
   })
 
   test('is recorded in the audit log with the actor and the destinations', async () => {
@@ -121,7 +126,7 @@ describe('retrying a document', () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => retry(id)))
     expect(answers.map(({ status }) => status).toSorted((one, two) => one - two)).toEqual([200, 409, 409, 409, 409])
     expect(answers.find(({ status }) => status === 409)!.json.error.code).toBe('nothing_to_retry')
-    expect(await outbox()).toHaveLength(2)
+    expect(await starts()).toHaveLength(2)
     expect(await entries(id)).toHaveLength(1)
   })
 
@@ -131,7 +136,7 @@ describe('retrying a document', () => {
       const id = await insert(...statuses)
       expect((await retry(id)).json.error).toMatchObject({ code: 'nothing_to_retry', message: expect.stringContaining('nothing to retry') })
       expect(await statusesOf(id)).toEqual(statuses.filter(Boolean))
-      expect(await outbox()).toEqual([])
+      expect(await starts()).toEqual([])
       expect(await entries(id)).toEqual([])
     },
   )
@@ -143,7 +148,7 @@ describe('retrying a document', () => {
     const second = await insert('cancelled', 'delivered')
     expect((await retryOne(second)).status).toBe(200)
     expect(await statusesOf(second)).toEqual(['retrying', 'delivered'])
-    expect(await outbox()).toHaveLength(3)
+    expect(await starts()).toHaveLength(3)
   })
 
   test('is refused with the reason if the document reached nobody or its content is gone', async () => {
@@ -181,7 +186,7 @@ describe('retrying a document', () => {
     expect((await other.call('POST', `/documents/${id}/deliveries/${wired.destinationId}/retry`)).status).toBe(404)
     expect((await retry(newId())).status).toBe(404)
     expect((await retryOne(id, secondDestinationId)).status).toBe(404)
-    expect(await outbox()).toEqual([])
+    expect(await starts()).toEqual([])
   })
 })
 
@@ -218,13 +223,13 @@ describe('retrying a single delivery', () => {
     expect(launched).toEqual([])
   })
 
-  test('restarts a delivery without a running workflow, unless the outbox holds a message that starts it', async () => {
+  test('restarts a delivery without a running workflow, unless the dispatcher will start one', async () => {
     underWay = () => Promise.resolve(false)
     const id = await insert('retrying')
     expect((await retryOne(id)).status).toBe(200)
-    expect(await outbox()).toHaveLength(1)
+    expect(await starts()).toHaveLength(1)
     expect((await retryOne(id)).status).toBe(409)
-    expect(await outbox()).toHaveLength(1)
+    expect(await starts()).toHaveLength(1)
   })
 
   test('is 503 if the answer depends on Temporal and Temporal is unavailable', async () => {

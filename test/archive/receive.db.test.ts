@@ -3,9 +3,9 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { outboxKey } from '../../src/db/outbox.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { documentsToCome } from '../support/starts.ts'
 
 let database: TestDatabase
 const config = testConfig()
@@ -19,7 +19,7 @@ const documentCount = async (repositoryId: string) =>
   Number((await database.db('repository_counts').where({ repository_id: repositoryId }).sum({ total: 'documents' }))[0]?.['total'] ?? 0)
 
 describe('a received document', () => {
-  test('is stored with its content, a delivery for each destination, and the message that starts its workflow', async () => {
+  test('is stored with its content, and a delivery for each destination, which the dispatcher begins unless the caller does', async () => {
     const { db } = database
     const wiring = await createRoutes(db, [{ name: 'archive' }, { name: 'backup', connector: 'sftp' }])
     const document = await receivedDocument(wiring, { data: 'hello' }, 'D1')
@@ -48,7 +48,9 @@ describe('a received document', () => {
       { status: 'pending', attempts: 0, path: 'Z1/D1/data' },
       { status: 'pending', attempts: 0, path: 'Z1/D1/data' },
     ])
-    expect(await db('outbox').where({ key: outboxKey(received.messages[0]!) })).toMatchObject([{ message: received.messages[0]! }])
+    const [start] = await documentsToCome(db, wiring.workspaceSlug)
+    const { urgency: _, ...message } = start!
+    expect(message).toEqual({ ...received.messages[0]!, input: { ...received.messages[0]!.input, revision: 1 } })
     expect(await documentCount(wiring.repositoryId)).toBe(1)
   })
 
@@ -91,7 +93,7 @@ describe('a received document', () => {
     ])
     const [document] = await db('documents').where({ workspace_id: wiring.workspaceId }).select<{ content_id: string }[]>('content_id')
     expect(await text(store.read({ id: document!.content_id, sizeBytes: 5 }))).toBe('hello')
-    expect(await db('outbox').whereRaw(`message -> 'input' ->> 'docId' = 'BUFFERED'`)).toHaveLength(1)
+    expect(await documentsToCome(db, wiring.workspaceSlug)).toHaveLength(1)
   })
 
   test('is recorded as discarded if the repository has no route, without content and not counted', async () => {
@@ -104,6 +106,7 @@ describe('a received document', () => {
       created: true,
       documents: [expect.objectContaining({ status: 'discarded', destinations: 0 })],
       messages: [],
+      atOnce: expect.any(Boolean),
     })
     expect(await db('documents').where({ workspace_id: wiring.workspaceId })).toMatchObject([
       { status: 'discarded', content_id: null, archive_document_id: null, size_bytes: 5 },
@@ -122,6 +125,7 @@ describe('a received document', () => {
     expect(await createReceive(db, config)(await receivedDocument(allPaused, { data: 'hello' }))).toMatchObject({
       created: true,
       messages: [],
+      atOnce: expect.any(Boolean),
     })
     expect(await db('documents').where({ workspace_id: allPaused.workspaceId })).toMatchObject([{ status: 'pending' }])
   })

@@ -5,6 +5,7 @@ import { createCertificates } from '../../src/workspace/certificates.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 import { part, type SourceAnswer } from '../support/source-system.ts'
+import { documentsToCome } from '../support/starts.ts'
 import { until } from '../support/until.ts'
 import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
 
@@ -66,8 +67,8 @@ describe('a replay', () => {
     expect(documents).toMatchObject([{ erp_object_id: 'O1' }, { erp_object_id: 'O1' }])
     // The replayed document has the date of the replay, which its listing, path and retention use.
     expect(documents[1]!.received_at.getTime()).toBeGreaterThan(documents[0]!.received_at.getTime())
-    const launched = scene.receiver.launched.filter(({ input }) => documents.some(({ id }) => id === input.documentId))
-    expect(launched).toHaveLength(2)
+    const starts = await documentsToCome(scene.db, workspace.workspaceSlug)
+    expect(starts.filter(({ input }) => documents.some(({ id }) => id === input.documentId))).toHaveLength(2)
     // A replay can be replayed.
     expect(await replay(workspace, again.id)).toMatchObject({ status_code: 403, replay_of: again.id })
   })

@@ -3,9 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createReceive } from '../../src/archive/receive.ts'
+import { createTemporal } from '../../src/temporal/client.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { dueStarts, noteAllBegun, startsToCome } from '../support/starts.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 
@@ -34,17 +36,17 @@ const reconcile = (...args: string[]) => relay('reconcile', ...args)
 
 const makeOverdue = () => database.db('deliveries').update({ next_attempt_at: new Date(Date.now() - 3_600_000), checked_at: null })
 
-test('relay reconcile starts a delivery that Temporal does not know, and a dry run only reports it', async () => {
+test('relay reconcile has a delivery begun that Temporal does not know, and a dry run only reports it', async () => {
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const { messages } = await createReceive(db, testConfig())(await receivedDocument(routes, { data: 'hello' }))
-  // As if Temporal had taken the message, and forgotten the workflow.
-  await db('outbox').delete()
+  // As if Temporal had begun it, and forgotten the workflow.
+  await noteAllBegun(db)
   const workflow = env.client.workflow.getHandle(deliveryWorkflowId(messages[0]!.input, routes.destinations['archive']!))
 
   await makeOverdue()
   expect(await reconcile('--dry-run')).toBe('Nothing was changed. A run would report: 1 deliveries checked, 1 started.\n')
-  await expect(workflow.describe()).rejects.toThrow(/not found/i)
+  expect(await startsToCome(db)).toEqual([])
   expect(JSON.parse(await reconcile('--json'))).toEqual({
     dry_run: false,
     checked: 1,
@@ -56,8 +58,12 @@ test('relay reconcile starts a delivery that Temporal does not know, and a dry r
     bulk_retries_started: 0,
     bulk_retries_cancelled: 0,
   })
+  // The dispatcher of a worker sends it.
+  const [start] = await dueStarts(db)
+  expect(start).toMatchObject({ kind: 'startDelivery' })
+  await createTemporal(env.client, env.connection, testConfig()).send(start!)
   expect((await workflow.describe()).status.name).toBe('RUNNING')
-  expect(await db('outbox').select('key')).toEqual([])
+  await noteAllBegun(db)
   await makeOverdue()
   expect(await reconcile()).toBe('1 deliveries checked.\n')
 }, 240_000)
@@ -66,7 +72,6 @@ test('relay retry starts the failed deliveries of a document again, once', async
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const { messages } = await createReceive(db, testConfig())(await receivedDocument(routes, { data: 'hello' }, 'RETRY1'))
-  await db('outbox').delete()
   await db('deliveries')
     .where({ document_id: messages[0]!.input.documentId })
     .update({ status: 'failed', last_error: 'the target is gone' })

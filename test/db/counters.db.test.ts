@@ -134,14 +134,14 @@ const operations: Record<string, (world: World, choice: Choice) => Promise<unkno
     const { workspaceId, workspaceSlug } = pick(routes, which)!
     const bulkRetries = createBulkRetries(database.db, config)
     const { bulkRetry } = await bulkRetries.start({ id: workspaceId, userSlug: 'acme', workspaceSlug }, {}, actor)
-    await bulkRetries.retryPage(bulkRetry.id, 10, async () => {})
+    await bulkRetries.retryPage(bulkRetry.id, 10, () => {})
   },
   toggle: async ({ routes }, { which, other }) => {
     const { workspaceId, connections } = pick(routes, which)!
     const connectionId = pick(Object.values(connections), other)
     if (connectionId === undefined) return
     await createConnections(database.db).update(workspaceId, connectionId, { isActive: which % 2 === 0 }, actor, 5)
-    await createRelease(database.db, config).releaseBatch(connectionId, 5)
+    await createRelease(database.db).releaseBatch(connectionId, 5)
   },
   deleteDestination: async ({ routes }, { which, other }) => {
     const { workspaceId, destinations } = pick(routes, which)!

@@ -51,7 +51,7 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
   for (let round = 0; round < rounds; round += 1) {
     const { db, routes, ids, workspaceId, a, b } = await receiveDocuments()
     await createConnections(db).update(workspaceId, routes.connections['b']!, { isActive: true }, actor, 10)
-    const [retry, recordAttempt, release] = [createRetry(db, config), createRecordAttempt(db, config), createRelease(db, config)]
+    const [retry, recordAttempt, release] = [createRetry(db, config), createRecordAttempt(db, config), createRelease(db)]
     const { bulkRetry } = await createBulkRetries(db, config).start(
       { id: workspaceId, userSlug: 'acme', workspaceSlug: routes.workspaceSlug },
       {},
@@ -69,7 +69,7 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
     await Promise.all([
       release.releaseBatch(routes.connections['b']!, documents),
       createDestinations(db).delete(workspaceId, a, actor, documents),
-      createBulkRetries(db, config).retryPage(bulkRetry.id, documents, async () => {}),
+      createBulkRetries(db, config).retryPage(bulkRetry.id, documents, () => {}),
       ...ids.toReversed().flatMap(toEach),
     ])
     // `retrying` is allowed: a retry that started before the deletion may end after it. Its first attempt finds the destination deleted.

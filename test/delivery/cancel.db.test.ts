@@ -48,6 +48,7 @@ describe('a batch of cancellations', () => {
           compId: 'data',
         },
         destinationId: routes.destinations['a'],
+        requestId: expect.any(String),
       })),
     })
     expect(await statuses('a')).toEqual(['delivered', 'cancelled', 'cancelled', 'cancelled', 'pending'])

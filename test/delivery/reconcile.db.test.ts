@@ -9,6 +9,7 @@ import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-
 import { recordTermination } from '../../src/delivery/transition.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { dueStarts, startsToCome } from '../support/starts.ts'
 
 // Temporal answers as each test says. test/delivery/reconcile.system.test.ts asks a real one.
 
@@ -24,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 beforeEach(async () => {
   await database.db('bulk_retries').delete()
-  await database.db('deliveries').update({ status: 'delivered' })
+  await database.db('deliveries').update({ status: 'delivered', begin_at: null })
   await database.db('outbox').delete()
 })
 
@@ -55,7 +56,7 @@ const setUp = (answer: Answer, limits: { maxInOrder?: number } = {}) => {
   }
 }
 
-/** Receives documents whose messages have been sent, and whose last sign of life was some time ago. */
+/** Receives documents that have been begun, and whose last sign of life was some time ago. */
 const receive = async (count: number, { overdueMs = 3_600_000, status = 'pending' } = {}) => {
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }])
@@ -64,8 +65,7 @@ const receive = async (count: number, { overdueMs = 3_600_000, status = 'pending
     const { messages } = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
     ids.push(messages[0]!.input.documentId)
   }
-  await db('outbox').delete()
-  await db('deliveries').whereIn('document_id', ids).update({ status })
+  await db('deliveries').whereIn('document_id', ids).update({ status, begin_at: null })
   await makeOverdue(ids, overdueMs)
   return { ...routes, ids, destinationId: routes.destinations['archive']! }
 }
@@ -81,15 +81,13 @@ const deliveryOf = (id: string) => database.db('deliveries').where({ document_id
 describe('the reconciler', () => {
   test.each(['pending', 'retrying'])('starts a %s delivery again whose workflow is missing, once', async (status) => {
     const { ids } = await receive(2, { status })
-    const { reconcile, sent } = setUp(() => missing)
+    const { reconcile } = setUp(() => missing)
     expect(await reconcile()).toMatchObject({ checked: 2, started: 2, complete: true })
-    expect(new Set(sent.map((message) => message.kind === 'startDelivery' && message.input.documentId))).toEqual(new Set(ids))
-    expect(sent[0]).toMatchObject({
+    const starts = await dueStarts(database.db)
+    expect(new Set(starts.map(({ kind, input }) => kind === 'startDelivery' && input.documentId))).toEqual(new Set(ids))
+    expect(starts[0]).toMatchObject({
       input: { revision: 1, destination: { name: 'archive', connector: 'webhook' }, docId: expect.any(String) },
     })
-    // Committed with the check: a crash before they are sent loses nothing.
-    expect(await database.db('outbox').select('key')).toHaveLength(2)
-    await database.db('outbox').delete()
     expect(await reconcile()).toMatchObject({ checked: 0, started: 0 })
   })
 
@@ -98,7 +96,7 @@ describe('the reconciler', () => {
     const { reconcile, sent, asked } = setUp(() => working)
     expect(await reconcile()).toMatchObject({ checked: 3, started: 0 })
     expect(await reconcile()).toMatchObject({ checked: 0 })
-    expect([sent, asked.toSorted()]).toEqual([[], ids.toSorted()])
+    expect([sent, await startsToCome(database.db), asked.toSorted()]).toEqual([[], [], ids.toSorted()])
     await makeOverdue(ids, 3_600_000)
     expect(await reconcile()).toMatchObject({ checked: 3 })
   })
@@ -108,37 +106,35 @@ describe('the reconciler', () => {
     expect(await setUp(() => missing).reconcile()).toMatchObject({ checked: 0, started: 0 })
   })
 
-  test('does not ask about a delivery that has just shown a sign of life, or that a message in the outbox will start', async () => {
+  test('does not ask about a delivery that has just shown a sign of life, or that the dispatcher has to begin', async () => {
     const { ids } = await receive(2, { overdueMs: 10_000 })
     const { reconcile } = setUp(() => missing)
     expect(await reconcile()).toMatchObject({ checked: 0 })
     await makeOverdue(ids, 3_600_000)
-    const message = JSON.stringify({ kind: 'startDocument' })
-    await database.db('outbox').insert([
-      { key: `deliver/${ids[0]}@1`, message },
-      { key: `deliver/${ids[1]}/01J`, message },
-    ])
+    await database.db('deliveries').whereIn('document_id', ids).update({ begin_at: database.db.fn.now() })
+    expect(await countOverdue(database.db, config)).toBe(0)
     expect(await reconcile()).toMatchObject({ checked: 0 })
   })
 
   test('leaves a delivery alone that ends, or gets a sign of life, while Temporal is asked', async () => {
     const { db } = database
     const { ids } = await receive(3)
-    const { reconcile, sent } = setUp(async (_, id) => {
+    const { reconcile } = setUp(async (_, id) => {
       if (id === ids[0]) await db('deliveries').where({ document_id: id }).update({ status: 'delivered' })
       if (id === ids[1]) await db('deliveries').where({ document_id: id }).update({ next_attempt_at: db.fn.now() })
       return missing
     })
     expect(await reconcile()).toMatchObject({ checked: 3, started: 1 })
-    expect(sent).toMatchObject([{ input: { documentId: ids[2] } }])
+    expect(await dueStarts(db)).toMatchObject([{ input: { documentId: ids[2] } }])
     expect((await deliveryOf(ids[0]!)).status).toBe('delivered')
   })
 
   test('starts each delivery once if two runs coincide', async () => {
     await receive(40)
     const runs = Array.from({ length: 4 }, () => setUp(() => missing))
-    await Promise.all(runs.map(({ reconcile }) => reconcile()))
-    expect(runs.flatMap(({ sent }) => sent)).toHaveLength(40)
+    const results = await Promise.all(runs.map(({ reconcile }) => reconcile()))
+    expect(results.reduce((total, { started }) => total + started, 0)).toBe(40)
+    expect(await dueStarts(database.db)).toHaveLength(40)
   })
 
   test('records what an operator has ended, and retries what waits for an operator although a retry was requested', async () => {
@@ -151,9 +147,10 @@ describe('the reconciler', () => {
       [waiting]: { state: 'waiting' },
       [erased]: missing,
     }
-    const { reconcile, sent } = setUp((_, id) => answers[id]!)
+    const { reconcile } = setUp((_, id) => answers[id]!)
     expect(await reconcile()).toMatchObject({ checked: 4, started: 0, retried: 1, failed: 1, cancelled: 2 })
-    expect(sent).toMatchObject([{ kind: 'retryDelivery', requestId: expect.any(String), input: { documentId: waiting } }])
+    const starts = await dueStarts(database.db)
+    expect(starts).toMatchObject([{ kind: 'retryDelivery', requestId: expect.stringMatching(/^\d+$/), input: { documentId: waiting } }])
     expect(await deliveryOf(terminated)).toMatchObject({
       status: 'failed',
       last_error: 'the delivery workflow was terminated',
@@ -164,10 +161,12 @@ describe('the reconciler', () => {
 
   test('ends a workflow that is stuck before it starts the delivery again, but not in a dry run', async () => {
     const { ids } = await receive(1)
-    const { reconcile, sent, terminated } = setUp(() => ({ state: 'stuck' }))
+    const { reconcile, terminated } = setUp(() => ({ state: 'stuck' }))
     expect([await reconcile({ dryRun: true }), terminated]).toEqual([expect.objectContaining({ started: 1 }), []])
     expect(await reconcile()).toMatchObject({ started: 1 })
-    expect([terminated, sent]).toMatchObject([ids, [{ kind: 'startDelivery' }]])
+    // Not before the workflow has been ended.
+    expect([terminated, await dueStarts(database.db)]).toEqual([ids, []])
+    expect(await startsToCome(database.db)).toMatchObject([{ kind: 'startDelivery' }])
   })
 
   test('a delivery whose stuck workflow was replaced does not fail when the workflow of its document learns of the end', async () => {
@@ -198,9 +197,9 @@ describe('the reconciler', () => {
 
   test('a dry run reports the same and changes nothing', async () => {
     const { ids } = await receive(2)
-    const { reconcile, sent } = setUp(() => missing)
+    const { reconcile } = setUp(() => missing)
     expect(describeReconciled(await reconcile({ dryRun: true }))).toBe('2 deliveries checked, 2 started')
-    expect([sent, await database.db('outbox').select('key'), (await deliveryOf(ids[0]!)).checked_at]).toEqual([[], [], null])
+    expect([await startsToCome(database.db), (await deliveryOf(ids[0]!)).checked_at]).toEqual([[], null])
     expect(await reconcile()).toMatchObject({ started: 2 })
   })
 

@@ -12,6 +12,7 @@ import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startSshd, type Sshd } from '../support/sshd.ts'
+import { documentsToCome } from '../support/starts.ts'
 
 // Documents with the same name are delivered to the same path. Whatever the order of attempts, the path holds the newest document at the end.
 
@@ -121,7 +122,8 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
       return rows.map(({ outcome }) => outcome)
     },
     statusOf: async (documentId: string) => (await db('documents').where({ id: documentId }).first('status'))?.status as string,
-    redeliveryMessages: (documentId: string) => db('outbox').where({ key: `deliver/${documentId}@2` }),
+    redeliveries: async (documentId: string) =>
+      (await documentsToCome(db, routes.workspaceSlug)).filter(({ input }) => input.documentId === documentId && input.revision === 2),
   }
 }
 
@@ -171,7 +173,7 @@ describe('a document that was superseded before it was delivered', () => {
 
 describe('two attempts to one path at the same time', () => {
   test('end with the newer document even if the older one is stored last: the newer one is delivered again', async () => {
-    const { create, update, attempt, startAttempt, readTarget, statusOf, redeliveryMessages } = await arrange()
+    const { create, update, attempt, startAttempt, readTarget, statusOf, redeliveries } = await arrange()
     const older = await create('old')
     const late = await startAttempt(older)
     const newer = await update('new')
@@ -180,15 +182,15 @@ describe('two attempts to one path at the same time', () => {
     expect(await readTarget()).toBe('old')
 
     expect(await statusOf(newer)).toBe('pending')
-    expect(await redeliveryMessages(newer)).toMatchObject([
-      { message: { kind: 'startDocument', input: { documentId: newer, revision: 2, policy: expect.any(Object) } } },
+    expect(await redeliveries(newer)).toMatchObject([
+      { kind: 'startDocument', input: { documentId: newer, revision: 2, policy: expect.any(Object) } },
     ])
     expect(await attempt(newer)).toEqual({ status: 'delivered' })
     expect(await readTarget()).toBe('new')
   })
 
   test('end with the newer document even if its attempt started before the older one was stored', async () => {
-    const { create, update, attempt, startAttempt, readTarget, statusOf, outcomes, redeliveryMessages } = await arrange()
+    const { create, update, attempt, startAttempt, readTarget, statusOf, outcomes, redeliveries } = await arrange()
     const older = await create('old')
     const newer = await update('new')
     const early = await startAttempt(newer)
@@ -198,7 +200,7 @@ describe('two attempts to one path at the same time', () => {
     expect(await attempt(newer)).toEqual({ status: 'delivered' })
     expect(await readTarget()).toBe('new')
     expect(await outcomes(newer)).toEqual(['delivered', 'delivered'])
-    expect(await redeliveryMessages(newer)).toEqual([])
+    expect(await redeliveries(newer)).toEqual([])
   })
 
   test('end with the newer document even if the worker is lost after it recorded the older delivery', async () => {

@@ -3,6 +3,7 @@ import { createRelease } from '../../src/delivery/release.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { noteAllBegun, startsToCome } from '../support/starts.ts'
 
 let database: TestDatabase
 
@@ -10,6 +11,7 @@ beforeAll(async () => {
   database = await createTestDatabase()
 })
 afterAll(() => database.drop())
+beforeEach(() => noteAllBegun(database.db))
 
 /** Receives documents on an inactive connection. @returns what a test needs to release them */
 const holdDocuments = async (count: number) => {
@@ -21,7 +23,7 @@ const holdDocuments = async (count: number) => {
   const connectionId = routes.connections['archive']!
   const setActive = (value: boolean) =>
     createConnections(db).update(routes.workspaceId, connectionId, { isActive: value }, { type: 'system', userId: null }, 10)
-  return { db, routes, connectionId, setActive, release: createRelease(db, testConfig()) }
+  return { db, routes, connectionId, setActive, release: createRelease(db) }
 }
 
 describe('a batch of releases', () => {
@@ -31,19 +33,19 @@ describe('a batch of releases', () => {
     await db('workspaces')
       .where({ id: routes.workspaceId })
       .update({ settings: JSON.stringify({ max_retries: 3 }) })
-    const { count, messages } = await release.releaseBatch(connectionId, 2)
-    expect(count).toBe(2)
-    expect(messages.map(({ input }) => input.policy.maxRetries)).toEqual([3, 3])
+    expect(await release.releaseBatch(connectionId, 2)).toEqual({ count: 2 })
+    const starts = await startsToCome(db)
+    expect(starts).toMatchObject([{ kind: 'startDelivery' }, { kind: 'startDelivery' }])
+    expect(starts.map(({ input }) => input.policy.maxRetries)).toEqual([3, 3])
   })
 
   test('releases each delivery once, even if batches run concurrently', async () => {
-    const { connectionId, setActive, release } = await holdDocuments(12)
+    const { db, connectionId, setActive, release } = await holdDocuments(12)
     await setActive(true)
     const batches = await Promise.all(Array.from({ length: 8 }, () => release.releaseBatch(connectionId, 4)))
     const rest = await release.releaseBatch(connectionId, 100)
-    const released = [...batches, rest].flatMap(({ messages }) => messages.map(({ input }) => input.documentId))
-    expect(new Set(released).size).toBe(12)
-    expect(released).toHaveLength(12)
+    expect([...batches, rest].reduce((total, { count }) => total + count, 0)).toBe(12)
+    expect(await startsToCome(db)).toHaveLength(12)
   })
 })
 

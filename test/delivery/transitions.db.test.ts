@@ -41,7 +41,7 @@ const cancel = (by: 'destination' | 'connection', id: string) => database.db.tra
 
 /** Performs each operation through its use case. */
 const operations: Record<DeliveryOperation, () => Promise<unknown>> = {
-  release: () => createRelease(database.db, config).releaseBatch(document.connectionId, 10),
+  release: () => createRelease(database.db).releaseBatch(document.connectionId, 10),
   attemptDelivered: () => attempt('attemptDelivered'),
   attemptOutdated: () => attempt('attemptDelivered', true),
   attemptRetryable: () => attempt('attemptRetryable'),

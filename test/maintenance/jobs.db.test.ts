@@ -22,7 +22,6 @@ const createDeps = () => {
   const findWorkflow = async () => ({ state: 'working' as const })
   const temporal = {
     send: async ({ kind }: { kind: string }) => void sent.push(kind),
-    hasBegun: async () => true,
     findDeliveryWorkflow: findWorkflow,
     findBulkRetryWorkflow: findWorkflow,
     terminateDelivery: async () => {},
@@ -33,7 +32,7 @@ const createDeps = () => {
 
 const receive = () => receiveDocument(database.db, config)
 
-// What a document that has just been received gives the jobs to do. Each job has tests of its own.
+// What a document that has just been received, and a command, give the jobs to do. Each job has tests of its own.
 const due: Record<string, RegExp> = { 'sweep-outbox': /^1 messages sent, 0 lines called$/, 'fold-counters': /^[1-9]\d* changes added up$/ }
 const nothing = /^(0 |deliveries of 0 |all partitions exist$|[1-9]\d* values computed$)/
 

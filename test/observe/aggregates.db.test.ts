@@ -8,6 +8,7 @@ import { createOutboxMetrics } from '../../src/observe/metrics.ts'
 import { foldAll } from '../support/counters.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { noteAllBegun } from '../support/starts.ts'
 
 let database: TestDatabase
 
@@ -21,7 +22,7 @@ const hourMs = 3_600_000
 /** Returns the values that a scrape sees, by name and labels. */
 const scrape = async (): Promise<Record<string, number>> => {
   const registry = new Registry()
-  for (const metric of [...createAggregateMetrics(database.db), ...createOutboxMetrics(createOutbox(database.db))]) {
+  for (const metric of [...createAggregateMetrics(database.db), ...createOutboxMetrics(database.db, createOutbox(database.db))]) {
     registry.registerMetric(metric)
   }
   const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -182,12 +183,31 @@ test('the time that partitions cover, the size of the database and the time of t
 
 test('the age of the oldest unsent message is exported, but not of one that is not due', async () => {
   const { db } = database
+  await noteAllBegun(db)
   await db('outbox').insert({ key: 'later', message: '{}', due_at: db.raw(`now() + interval '1 hour'`) })
   expect(await scrape()).toMatchObject({ relay_outbox_oldest_seconds: 0 })
   await db('outbox').insert({ key: 'now', message: '{}', due_at: db.raw(`now() - interval '1 minute'`) })
   const { relay_outbox_oldest_seconds: seconds } = await scrape()
   expect(seconds).toBeGreaterThanOrEqual(60)
   expect(seconds).toBeLessThan(600)
+})
+
+test('the age and the number of documents that nobody has begun are exported, and of a release only the number', async () => {
+  const { db } = database
+  await db('outbox').delete()
+  await noteAllBegun(db)
+  await receive()
+  await db('deliveries')
+    .whereNotNull('begin_at')
+    .update({ begin_as: 'delivery', begin_at: db.raw(`now() - interval '10 minutes'`) })
+  const { relay_outbox_messages: count, ...released } = await scrape()
+  expect(count).toBeGreaterThan(0)
+  expect(released).toMatchObject({ relay_outbox_oldest_seconds: 0 })
+  await db('deliveries').whereNotNull('begin_at').update({ begin_as: 'document' })
+  const received = await scrape()
+  expect(received).toMatchObject({ relay_outbox_messages: count })
+  expect(received['relay_outbox_oldest_seconds']).toBeGreaterThanOrEqual(600)
+  await noteAllBegun(db)
 })
 
 test('two computations at the same time store what one stores', async () => {

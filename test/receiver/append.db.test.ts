@@ -4,8 +4,8 @@ import { newId } from '../../src/base/ids.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { firstRound, receivedDocument, testConfig } from '../support/factories.ts'
-import { dueMessages } from '../support/outbox.ts'
 import { part } from '../support/source-system.ts'
+import { documentsToCome, dueStarts } from '../support/starts.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 const quietMs = 60_000
@@ -25,11 +25,10 @@ const deliveriesOf = async (docId: string) =>
     .db('deliveries')
     .where({ document_id: (await documentOf(docId)).id })
     .orderBy('destination_id')
-const messagesOf = async (docId: string) =>
-  scene
-    .db('outbox')
-    .whereRaw(`message -> 'input' ->> 'documentId' = ?`, [(await documentOf(docId)).id])
-    .orderBy('key')
+const startsOf = async (docId: string) =>
+  (await documentsToCome(scene.db, workspace.workspaceSlug)).filter(({ input }) => input.docId === docId)
+const beginAt = async (docId: string): Promise<number> =>
+  Math.max(...(await deliveriesOf(docId)).map(({ begin_at: at }: { begin_at: Date | null }) => at?.getTime() ?? 0))
 
 /** Records a successful attempt, as the worker does. */
 const recordDelivered = async (docId: string, ...names: string[]) => {
@@ -42,13 +41,13 @@ const recordDelivered = async (docId: string, ...names: string[]) => {
   }
 }
 
-/** Records a successful attempt, and removes the message that the launcher sent to start the workflow. */
+/** Records a successful attempt. The deliveries to other destinations have been begun as well. */
 const deliver = async (docId: string, ...names: string[]) => {
   await recordDelivered(docId, ...names)
   await scene
-    .db('outbox')
-    .whereRaw(`message -> 'input' ->> 'documentId' = ?`, [(await documentOf(docId)).id])
-    .delete()
+    .db('deliveries')
+    .where({ document_id: (await documentOf(docId)).id })
+    .update({ begin_at: null })
 }
 
 describe('append', () => {
@@ -193,23 +192,23 @@ describe('a document after an append', () => {
       { status: 'pending', attempts: 1, delivered_at: null },
       { status: 'pending', attempts: 1, delivered_at: null },
     ])
-    const [message] = await messagesOf('R1')
-    expect(message).toMatchObject({ message: { input: { revision: 2, destinations: [{ name: 'archive' }, { name: 'backup' }] } } })
-    expect(message.due_at.getTime() - Date.now()).toBeGreaterThan(quietMs - 10_000)
-    expect(await dueMessages(scene.db)).not.toContainEqual(message.message)
+    const starts = await startsOf('R1')
+    expect(starts).toMatchObject([{ input: { revision: 2, destinations: [{ name: 'archive' }, { name: 'backup' }] } }])
+    expect((await beginAt('R1')) - Date.now()).toBeGreaterThan(quietMs - 10_000)
+    expect((await dueStarts(scene.db)).filter(({ input }) => input.docId === 'R1')).toEqual([])
   })
 
   test('is delivered once for consecutive appends, after a quiet period that begins with the last one', async () => {
     await workspace.source.create('R2', 'one')
     await deliver('R2', 'archive')
     await workspace.source.append('R2', 'two')
-    const [first] = await messagesOf('R2')
+    const first = await beginAt('R2')
     await recordDelivered('R2', 'backup')
     await workspace.source.append('R2', 'three')
-    const messages = await messagesOf('R2')
-    expect(messages).toHaveLength(1)
-    expect(messages[0].due_at.getTime()).toBeGreaterThan(first.due_at.getTime())
-    expect(messages[0].message.input.destinations.map(({ name }: { name: string }) => name).toSorted()).toEqual(['archive', 'backup'])
+    const starts = await startsOf('R2')
+    expect(starts).toMatchObject([{ input: { revision: 2 } }])
+    expect(await beginAt('R2')).toBeGreaterThan(first)
+    expect(starts[0]!.input.destinations.map(({ name }) => name).toSorted()).toEqual(['archive', 'backup'])
   })
 
   test('has a new workflow for each redelivery', async () => {
@@ -218,13 +217,13 @@ describe('a document after an append', () => {
     await workspace.source.append('R3', 'two')
     await deliver('R3', 'archive', 'backup')
     await workspace.source.append('R3', 'three')
-    expect(await messagesOf('R3')).toMatchObject([{ message: { input: { revision: 3 } } }])
+    expect(await startsOf('R3')).toMatchObject([{ input: { revision: 3 } }])
   })
 
   test('has no redelivery while its first delivery is pending, because each attempt reads the latest bytes', async () => {
     await workspace.source.create('R4', 'one')
     await workspace.source.append('R4', 'two')
-    expect(await messagesOf('R4')).toMatchObject([{ key: `deliver/${(await documentOf('R4')).id}@1` }])
+    expect(await startsOf('R4')).toMatchObject([{ input: { revision: 1 } }])
     expect(await documentOf('R4')).toMatchObject({ revision: 1, status: 'pending' })
   })
 })

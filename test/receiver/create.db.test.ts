@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { openSocket, part, partOf } from '../support/source-system.ts'
+import { documentsToCome } from '../support/starts.ts'
 import { expectRefusal, withoutServerHeaders } from './answers.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
@@ -41,7 +42,7 @@ describe('create by PUT', () => {
   })
 
   test('starts the workflow of the document', async () => {
-    expect(scene.receiver.launched.filter(({ input }) => input.docId === docId1)).toMatchObject([
+    expect(await documentsToCome(scene.db, first.workspace.workspaceSlug)).toMatchObject([
       { kind: 'startDocument', input: { docId: docId1, compId: 'data', repoId: 'Z1', destinations: [{ name: 'archive' }] } },
     ])
   })
@@ -96,7 +97,7 @@ describe('create by PUT', () => {
       expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([201, 403])
     }
     expect(await scene.countRows(racing.workspaceId)).toEqual({ archiveDocuments: 100, documents: 100, contents: 100 })
-    expect(scene.receiver.launched.filter(({ input }) => input.workspace.endsWith(racing.workspaceSlug))).toHaveLength(100)
+    expect(await documentsToCome(scene.db, racing.workspaceSlug)).toHaveLength(100)
   })
 })
 
@@ -110,7 +111,8 @@ describe('create by POST', () => {
     expect(String(descr.body)).toBe('0 5 X\n')
     const rows = await scene.db('documents').where({ doc_id: 'PARTS' }).orderBy('position')
     expect(rows.map(({ comp_id }) => comp_id)).toEqual(['data', 'descr'])
-    expect(scene.receiver.launched.filter(({ input }) => input.docId === 'PARTS')).toHaveLength(2)
+    const starts = await documentsToCome(scene.db, workspace.workspaceSlug)
+    expect(starts.filter(({ input }) => input.docId === 'PARTS')).toHaveLength(2)
   })
 
   test('creates an empty document from a body without parts', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { multipartBody, openSocket, part, partOf, type PartToSend } from '../support/source-system.ts'
+import { documentsToCome } from '../support/starts.ts'
 import { withoutServerHeaders } from './answers.ts'
 import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
@@ -56,8 +57,8 @@ describe('mCreate', () => {
     expect((await workspace.source.info('M2')).headers['x-numbercomps']).toBe('2')
     expect((await workspace.source.get('M2', '&compId=note')).headers['content-type']).toBe('application/x-note')
     expect(await scene.db('archive_documents').where({ workspace_id: workspace.workspaceId }).pluck('doc_prot')).toEqual(['rud', 'rud'])
-    const launched = scene.receiver.launched.filter(({ input }) => input.workspace.endsWith(workspace.workspaceSlug))
-    expect(launched.map(({ input }) => `${input.docId}/${input.compId}`)).toEqual(['M2/data', 'M2/note', 'M1/data'])
+    const starts = await documentsToCome(scene.db, workspace.workspaceSlug)
+    expect(starts.map(({ input }) => `${input.docId}/${input.compId}`)).toEqual(['M2/data', 'M2/note', 'M1/data'])
   })
 
   test('continues after a document that exists, and stores nothing for it', async () => {

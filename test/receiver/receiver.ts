@@ -12,7 +12,6 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { StartDocument } from '../../src/db/outbox.ts'
 import { createThreads } from '../../src/http/threads.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
 import type { ReceiverLimits } from '../../src/receiver/limits.ts'
@@ -27,9 +26,7 @@ export interface ReceiverOptions {
   limits?: Partial<ReceiverLimits>
 }
 
-/**
- * Starts a receiver on its own port, without Temporal: `launched` records the documents whose workflow it would start.
- */
+/** Starts a receiver on its own port, without Temporal: what it receives waits for the dispatcher. */
 export const startReceiver = async (
   db: Database,
   variables: Record<string, string> = {},
@@ -38,7 +35,6 @@ export const startReceiver = async (
   const config = testConfig(variables)
   const writeTo = openStore(db)
   const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
-  const launched: StartDocument[] = []
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
   const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })
@@ -50,9 +46,7 @@ export const startReceiver = async (
     runOnThread: threads.run,
     ...receiverUseCases(db, { ...config, ...limits }),
     contents: { stores, writeTo },
-    launch: (messages) => {
-      for (const message of messages) if (message.kind === 'startDocument') launched.push(message)
-    },
+    launch: () => {},
     config,
     limits,
     log,
@@ -76,7 +70,6 @@ export const startReceiver = async (
   return {
     port,
     baseUrl: `http://127.0.0.1:${port}`,
-    launched,
     stores,
     log: lines,
     replay: receiver.replay,

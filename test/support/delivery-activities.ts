@@ -27,7 +27,7 @@ export const attemptActivities = ({ db, config, ...options }: Options) =>
     db,
     loadJob: createLoadJob(db, config),
     recordAttempt: createRecordAttempt(db, config),
-    redeliverNewer: createRedeliverNewer(db, config),
+    redeliverNewer: createRedeliverNewer(db),
     slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
     wakeNext: async () => {},
     contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),

@@ -1,9 +1,10 @@
 import { createReceive } from '../../src/archive/receive.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Config } from '../../src/config/config.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Database } from '../../src/db/database.ts'
-import { createOutbox } from '../../src/db/outbox.ts'
+import { addMessages, createOutbox } from '../../src/db/outbox.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createReconcile, type DeliveryWorkflows } from '../../src/delivery/reconcile.ts'
 import { createRelease } from '../../src/delivery/release.ts'
@@ -17,14 +18,14 @@ import { createRoutes, receivedDocument } from './factories.ts'
 /** Creates the dependencies of the maintenance jobs with the real parts of a worker. */
 export const createMaintenanceDeps = (
   db: Database,
-  temporal: Pick<Temporal, 'send' | 'hasBegun'> & DeliveryWorkflows,
+  temporal: Pick<Temporal, 'send'> & DeliveryWorkflows,
   config: Config,
 ): MaintenanceDeps => {
-  const launcher = createLauncher(temporal, createOutbox(db), config, createLog('silent'), { sweepAgeMs: 0 })
+  const launcher = createLauncher(temporal, createOutbox(db), createLog('silent'), { sweepAgeMs: 0 })
   return {
     db,
     stores: { postgres: createPostgresStore(db) },
-    release: createRelease(db, config),
+    release: createRelease(db),
     launcher,
     callLines: createCallLines(db, createWakeNext(db, config, launcher.launch, createLog('silent'))),
     checkIncidents: createCheckIncidents(db, config),
@@ -33,7 +34,11 @@ export const createMaintenanceDeps = (
   }
 }
 
-/** Receives a document whose start waits in the outbox. */
+/** Receives a document, and commits a command that waits in the outbox. */
 export const receiveDocument = async (db: Database, config: Config): Promise<void> => {
-  await createReceive(db, config)(await receivedDocument(await createRoutes(db, [{ name: 'archive' }]), { data: 'hello' }))
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const { messages } = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
+  const { input } = messages[0]!
+  const cancel = { kind: 'cancelDelivery', document: input, destinationId: routes.destinations['archive']!, requestId: newId() } as const
+  await db.transaction((trx) => addMessages(trx, [cancel]))
 }

@@ -5,7 +5,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
+import { createOutbox } from '../../src/db/outbox.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
@@ -13,7 +13,8 @@ import { createRelease } from '../../src/delivery/release.ts'
 import { createWakeNext } from '../../src/delivery/wake.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
-import { createTemporal } from '../../src/temporal/client.ts'
+import { createTemporal, type Temporal } from '../../src/temporal/client.ts'
+import { createDispatcher } from '../../src/temporal/dispatcher.ts'
 import { createLauncher, type Launcher } from '../../src/temporal/launcher.ts'
 import { createKey } from '../../src/workspace/administration.ts'
 import { deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
@@ -26,13 +27,15 @@ import { createRoutes, receivedDocument, testConfig, type DestinationPlan } from
 import { startWorker } from './temporal.ts'
 import { until as waitUntil } from './until.ts'
 
+const log = createLog('silent')
+
 type RouteOptions = Parameters<typeof createRoutes>[2]
 
 interface Target extends DestinationPlan {
   credentials?: object
 }
 
-/** Starts a relay with the real API, outbox, launcher, workflows, activities and connectors. `env` may be a server that skips time. */
+/** Starts a relay with the real API, outbox, launcher, dispatcher, workflows, activities and connectors. `env` may be a server that skips time. */
 export const startRelay = async (
   env: TestWorkflowEnvironment,
   variables: Record<string, string> = {},
@@ -48,7 +51,7 @@ export const startRelay = async (
   const openCredentials: DeliverDeps['openCredentials'] = ({ workspaceId, destination, credentialsSealed }, connector) =>
     credentials.get(destination.id) ??
     (credentialsSealed.length === 0 ? {} : keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })))
-  const release = createRelease(db, config)
+  const release = createRelease(db)
   let launcher: Launcher
   const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
   const wakeNext = createWakeNext(db, config, (messages) => launcher.launch(messages), createLog('silent'))
@@ -62,7 +65,7 @@ export const startRelay = async (
       wakeNext,
     }),
     ...createBatchActivities({ db, release, sendAll, ...limits }),
-    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config), sendAll }),
+    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) }),
   }
   type Activities = typeof activities
 
@@ -73,7 +76,7 @@ export const startRelay = async (
   const start = async (wrapped: Partial<Activities> = {}) => {
     const worker = await startWorker(env, { ...activities, ...wrapped })
     const temporal = createTemporal(env.client, env.connection, { ...config, TEMPORAL_TASK_QUEUE: worker.taskQueue })
-    const ownLauncher = createLauncher(temporal, createOutbox(db), config, createLog('silent'), { sweepAgeMs: 0 })
+    const ownLauncher = createLauncher(temporal, createOutbox(db), log, { sweepAgeMs: 0 })
     const api = await startApi(db, {
       variables,
       overrides: limits,
@@ -85,8 +88,7 @@ export const startRelay = async (
     const receive = async (routes: Awaited<ReturnType<typeof createRoutes>>, call: Call, text: string, docId?: string) => {
       const received = await createReceive(db, config)(await receivedDocument(routes, { data: text }, docId))
       if (!received.created) throw new Error('not created')
-      ownLauncher.launch(received.messages)
-      await untilOutboxEmpty()
+      await ownLauncher.sendAll(received.messages)
       const key = received.messages[0]!.input
       workflowIds.push(documentWorkflowId(key), ...Object.values(routes.destinations).map((id) => deliveryWorkflowId(key, id)))
       return documentOf(key, routes.destinations, call)
@@ -114,9 +116,13 @@ export const startRelay = async (
     return {
       run: async (scenario: (running: Running) => Promise<void>) => {
         launcher = ownLauncher
+        // Only while the scenario runs: another one may have a worker with another task queue.
+        const dispatcher = createDispatcher({ db, temporal, config, log })
+        dispatcher.start()
         try {
           await Promise.race([scenario(running), worker.ended])
         } finally {
+          await dispatcher.close()
           for (const workflowId of workflowIds.splice(0)) await cancelIfOpen(workflowId)
         }
       },
@@ -189,7 +195,7 @@ type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
 export interface Running {
   api: Api
   launcher: Launcher
-  send(message: OutboxMessage): Promise<void>
+  send: Temporal['send']
   createRoutes(
     targets: Target[],
     options?: RouteOptions,

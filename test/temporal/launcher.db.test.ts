@@ -1,11 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import { createReceive } from '../../src/archive/receive.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createOutbox, outboxKey, type OutboxMessage, type StartDocument } from '../../src/db/outbox.ts'
+import { addMessages, createOutbox, outboxKey, type CancelDelivery, type OutboxMessage } from '../../src/db/outbox.ts'
+import type { Start } from '../../src/db/starts.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
-import { paceLimits } from '../../src/temporal/start-pace.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { dueMessages } from '../support/outbox.ts'
 import { until } from '../support/until.ts'
 
@@ -17,149 +16,64 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 beforeEach(() => database.db('outbox').delete())
 
-type Routes = Awaited<ReturnType<typeof createRoutes>>
-
-/** Commits documents that were received one after the other. */
-const receive = async (count: number, routes?: Routes): Promise<StartDocument[]> => {
-  const { db } = database
-  const target = routes ?? (await createRoutes(db, [{ name: 'archive' }]))
-  const messages: StartDocument[] = []
-  for (let index = 0; index < count; index += 1) {
-    const received = await createReceive(db, testConfig())(await receivedDocument(target, { data: 'hello' }))
-    if (received.created) messages.push(...received.messages)
-  }
+/** Commits commands, one after the other. */
+const commit = async (count: number): Promise<CancelDelivery[]> => {
+  const messages = Array.from({ length: count }, (): CancelDelivery => {
+    const document = { documentId: newId(), workspace: 'acme/invoices', repoId: 'Z1', docId: 'D', compId: 'data' }
+    return { kind: 'cancelDelivery', document, destinationId: 'archive', requestId: newId() }
+  })
+  for (const message of messages) await database.db.transaction((trx) => addMessages(trx, [message]))
   return messages
 }
 
 interface LauncherOptions {
   holds?: boolean
-  /** How long sending a message takes, at least. */
-  sendMs?: number
-  hasBegun?: boolean
-  fails?: (message: OutboxMessage) => boolean
-  maxConcurrent?: number
-  limits?: Parameters<typeof createLauncher>[4]
+  fails?: (message: OutboxMessage | Start) => Error | undefined
+  limits?: Parameters<typeof createLauncher>[3]
 }
 
-/** Starts a launcher whose messages go to a Temporal that notes them. `holds` holds starts back until `release`. */
-const startLauncher = ({
-  holds = false,
-  sendMs = 0,
-  hasBegun = true,
-  fails = () => false,
-  maxConcurrent = 50,
-  limits = {},
-}: LauncherOptions = {}) => {
+const refused = Object.assign(new Error('3 INVALID_ARGUMENT'), { code: 3 })
+
+/** Starts a launcher whose messages go to a Temporal that notes them. `holds` holds them back until `release`. */
+const startLauncher = ({ holds = false, fails = () => undefined, limits = {} }: LauncherOptions = {}) => {
   const sent: string[] = []
+  let calls = 0
   let underWay = 0
   let mostUnderWay = 0
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
-  const send = async (message: OutboxMessage) => {
+  const send = async (message: OutboxMessage | Start) => {
+    calls += 1
     underWay += 1
     mostUnderWay = Math.max(mostUnderWay, underWay)
     if (holds) await released
-    else await delay(sendMs)
+    else await nextTurn()
     underWay -= 1
-    if (fails(message)) throw Object.assign(new Error('3 INVALID_ARGUMENT'), { code: 3 })
-    sent.push(outboxKey(message))
+    const failure = fails(message)
+    if (failure) throw failure
+    sent.push(outboxKey(message as OutboxMessage))
   }
-  const outbox = createOutbox(database.db)
-  // How many messages each page of the outbox had.
-  const pages: number[] = []
-  const sendDue: typeof outbox.sendDue = async (page, sendAll) => {
-    let found = 0
-    const sentNow = await outbox.sendDue(page, async (messages) => {
-      found = messages.length
-      return sendAll(messages)
-    })
-    pages.push(found)
-    return sentNow
-  }
-  const launcher = createLauncher(
-    { send, hasBegun: async () => hasBegun },
-    { ...outbox, sendDue },
-    { TEMPORAL_MAX_CONCURRENT_STARTS: maxConcurrent },
-    createLog('silent'),
-    { sweepAgeMs: 0, ...limits },
-  )
-  return {
-    ...launcher,
-    sent,
-    release,
-    mostUnderWay: () => mostUnderWay,
-    pages,
-  }
+  const launcher = createLauncher({ send }, createOutbox(database.db), createLog('silent'), { sweepAgeMs: 0, ...limits })
+  return { ...launcher, sent, release, mostUnderWay: () => mostUnderWay, calls: () => calls }
 }
 
 const untilOutboxEmpty = () => until('the outbox is empty', async () => (await dueMessages(database.db)).length === 0)
 const keysOf = (messages: OutboxMessage[]) => messages.map(outboxKey)
 
-test('a process never sends more messages at a time than allowed, and sends from the outbox what it has no room for', async () => {
-  const messages = await receive(30)
-  const launcher = startLauncher({ maxConcurrent: 3, limits: { maxWaiting: 4 } })
+test('a process never sends more messages at a time than allowed, and the sweep sends what it has no room for', async () => {
+  const messages = await commit(30)
+  const launcher = startLauncher({ limits: { maxConcurrent: 3, maxWaiting: 4 } })
   launcher.launch(messages)
-  await untilOutboxEmpty()
-  expect(new Set(launcher.sent)).toEqual(new Set(keysOf(messages)))
+  await until('it has sent what it has room for', async () => (await dueMessages(database.db)).length === 23)
+  expect(await launcher.sweep()).toBe(23)
+  expect(launcher.sent).toEqual(keysOf(messages))
   expect(launcher.mostUnderWay()).toBe(3)
   await launcher.close()
 })
 
-test('documents are started in the order of their arrival, also those that waited in the outbox', async () => {
-  const messages = await receive(30)
-  // Older than the limit for messages that other processes may be sending.
-  await database.db('outbox').update({ due_at: database.db.raw(`due_at - interval '1 minute'`) })
-  const launcher = startLauncher({
-    maxConcurrent: 1,
-    limits: { sweepAgeMs: 30_000, maxWaiting: 9 },
-  })
-  launcher.launch(messages)
-  await untilOutboxEmpty()
-  expect(launcher.sent).toEqual(keysOf(messages))
-  await launcher.close()
-})
-
-test('starts go on without a pause when they begin to come from the outbox', async () => {
-  const messages = await receive(30)
-  const launcher = startLauncher({
-    sendMs: 100,
-    maxConcurrent: 1,
-    limits: { sweepAgeMs: 2_000 },
-  })
-  launcher.launch(messages)
-  await untilOutboxEmpty()
-  expect(launcher.sent).toEqual(keysOf(messages))
-  await launcher.close()
-  // The process looks into the outbox when its first message there is due: no page before the last message is empty.
-  const last = launcher.pages.findLastIndex(Boolean)
-  expect(last).toBeGreaterThanOrEqual(0)
-  expect(launcher.pages.slice(0, last)).not.toContain(0)
-})
-
-test('a document of one workspace does not wait for the thousands of another', async () => {
-  const flood = await receive(40)
-  const [single] = await receive(1)
-  const launcher = startLauncher({ holds: true, maxConcurrent: 2, limits: { maxWaiting: 8 } })
-  launcher.launch(flood)
-  launcher.launch([single!])
-  launcher.release()
-  await untilOutboxEmpty()
-  expect(launcher.sent.indexOf(outboxKey(single!))).toBeLessThan(5)
-  await launcher.close()
-})
-
-test('neither does one that waits in the outbox behind them', async () => {
-  await receive(40)
-  const [single] = await receive(1)
-  const launcher = startLauncher({ maxConcurrent: 4 })
-  expect(await launcher.sweep()).toBe(41)
-  expect(launcher.sent.indexOf(outboxKey(single!))).toBeLessThan(4)
-  await launcher.close()
-})
-
 test('processes share the outbox: none sends what another one is sending', async () => {
-  const messages = await receive(20)
-  const [first, second] = [startLauncher({ holds: true, maxConcurrent: 5 }), startLauncher()]
+  const messages = await commit(20)
+  const [first, second] = [startLauncher({ holds: true, limits: { maxConcurrent: 5 } }), startLauncher()]
   const sweeping = first.sweep()
   await until('the first process sends', () => first.mostUnderWay() === 5)
   expect(await second.sweep()).toBe(15)
@@ -171,7 +85,7 @@ test('processes share the outbox: none sends what another one is sending', async
 })
 
 test('what a process was sending when it was lost is free for the others at once', async () => {
-  await receive(5)
+  await commit(5)
   const lost = startLauncher({ holds: true })
   const sweeping = lost.sweep()
   await until('the process sends', () => lost.mostUnderWay() > 0)
@@ -189,52 +103,58 @@ test('what a process was sending when it was lost is free for the others at once
   await Promise.all([lost.close(), second.close()])
 })
 
-test('while the workers take nothing, a few documents are started and the rest waits in the outbox', async () => {
-  const messages = await receive(40)
-  const launcher = startLauncher({
-    hasBegun: false,
-    limits: { pace: { ...paceLimits, minimum: 5 }, maxWaiting: 10, sweepAgeMs: 60_000 },
-  })
-  const startedAt = performance.now()
-  launcher.launch(messages)
-  await until('five are started', () => launcher.sent.length >= 5)
-  await until('the started ones are removed', async () => (await dueMessages(database.db)).length <= 35)
-  await until('it goes on slowly', () => launcher.sent.length >= 6)
-  await launcher.close()
-  // One more per second.
-  const most = 5 + Math.floor((performance.now() - startedAt) / 1_000)
-  expect(launcher.sent.length).toBeLessThanOrEqual(most)
-  expect(launcher.sent).toEqual(keysOf(messages.slice(0, launcher.sent.length)))
-})
-
-test.each([1, 3])('a message that Temporal refuses does not hold up the messages after it, %d at a time', async (atATime) => {
-  const messages = await receive(12)
-  const refused = outboxKey(messages[0]!)
-  const launcher = startLauncher({
-    fails: (message) => outboxKey(message) === refused,
-    maxConcurrent: atATime,
-  })
-  expect(await launcher.sweep()).toBe(11)
-  expect(keysOf(await dueMessages(database.db))).toEqual([refused])
+test.each([1, 20, 300])('%d messages that Temporal refuses do not hold up the messages after them', async (count) => {
+  const bad = new Set(keysOf(await commit(count)))
+  const good = await commit(3)
+  const launcher = startLauncher({ fails: (message) => (bad.has(outboxKey(message as OutboxMessage)) ? refused : undefined) })
+  expect(await launcher.sweep()).toBe(3)
+  expect(launcher.sent).toEqual(keysOf(good))
+  // They are sent again later.
+  expect(await dueMessages(database.db)).toEqual([])
+  expect(await database.db('outbox').select('key')).toHaveLength(count)
   await launcher.close()
 })
 
-test('a cancellation does not wait for the starts of documents', async () => {
-  await receive(10)
-  const cancellation = { kind: 'cancelDelivery', document: { documentId: 'D' }, destinationId: 'X' } as OutboxMessage
-  await database.db('outbox').insert({ key: outboxKey(cancellation), message: JSON.stringify(cancellation) })
-  const launcher = startLauncher({ maxConcurrent: 1 })
-  expect(await launcher.sweep()).toBe(11)
-  expect(launcher.sent[0]).toBe(outboxKey(cancellation))
+test('all messages are kept while Temporal is unavailable, and few are tried', async () => {
+  const messages = await commit(40)
+  const unavailable = startLauncher({ fails: () => new Error('14 UNAVAILABLE'), limits: { maxConcurrent: 5 } })
+  expect(await unavailable.sweep()).toBe(0)
+  expect(unavailable.calls()).toBe(5)
+  await unavailable.close()
+  expect(await dueMessages(database.db)).toHaveLength(40)
+  const launcher = startLauncher()
+  expect(await launcher.sweep()).toBe(40)
+  expect(launcher.sent.toSorted()).toEqual(keysOf(messages).toSorted())
+  await launcher.close()
+})
+
+test('recent messages are left to the process that wrote them', async () => {
+  await commit(1)
+  const launcher = startLauncher({ limits: { sweepAgeMs: 60_000 } })
+  expect(await launcher.sweep()).toBe(0)
   await launcher.close()
 })
 
 test('closing leaves what waits in the outbox', async () => {
-  const messages = await receive(6)
-  const launcher = startLauncher({ holds: true, maxConcurrent: 2 })
+  const messages = await commit(6)
+  const launcher = startLauncher({ holds: true, limits: { maxConcurrent: 2 } })
   launcher.launch(messages)
   const closing = launcher.close()
   launcher.release()
   await closing
   expect(keysOf(await dueMessages(database.db))).toEqual(keysOf(messages.slice(2)))
+})
+
+test('a command is not taken for an earlier one of the same delivery that has been sent and is just being removed', async () => {
+  const [first] = await commit(1)
+  const launcher = startLauncher({ holds: true })
+  const sweeping = launcher.sweep()
+  await until('it is being sent', () => launcher.mostUnderWay() === 1)
+  const again = { ...first!, requestId: newId() }
+  await database.db.transaction((trx) => addMessages(trx, [again]))
+  launcher.release()
+  await sweeping
+  await untilOutboxEmpty()
+  expect(launcher.sent).toEqual(keysOf([first!, again]))
+  await launcher.close()
 })

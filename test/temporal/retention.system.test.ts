@@ -31,8 +31,8 @@ test('over months, the maintenance jobs remove expired rows and create partition
   const activities = createMaintenanceActivities({
     db,
     stores: { postgres: createPostgresStore(db) },
-    release: createRelease(db, config),
-    launcher: createLauncher({ send: () => Promise.resolve(), hasBegun: async () => true }, createOutbox(db), config, createLog('silent')),
+    release: createRelease(db),
+    launcher: createLauncher({ send: () => Promise.resolve() }, createOutbox(db), createLog('silent')),
     callLines: async () => 0,
     checkIncidents: createCheckIncidents(db, config),
     reconcile: () => Promise.reject(new Error('not available in this test')),

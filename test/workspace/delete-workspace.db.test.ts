@@ -153,7 +153,9 @@ test('everything of the workspace is deleted, its bytes by the job remove-orphan
   expect(waiting).toBe(before['contents'])
   expect(Object.entries(others).filter(([, count]) => count > 0)).toEqual([])
   // The workflow of the failed delivery may still wait for a manual retry.
-  expect(await db('outbox').select('key')).toEqual([{ key: `cancel/${gone.failedId}/${gone.destinations['archive']}` }])
+  expect(await db('outbox').select('key')).toEqual([
+    { key: expect.stringMatching(`^cancel/${gone.failedId}/${gone.destinations['archive']}#`) },
+  ])
   await db('outbox').delete()
 
   expect(await sweep()).toBeGreaterThan(0)
@@ -187,7 +189,6 @@ test('a workspace is refused while a message for it waits, and deleted once its 
   const { workspaceId, name, source, destinations } = await createFullWorkspace()
   await source.create('D4', 'hello')
   await createDestinations(db).delete(workspaceId, destinations['archive']!, actor, 10)
-  await db('outbox').whereRaw(`message ->> 'kind' = 'startDocument'`).delete()
   await expect(deleteWorkspace(db, name, confirmed)).rejects.toThrow(/1 messages to Temporal/)
   await db('outbox').whereRaw(`message ->> 'kind' = 'processBatches'`).delete()
   await db('bulk_retries').where({ workspace_id: workspaceId }).update({ status: 'running' })

@@ -1,6 +1,7 @@
 import type { Receive } from '../../archive/receive.ts'
 import type { UpdateDocument } from '../../archive/update.ts'
-import type { OutboxMessage, RetryDelivery, StartDelivery, StartDocument } from '../../db/outbox.ts'
+import type { OutboxMessage } from '../../db/outbox.ts'
+import type { Start } from '../../db/starts.ts'
 import { inSpan, type Tracing } from './tracing.ts'
 
 type Receipt = Parameters<Receive>[0]
@@ -31,7 +32,7 @@ export const traceCommits = <UseCases extends Commits>(tracing: Tracing, useCase
   }
 }
 
-const startsDelivery = (message: OutboxMessage): message is StartDocument | StartDelivery | RetryDelivery =>
+const startsDelivery = (message: OutboxMessage | Start): message is Start =>
   ['startDocument', 'startDelivery', 'retryDelivery'].includes(message.kind)
 
 /**
@@ -39,7 +40,7 @@ const startsDelivery = (message: OutboxMessage): message is StartDocument | Star
  * that is the cause, for example of a manual retry.
  */
 export const traceSends =
-  (tracing: Tracing, send: (message: OutboxMessage) => Promise<void>): typeof send =>
+  (tracing: Tracing, send: (message: OutboxMessage | Start) => Promise<void>): typeof send =>
   (message) => {
     if (!startsDelivery(message)) return send(message)
     const { traceparent, documentId } = message.input

@@ -23,7 +23,7 @@ export const create: CommandHandler = async (context, deps): Promise<Answer> => 
     const received = await deps.receive({ repository, docId, docProt, metadata, components, receivedAt, requestId, capture })
     if (!received.created) throw documentExists()
     deps.receiverLog.documentsReceived(exchange, repository, docId, received.documents)
-    deps.launch(received.messages)
+    if (received.atOnce) deps.launch(received.messages)
   })
   return created
 }

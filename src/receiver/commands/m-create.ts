@@ -26,7 +26,7 @@ export const mCreate: CommandHandler = async (context, deps): Promise<Answer> =>
       const capture = answer && (await exchange.prepareCapture(answer))
       const received = await deps.receive({ repository, docId, docProt, metadata: noMetadata, components, receivedAt, requestId, capture })
       deps.receiverLog.documentsReceived(exchange, repository, docId, received.documents)
-      deps.launch(received.messages)
+      if (received.atOnce) deps.launch(received.messages)
       if (received.created) return { docId, retCode: '201' }
       await discardComponents(components)
       return { docId, retCode: '403', errorDescription: 'document already exists' }

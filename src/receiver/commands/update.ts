@@ -18,7 +18,7 @@ export const update: CommandHandler = async (context, deps): Promise<Answer> => 
 
   const updated: Answer = { status: 200, headers: {}, body: '' }
   await storeComponents(context, deps, deps.contents.writeTo, async (components) => {
-    const { found, documents, messages } = await deps.update({
+    const { found, documents, messages, atOnce } = await deps.update({
       repository,
       docId,
       docProt: null,
@@ -31,7 +31,7 @@ export const update: CommandHandler = async (context, deps): Promise<Answer> => 
     })
     if (!found) throw documentNotFound()
     deps.receiverLog.documentsReceived(exchange, repository, docId, documents)
-    deps.launch(messages)
+    if (atOnce) deps.launch(messages)
   })
   return updated
 }

@@ -1,7 +1,7 @@
 import { createAppend } from '../../../src/archive/append.ts'
 import { createReceive } from '../../../src/archive/receive.ts'
 import { createUpdate } from '../../../src/archive/update.ts'
-import type { OutboxMessage } from '../../../src/db/outbox.ts'
+import type { Start } from '../../../src/db/starts.ts'
 import { createBulkRetries } from '../../../src/delivery/bulk-retry.ts'
 import { createReconcile } from '../../../src/delivery/reconcile.ts'
 import { createRedeliverAppended, createRedeliverNewer } from '../../../src/delivery/redeliver.ts'
@@ -9,6 +9,7 @@ import { createRelease } from '../../../src/delivery/release.ts'
 import { createRetry } from '../../../src/delivery/retry.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../../support/factories.ts'
+import { noteAllBegun, startsToCome } from '../../support/starts.ts'
 
 const config = testConfig()
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -19,8 +20,9 @@ beforeAll(async () => {
   database = await createTestDatabase()
 })
 afterAll(() => database.drop())
+beforeEach(() => noteAllBegun(database.db))
 
-/** Receives a document of a traced request, or of one without a trace, whose workflow has been started. */
+/** Receives a document of a traced request, or of one without a trace, which has been begun. */
 const receive = async (received: { traceparent?: string }) => {
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }])
@@ -31,7 +33,7 @@ const receive = async (received: { traceparent?: string }) => {
     db('deliveries')
       .where({ document_id: documentId })
       .update({ status, ...more })
-  await db('outbox').delete()
+  await noteAllBegun(db)
   return { ...routes, document, messages, documentId, destinationId: routes.destinations['archive']!, setStatus }
 }
 
@@ -41,7 +43,8 @@ const actor = { type: 'system', userId: null } as const
 
 const releaseHeld = async ({ connections, setStatus }: Received) => {
   await setStatus('held', { connection_id: connections['archive'] })
-  return (await createRelease(database.db, config).releaseBatch(connections['archive']!, 10)).messages
+  await createRelease(database.db).releaseBatch(connections['archive']!, 10)
+  return startsToCome(database.db)
 }
 
 const retry = async ({ workspaceId, documentId, setStatus }: Received) => {
@@ -50,21 +53,17 @@ const retry = async ({ workspaceId, documentId, setStatus }: Received) => {
 }
 
 const reconcile = async ({ setStatus }: Received) => {
-  await database.db('deliveries').update({ status: 'delivered' })
+  await database.db('deliveries').update({ status: 'delivered', begin_at: null })
   await setStatus('pending', { next_attempt_at: new Date(Date.now() - 60_000), checked_at: null })
-  const sent: OutboxMessage[] = []
   const workflows = {
     findDeliveryWorkflow: async () => ({ state: 'missing' }) as const,
     findBulkRetryWorkflow: async () => ({ state: 'working' }) as const,
     terminateDelivery: async () => {},
     terminateBulkRetry: async () => {},
   }
-  const sendAll = async (messages: OutboxMessage[]) => void sent.push(...messages)
-  await createReconcile(database.db, workflows, createBulkRetries(database.db, config), sendAll, config)()
-  return sent
+  await createReconcile(database.db, workflows, createBulkRetries(database.db, config), async () => {}, config)()
+  return startsToCome(database.db)
 }
-
-const waiting = async (): Promise<OutboxMessage[]> => (await database.db('outbox').select('message')).map(({ message }) => message)
 
 const redeliverAppended = async ({ document, setStatus, ...routes }: Received) => {
   await setStatus('delivered')
@@ -74,7 +73,7 @@ const redeliverAppended = async ({ document, setStatus, ...routes }: Received) =
   const segment = { content, startByte: basedOn.sizeBytes, merged: [] }
   const append = createAppend(database.db, createRedeliverAppended(config))
   await append({ repository, docId, compId: 'data', basedOn, segment, receivedAt: new Date(), capture: undefined })
-  return waiting()
+  return startsToCome(database.db)
 }
 
 /** The document is a newer one that an older one may have overwritten. */
@@ -83,12 +82,12 @@ const redeliverNewer = async ({ documentId, document, destinationId, setStatus: 
   const update = { ...(await receivedDocument(routes, { data: 'newer' }, document.docId)), whole: true, traceparent: document.traceparent }
   await createUpdate(db, config)(update)
   await db('deliveries').where({ destination_id: destinationId }).update({ status: 'delivered' })
-  await db('outbox').delete()
-  await createRedeliverNewer(db, config)({ documentId, destinationId })
-  return waiting()
+  await noteAllBegun(db)
+  await createRedeliverNewer(db)({ documentId, destinationId })
+  return startsToCome(database.db)
 }
 
-const starts: Record<string, (received: Received) => Promise<OutboxMessage[]>> = {
+const starts: Record<string, (received: Received) => Promise<Start[]>> = {
   'the first delivery': async ({ messages }) => messages,
   'a release': releaseHeld,
   'a manual retry': retry,
@@ -97,7 +96,7 @@ const starts: Record<string, (received: Received) => Promise<OutboxMessage[]>> =
   'a redelivery of the newer document': redeliverNewer,
 }
 
-const inputsOf = (messages: OutboxMessage[]) => messages.map((message) => ('input' in message ? message.input : message))
+const inputsOf = (messages: Start[]) => messages.map(({ input }) => input)
 
 test.each(Object.entries(starts))('%s starts its workflow with the span of the request', async (_, start) => {
   const messages = await start(await receive({ traceparent }))

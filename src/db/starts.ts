@@ -1,0 +1,52 @@
+import type { DeliveryInput, DocumentInput } from '../../workflows/messages.ts'
+
+// A delivery that is due and that nothing has begun is the work that waits: `deliveries.begin_at`. The dispatcher begins it by one of these
+// messages to Temporal, and so does the process that has just committed it, if nothing of its workspace waits. Sending a message twice has
+// no further effect. The attempt, or the wait for one, clears `begin_at`.
+
+/** Starts the workflow of a document, which starts its deliveries. */
+export interface StartDocument {
+  kind: 'startDocument'
+  input: DocumentInput
+  urgency?: Urgency
+}
+
+/** Starts a delivery by itself. The workflow of its document may have ended, or may never have been started. */
+export interface StartDelivery {
+  kind: 'startDelivery'
+  input: DeliveryInput
+  urgency?: Urgency
+}
+
+/** Retries a delivery: signals its workflow if it is open, starts a new one if it is closed. */
+export interface RetryDelivery {
+  kind: 'retryDelivery'
+  requestId: string
+  input: DeliveryInput
+  urgency?: Urgency
+}
+
+/** `quiet`: nothing else of the workspace is under way. `bulk`: a release, a bulk retry, or a restart. Default `quiet`. */
+export type Urgency = 'quiet' | 'busy' | 'bulk'
+
+export type Start = StartDocument | StartDelivery | RetryDelivery
+
+/** How a delivery is begun, as `deliveries.begin_as`. */
+export type BeginAs = 'document' | 'delivery' | 'retry'
+
+/** Time for which a process that has committed a delivery may begin it by itself. The dispatcher begins what a crash has left. */
+export const startGraceMs = 2_000
+
+/**
+ * SQL: true if a delivery of the workspace need not wait for its turn, because no other one waits or is just being begun. One that an append
+ * has postponed does neither.
+ */
+export const beginsAtOnce = (workspaceId: string) => `not exists (
+      select
+      from deliveries
+      where workspace_id = ${workspaceId}
+        and begin_at <= now() + ${startGraceMs} * interval '1 millisecond'
+    )`
+
+/** SQL: the id of the request of a `RetryDelivery`. The dispatcher repeats the message under the same id. */
+export const retryRequestId = `(extract(epoch from begin_at) * 1000000)::bigint::text`

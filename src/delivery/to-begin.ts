@@ -1,0 +1,177 @@
+import type { DestinationRef } from '../../workflows/messages.ts'
+import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { retryRequestId, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
+import { createStatement } from '../db/statement.ts'
+import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
+import type { DeliveryRef } from './transition.ts'
+
+// Deliveries that wait for the dispatcher: `begin_at` is not null. The first attempt, a wait for it, and the end of a delivery clear it, so
+// nothing that the dispatcher does has to be written.
+
+/** Deliveries of a workspace that are begun in the same way, one document after another. */
+export interface Queue {
+  workspaceId: string
+  beginAs: BeginAs
+}
+
+/** The deliveries of a document that are begun together. */
+export interface WaitingDocument extends Queue {
+  documentId: string
+  deliveries: (StartableDelivery & { requestId: string })[]
+}
+
+const queues = createStatement<Queue>(
+  'find-queues-to-begin',
+  `
+  with recursive queues as (
+    (
+      select workspace_id, begin_as
+      from deliveries
+      where begin_at is not null
+      order by workspace_id, begin_as
+      limit 1
+    )
+    union all
+    select next.workspace_id, next.begin_as
+    from queues
+    cross join lateral (
+      select workspace_id, begin_as
+      from deliveries
+      where begin_at is not null
+        and (workspace_id, begin_as) > (queues.workspace_id, queues.begin_as)
+      order by workspace_id, begin_as
+      limit 1
+    ) as next
+  )
+  select workspace_id as "workspaceId", begin_as as "beginAs"
+  from queues
+  where (
+    select min(begin_at)
+    from deliveries
+    where begin_at is not null
+      and workspace_id = queues.workspace_id
+      and begin_as = queues.begin_as
+  ) <= now()
+  `,
+)
+
+type Row = Queue & Omit<StartableDelivery, 'destination'> & { destination: DestinationRef; requestId: string }
+
+const oldest = createStatement<Row>(
+  'find-documents-to-begin',
+  `
+  with picked as materialized (
+    select turn."workspaceId", turn."beginAs", document_id
+    from jsonb_to_recordset(:turns::jsonb) as turn ("workspaceId" text, "beginAs" text, documents integer)
+    cross join lateral (
+      select distinct begin_at, document_id
+      from deliveries
+      where begin_at is not null
+        and workspace_id = turn."workspaceId"
+        and begin_as = turn."beginAs"
+        and begin_at <= now()
+        and document_id <> all (:except::text[])
+      order by begin_at, document_id
+      limit turn.documents
+    ) as waiting
+  )
+  select picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns}
+  from (select distinct * from picked) as picked
+  join deliveries
+    on deliveries.document_id = picked.document_id
+    and begin_as = picked."beginAs"
+    and begin_at <= now()
+  join documents on documents.id = picked.document_id
+  join workspaces on workspaces.id = documents.workspace_id
+  join destinations on destinations.id = deliveries.destination_id
+  order by begin_at, documents.id, destinations.id
+  `,
+)
+
+const stillWaiting = createStatement<{ documentId: string }>(
+  'find-documents-still-to-begin',
+  `
+  select distinct document_id as "documentId"
+  from deliveries
+  where document_id = any (:documentIds::text[])
+    and begin_at <= now()
+  `,
+)
+
+export const createToBegin = (db: Database | Transaction) => ({
+  /** Finds the queues in which something is due. Each costs two look-ups in the index deliveries_to_begin. */
+  findQueues: (): Promise<Queue[]> => queues(db, {}),
+
+  /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
+  findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
+    const found = new Map<string, WaitingDocument>()
+    for (const { workspaceId, beginAs, ...delivery } of await oldest(db, { turns: JSON.stringify(turns), except })) {
+      const { documentId } = delivery
+      // If a document waits in two queues, the second is another one's turn.
+      const document = found.get(documentId) ?? { documentId, workspaceId, beginAs, deliveries: [] }
+      if (document.beginAs === beginAs) document.deliveries.push(delivery)
+      found.set(documentId, document)
+    }
+    return [...found.values()]
+  },
+
+  /** Returns those of these documents that no attempt has been begun for, and no wait. */
+  stillWaiting: async (documentIds: string[]): Promise<Set<string>> =>
+    new Set((await stillWaiting(db, { documentIds })).map(({ documentId }) => documentId)),
+
+  /** Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them. */
+  leave: async (documentIds: string[]): Promise<void> => {
+    await db('deliveries').whereIn('document_id', documentIds).where('begin_at', '<=', db.fn.now()).update({ begin_at: null })
+  },
+
+  /** Lets a document that Temporal refuses wait, so that it does not hold up others. */
+  postpone: async (documentId: string, delayMs: number): Promise<void> => {
+    await db('deliveries')
+      .where({ document_id: documentId })
+      .where('begin_at', '<=', db.fn.now())
+      .update({ begin_at: db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]) })
+  },
+})
+
+/** Returns the messages that begin the deliveries of a document, under the current settings of the workspace. */
+export const startsOf = ({ beginAs, deliveries }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {
+  const inputs = deliveries.map(({ requestId, ...delivery }) => ({ requestId, input: startInputOf(delivery, config) }))
+  if (beginAs === 'delivery') return inputs.map(({ input }) => ({ kind: 'startDelivery', input, urgency }))
+  if (beginAs === 'retry') return inputs.map((each) => ({ kind: 'retryDelivery', ...each, urgency }))
+  const { destination: _, ...input } = inputs[0]!.input
+  return [{ kind: 'startDocument', input: { ...input, destinations: deliveries.map(({ destination }) => destination) }, urgency }]
+}
+
+/** Has deliveries begun that no workflow works on. Their documents must be locked. @param delayMs time until they are due */
+export const beginAgain = async (
+  trx: Transaction,
+  deliveries: DeliveryRef[],
+  beginAs: 'delivery' | 'retry',
+  delayMs = 0,
+): Promise<void> => {
+  if (deliveries.length === 0) return
+  await trx('deliveries')
+    .whereIn(
+      ['document_id', 'destination_id'],
+      deliveries.map(({ documentId, destinationId }) => [documentId, destinationId]),
+    )
+    .update({ begin_as: beginAs, begin_at: trx.raw(`now() + ? * interval '1 millisecond'`, [delayMs]) })
+}
+
+/**
+ * Counts the deliveries that are due and that nobody has begun, and returns for how long the oldest of them has been due, in seconds. The
+ * time leaves releases, bulk retries and restarts out, which may take hours.
+ */
+export const measureWaiting = async (db: Database): Promise<{ count: number; oldestSeconds: number }> => {
+  const { rows } = await db.raw<{ rows: { count: number; oldestSeconds: number }[] }>(
+    `
+    select
+      count(*) as count,
+      coalesce(extract(epoch from now() - min(begin_at) filter (where begin_as = 'document')), 0)::float8 as "oldestSeconds"
+    from deliveries
+    where begin_at <= now()
+    `,
+  )
+  return rows[0]!
+}

@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { messageOf } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import type { Database } from '../db/database.ts'
+import { holdDuty, leaveDuty } from '../db/duties.ts'
+import { createToBegin, startsOf, type WaitingDocument } from '../delivery/to-begin.ts'
+import type { Temporal } from './client.ts'
+import { isUnavailable } from './errors.ts'
+import { createStartWindow } from './start-window.ts'
+import { createTurns } from './turns.ts'
+
+const dispatcherLimits = {
+  /** Time after which another worker takes the duty over, if the one that had it is lost. */
+  leaseMs: 5_000,
+  /** A document that no worker begins for this long does not count as open any more: it says nothing about the others. */
+  stuckMs: 10_000,
+  /** Pause of a document that Temporal refuses. */
+  refusedMs: 60_000,
+}
+
+// While something is open, its end is noticed this soon, also if another worker has begun it.
+const busyMs = 25
+// An idle dispatcher looks for work this often: a document that its API process does not start waits half of it, on average.
+const idleMs = 100
+const standbyMs = 1_000
+const pauseMs = 1_000
+
+/** The duty of the dispatcher, as the table `duties` names it. */
+const duty = 'dispatch'
+
+interface Open {
+  workspaceId: string
+  startedAt: number
+}
+
+/**
+ * Begins the deliveries that wait in the database, for the whole installation: of all workers, one has the duty. Workspaces take turns, and
+ * as many documents are open as the window allows. A document is open from its start until its first attempt begins, as the database says.
+ * Nothing but the database is needed to go on after a crash: what was started and not begun is started again, which has no effect.
+ */
+export const createDispatcher = (
+  { db, temporal, config, log }: { db: Database; temporal: Pick<Temporal, 'send'>; config: DeliveryTermsConfig; log: Log },
+  limits: Partial<typeof dispatcherLimits> = {},
+) => {
+  const { leaseMs, stuckMs, refusedMs } = { ...dispatcherLimits, ...limits }
+  const now = () => performance.now()
+  const toBegin = createToBegin(db)
+  const window = createStartWindow(now)
+  const turns = createTurns()
+  const holder = newId()
+  const open = new Map<string, Open>()
+  const closed = new AbortController()
+  let wake = () => {}
+
+  const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
+    const { documentId, workspaceId } = document
+    open.set(documentId, { workspaceId, startedAt: now() })
+    const urgency = document.beginAs === 'document' ? (isBusy ? 'busy' : 'quiet') : 'bulk'
+    try {
+      for (const message of startsOf(document, urgency, config)) await temporal.send(message)
+    } catch (thrown) {
+      open.delete(documentId)
+      if (isUnavailable(thrown)) throw thrown
+      log.warn({ documentId, reason: messageOf(thrown) }, 'Temporal refuses a document, it is tried again later')
+      await toBegin.postpone(documentId, refusedMs)
+    }
+  }
+
+  /** Notices what has begun. */
+  const closeBegun = async (): Promise<void> => {
+    if (open.size === 0) return
+    const waiting = await toBegin.stillWaiting([...open.keys()])
+    const stuck: string[] = []
+    for (const [documentId, { startedAt }] of open) {
+      if (!waiting.has(documentId)) window.noteBegun(now() - startedAt)
+      else if (now() - startedAt > stuckMs) stuck.push(documentId)
+      else continue
+      open.delete(documentId)
+    }
+    if (stuck.length > 0) await toBegin.leave(stuck)
+  }
+
+  /** Starts as many documents as the window allows. @returns false if nothing waits */
+  const startNext = async (): Promise<boolean> => {
+    const free = window.size() - open.size
+    if (free <= 0) return true
+    const queues = await toBegin.findQueues()
+    if (queues.length === 0) return false
+    const busy = new Set([...open.values()].map(({ workspaceId }) => workspaceId))
+    const found = await toBegin.findOldest(turns.take(queues, busy, free), [...open.keys()])
+    const started = await Promise.allSettled(
+      found.map((document) => {
+        const isBusy = busy.has(document.workspaceId)
+        busy.add(document.workspaceId)
+        return begin(document, isBusy)
+      }),
+    )
+    for (const outcome of started) if (outcome.status === 'rejected') throw outcome.reason
+    return true
+  }
+
+  const rest = async (ms: number): Promise<void> => {
+    const woken = new AbortController()
+    wake = () => woken.abort()
+    await sleep(ms, undefined, { signal: AbortSignal.any([woken.signal, closed.signal]) }).catch(() => {})
+    wake = () => {}
+  }
+
+  const run = async (): Promise<void> => {
+    let heldUntil = Number.NEGATIVE_INFINITY
+    while (!closed.signal.aborted) {
+      try {
+        if (now() >= heldUntil) {
+          heldUntil = now() + leaseMs / 5
+          if (!(await holdDuty(db, duty, holder, leaseMs))) {
+            open.clear()
+            heldUntil = Number.NEGATIVE_INFINITY
+            await rest(standbyMs)
+            continue
+          }
+        }
+        await closeBegun()
+        const isBusy = await startNext()
+        await rest(isBusy || open.size > 0 ? busyMs : idleMs)
+      } catch (thrown) {
+        log.warn({ reason: messageOf(thrown) }, 'failed to begin deliveries, the next round tries again')
+        await rest(pauseMs)
+      }
+    }
+  }
+  let running: Promise<void> | undefined
+
+  return {
+    start: (): void => {
+      running ??= run()
+    },
+    /** Looks for work at once: something has begun, or was committed. */
+    poke: (): void => wake(),
+    /** Gives the duty up. What has not been begun is left to another worker. */
+    close: async (): Promise<void> => {
+      closed.abort()
+      await running
+      await leaveDuty(db, duty, holder).catch(() => {})
+    },
+  }
+}
+
+export type Dispatcher = ReturnType<typeof createDispatcher>

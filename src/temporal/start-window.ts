@@ -1,0 +1,45 @@
+const windowLimits = {
+  /** Starts that may be open in any case: one for a workspace that has nothing open, and some for the others. */
+  minimum: 4,
+  /** However fast the workers are. */
+  maximum: 200,
+}
+
+// The window aims at this multiple of the unloaded time. With less, the rate could not grow.
+const goal = 2
+// Rates are measured over this time.
+const rateMs = 2_000
+// Older measurements of the unloaded time are forgotten. Until there are new ones, the window is at its minimum, so they are unloaded.
+const baseMs = 600_000
+const baseSamples = 5
+
+/**
+ * Limits the open starts of the installation: documents whose workflows were started and whose first attempts have not begun. More of them
+ * would deliver nothing earlier. They would wait in Temporal, in front of the documents of other workspaces.
+ *
+ * By Little's law, as many are open as begin per second, times the time that each takes. The window is what is open if each takes twice the
+ * time that it takes in an idle installation, as in the congestion control BBR of TCP: there is nothing to configure, and it follows the
+ * speed of the machines.
+ * @param now returns the time in milliseconds
+ */
+export const createStartWindow = (now: () => number, { minimum, maximum } = windowLimits) => {
+  let base = { ms: Number.POSITIVE_INFINITY, samples: 0, since: now() }
+  let begun: number[] = []
+
+  return {
+    /** Returns how many starts may be open. */
+    size: (): number => {
+      if (base.samples < baseSamples) return minimum
+      const since = now() - rateMs
+      begun = begun.filter((at) => at > since)
+      const perMs = begun.length / rateMs
+      return Math.min(maximum, Math.max(minimum, Math.ceil(goal * perMs * base.ms)))
+    },
+    /** Notes that the first attempt of a document has begun. @param tookMs time since its start */
+    noteBegun: (tookMs: number): void => {
+      if (now() - base.since > baseMs) base = { ms: Number.POSITIVE_INFINITY, samples: 0, since: now() }
+      base = { ...base, ms: Math.min(base.ms, tookMs), samples: base.samples + 1 }
+      begun.push(now())
+    },
+  }
+}

@@ -1,0 +1,239 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { createReceive } from '../../src/archive/receive.ts'
+import { createLog } from '../../src/base/log.ts'
+import type { OutboxMessage } from '../../src/db/outbox.ts'
+import type { Start } from '../../src/db/starts.ts'
+import { createDispatcher, type Dispatcher } from '../../src/temporal/dispatcher.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { noteAllBegun } from '../support/starts.ts'
+import { until } from '../support/until.ts'
+
+let database: TestDatabase
+const running: Dispatcher[] = []
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+afterEach(async () => {
+  for (const dispatcher of running.splice(0)) await dispatcher.close()
+})
+beforeEach(async () => {
+  await noteAllBegun(database.db)
+  await database.db('duties').delete()
+})
+
+type Routes = Awaited<ReturnType<typeof createRoutes>>
+
+/** Commits documents that were received one after the other, and that nobody has begun. */
+const receive = async (count: number, routes?: Routes): Promise<string[]> => {
+  const { db } = database
+  const target = routes ?? (await createRoutes(db, [{ name: 'archive' }]))
+  const ids: string[] = []
+  for (let index = 0; index < count; index += 1) {
+    const { documents } = await createReceive(db, testConfig())(await receivedDocument(target, { data: 'hello' }))
+    ids.push(...documents.map(({ documentId }) => documentId))
+  }
+  const longAgo = Date.now() - 10_000
+  for (const [index, id] of ids.entries()) {
+    await db('deliveries')
+      .where({ document_id: id })
+      // A running dispatcher may have begun it.
+      .whereNotNull('begin_at')
+      .update({ begin_at: new Date(longAgo + index) })
+  }
+  return ids
+}
+
+interface Options {
+  /** False if no worker begins what was started. */
+  begins?: boolean
+  /** @returns the error of a call to Temporal, if it fails */
+  fails?: (start: Start) => Error | undefined
+  limits?: Parameters<typeof createDispatcher>[1]
+}
+
+/** Starts a dispatcher. Its Temporal notes what was started, and attempts begin at once, as the database says. */
+const startDispatcher = ({ begins = true, fails = () => undefined, limits = {} }: Options = {}) => {
+  const { db } = database
+  const started: Start[] = []
+  const begin = (start: Start) => db('deliveries').where({ document_id: start.input.documentId }).update({ begin_at: null })
+  const send = async (message: OutboxMessage | Start) => {
+    const start = message as Start
+    const failure = fails(start)
+    if (failure) throw failure
+    started.push(start)
+    if (begins) await begin(start)
+  }
+  const dispatcher = createDispatcher({ db, temporal: { send }, config: testConfig(), log: createLog('silent') }, limits)
+  running.push(dispatcher)
+  dispatcher.start()
+  return { ...dispatcher, started, begin, idsOf: () => started.map(({ input }) => input.documentId) }
+}
+
+const untilNothingWaits = () =>
+  until('nothing waits', async () => (await database.db('deliveries').whereNotNull('begin_at').select('document_id')).length === 0)
+
+test('what a crash has left is begun, the oldest first, and each document once', async () => {
+  const ids = await receive(30)
+  const dispatcher = startDispatcher()
+  await untilNothingWaits()
+  await dispatcher.close()
+  expect(dispatcher.idsOf().toSorted()).toEqual(ids.toSorted())
+  // Those that are started together are so in any order.
+  const places = dispatcher.idsOf().map((id, place) => Math.abs(ids.indexOf(id) - place))
+  expect(Math.max(...places)).toBeLessThanOrEqual(3)
+})
+
+test('a document that the process which has committed it may be beginning is left to it for a moment', async () => {
+  const routes = await createRoutes(database.db, [{ name: 'archive' }])
+  const received = await createReceive(database.db, testConfig())(await receivedDocument(routes, { data: 'hello' }))
+  const dispatcher = startDispatcher()
+  expect(received.atOnce).toBe(true)
+  await delay(500)
+  expect(dispatcher.started).toEqual([])
+  await until('it is begun', () => dispatcher.started.length === 1)
+  await dispatcher.close()
+  const { urgency, ...start } = dispatcher.started[0]!
+  expect(urgency).toBe('quiet')
+  expect(start).toMatchObject(received.messages[0]!)
+})
+
+test('the next document of a workspace waits for its turn, and the first one of another workspace does not', async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const create = async (to: Routes) => (await createReceive(db, testConfig())(await receivedDocument(to, { data: 'hello' }))).atOnce
+  expect([await create(routes), await create(routes), await create(routes)]).toEqual([true, false, false])
+  expect(await create(await createRoutes(db, [{ name: 'archive' }]))).toBe(true)
+  await noteAllBegun(db)
+  expect(await create(routes)).toBe(true)
+})
+
+test('while no attempt begins, a few documents are open, and a place is kept for a workspace that has none open', async () => {
+  await receive(40)
+  const dispatcher = startDispatcher({ begins: false })
+  await until('the window is full', () => dispatcher.started.length === 3)
+  await delay(300)
+  expect(dispatcher.started).toHaveLength(3)
+  const [quiet] = await receive(1)
+  await until('the place is taken', () => dispatcher.idsOf().at(-1) === quiet)
+  expect(dispatcher.started.at(-1)).toMatchObject({ urgency: 'quiet' })
+  for (const start of dispatcher.started.slice(0, 2)) await dispatcher.begin(start)
+  await until('the next one is started', () => dispatcher.started.length >= 5)
+  expect(dispatcher.started.at(-1)).toMatchObject({ urgency: 'busy' })
+})
+
+test('a document of one workspace does not wait for the thousands of another', async () => {
+  const flood = await receive(60)
+  const [single] = await receive(1)
+  const dispatcher = startDispatcher()
+  await until('it is begun', () => dispatcher.idsOf().includes(single!))
+  expect(dispatcher.idsOf().indexOf(single!)).toBeLessThan(5)
+  await untilNothingWaits()
+  await dispatcher.close()
+  expect(dispatcher.started).toHaveLength(flood.length + 1)
+})
+
+test('a release of hundreds does not hold up new documents of the same workspace', async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const held = await receive(80, routes)
+  await db('deliveries').whereIn('document_id', held).update({ begin_as: 'delivery' })
+  const fresh = await receive(8, routes)
+  const dispatcher = startDispatcher()
+  await untilNothingWaits()
+  await dispatcher.close()
+  const kinds = dispatcher.started.slice(0, 12).map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind === 'startDocument').length).toBeGreaterThanOrEqual(fresh.length - 1)
+  expect(kinds).toContain('startDelivery')
+  expect(dispatcher.started.find(({ kind }) => kind === 'startDelivery')).toMatchObject({ urgency: 'bulk' })
+})
+
+test('of several dispatchers one works, and another one takes over when it stops or is lost', async () => {
+  await receive(1)
+  const first = startDispatcher({ limits: { leaseMs: 1_000 } })
+  await until('the first one works', () => first.started.length === 1)
+  const second = startDispatcher({ limits: { leaseMs: 1_000 } })
+  await receive(5)
+  await untilNothingWaits()
+  expect([first.started.length, second.started.length]).toEqual([6, 0])
+  await first.close()
+  await receive(2)
+  await untilNothingWaits()
+  expect([first.started.length, second.started.length]).toEqual([6, 2])
+  await second.close()
+
+  // One that is lost does not give the duty up.
+  await database
+    .db('duties')
+    .insert({ name: 'dispatch', holder: 'lost', held_until: database.db.raw(`now() + interval '1 second'`) })
+    .onConflict('name')
+    .merge()
+  const third = startDispatcher()
+  await receive(1)
+  await untilNothingWaits()
+  await third.close()
+  expect(third.started).toHaveLength(1)
+})
+
+test('a document that Temporal refuses does not hold up the others, and is tried again', async () => {
+  const [refused, ...others] = await receive(10)
+  let isRefused = true
+  const dispatcher = startDispatcher({
+    fails: ({ input }) => (isRefused && input.documentId === refused ? Object.assign(new Error('refused'), { code: 3 }) : undefined),
+    limits: { refusedMs: 1_500 },
+  })
+  await until('the others are begun', () => dispatcher.started.length === others.length)
+  isRefused = false
+  await untilNothingWaits()
+  await dispatcher.close()
+  expect(dispatcher.idsOf().at(-1)).toBe(refused)
+})
+
+test('nothing is lost while Temporal is unavailable', async () => {
+  const ids = await receive(10)
+  let isAway = true
+  let calls = 0
+  const dispatcher = startDispatcher({
+    fails: () => {
+      calls += 1
+      return isAway ? new Error('14 UNAVAILABLE') : undefined
+    },
+  })
+  await until('it has tried', () => calls > 3)
+  expect(calls).toBeLessThan(12)
+  isAway = false
+  await untilNothingWaits()
+  await dispatcher.close()
+  expect(dispatcher.idsOf().toSorted()).toEqual(ids.toSorted())
+})
+
+test('a document that no worker begins does not keep its place for ever: the reconciler asks about it', async () => {
+  const { db } = database
+  const stuck = await receive(4)
+  const dispatcher = startDispatcher({ begins: false, limits: { stuckMs: 300 } })
+  await untilNothingWaits()
+  await dispatcher.close()
+  expect(dispatcher.idsOf().toSorted()).toEqual(stuck.toSorted())
+  expect(await db('deliveries').whereIn('document_id', stuck).where({ status: 'pending', begin_at: null })).toHaveLength(4)
+})
+
+test('a document is begun with all of its deliveries, and a retry under one request id however often it is sent', async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'backup' }])
+  await receive(1, routes)
+  const [retried] = await receive(1, routes)
+  await db('deliveries').where({ document_id: retried }).update({ begin_as: 'retry', status: 'retrying' })
+  const first = startDispatcher({ begins: false })
+  await until('all are started', () => first.started.length === 3)
+  await first.close()
+  const second = startDispatcher()
+  await untilNothingWaits()
+  await second.close()
+  const document = first.started.find(({ kind }) => kind === 'startDocument')
+  expect(document).toMatchObject({ input: { revision: 1, destinations: [{ name: 'archive' }, { name: 'backup' }] } })
+  const requestsOf = (started: Start[]) => started.flatMap((start) => (start.kind === 'retryDelivery' ? [start.requestId] : []))
+  expect(requestsOf(first.started)).toHaveLength(2)
+  expect(requestsOf(second.started)).toEqual(requestsOf(first.started))
+})

@@ -1,0 +1,54 @@
+import { createStartWindow } from '../../src/temporal/start-window.ts'
+
+let nowMs = 0
+const now = () => nowMs
+
+beforeEach(() => {
+  nowMs = 0
+})
+
+type Window = ReturnType<typeof createStartWindow>
+
+/** Documents begin at a constant rate. */
+const begin = (window: Window, { perSecond, tookMs, forMs }: { perSecond: number; tookMs: number; forMs: number }) => {
+  for (const end = nowMs + forMs; nowMs < end;) {
+    nowMs += 1_000 / perSecond
+    window.noteBegun(tookMs)
+  }
+}
+
+test('is at its minimum until the unloaded time is known', () => {
+  const window = createStartWindow(now, { minimum: 4, maximum: 200 })
+  expect(window.size()).toBe(4)
+  nowMs += 10
+  for (let time = 0; time < 4; time += 1) window.noteBegun(1_000)
+  expect(window.size()).toBe(4)
+})
+
+test.each([
+  [100, 50, 10],
+  [500, 50, 50],
+  [10, 50, 4],
+  [4_000, 50, 200],
+])('lets %d documents per second that take %d ms each take twice as long: %d', (perSecond, tookMs, size) => {
+  const window = createStartWindow(now, { minimum: 4, maximum: 200 })
+  begin(window, { perSecond, tookMs, forMs: 3_000 })
+  expect(Math.abs(window.size() - size)).toBeLessThanOrEqual(1)
+})
+
+test('does not grow when documents take longer, as it aims at the unloaded time', () => {
+  const window = createStartWindow(now, { minimum: 4, maximum: 200 })
+  begin(window, { perSecond: 100, tookMs: 50, forMs: 3_000 })
+  begin(window, { perSecond: 100, tookMs: 5_000, forMs: 60_000 })
+  expect(Math.abs(window.size() - 10)).toBeLessThanOrEqual(1)
+})
+
+test('shrinks when fewer begin, and measures the unloaded time anew after a while', () => {
+  const window = createStartWindow(now, { minimum: 4, maximum: 200 })
+  begin(window, { perSecond: 500, tookMs: 20, forMs: 3_000 })
+  expect(window.size()).toBeGreaterThan(18)
+  begin(window, { perSecond: 50, tookMs: 200, forMs: 10_000 })
+  expect(window.size()).toBe(4)
+  begin(window, { perSecond: 50, tookMs: 200, forMs: 600_000 })
+  expect(Math.abs(window.size() - 20)).toBeLessThanOrEqual(1)
+})
