@@ -172,6 +172,8 @@ export const recordInterruption = async (
 const interruptions: Record<string, string | undefined> = {
   WORKER_SHUTDOWN: 'the worker was stopped during the attempt',
   CANCELLED: 'the delivery was cancelled during the attempt',
+  PAUSED: 'an operator paused the activity in Temporal during the attempt',
+  RESET: 'an operator reset the activity in Temporal during the attempt',
 }
 
 const messageMaxCharacters = 1_000

@@ -243,6 +243,8 @@ describe('an attempt', () => {
   test.each([
     ['the worker stops', 'WORKER_SHUTDOWN', 'the worker was stopped during the attempt'],
     ['its delivery is cancelled', 'CANCELLED', 'the delivery was cancelled during the attempt'],
+    ['an operator pauses its activity', 'PAUSED', 'an operator paused the activity in Temporal during the attempt'],
+    ['an operator resets its activity', 'RESET', 'an operator reset the activity in Temporal during the attempt'],
   ] as const)('that is broken off because %s is counted and recorded', async (_, reason, message) => {
     target.answerWith(() => {})
     const { attempt, attempts, delivery } = await arrange()
