@@ -120,6 +120,8 @@ export const startApi = async (
   })
   app.on('error', () => {})
   const server = app.listen(0, '127.0.0.1')
+  // The default of 5 s ends when a busy machine lets a test wait as long between two calls: the second would meet a connection that closes.
+  server.keepAliveTimeout = 120_000
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 

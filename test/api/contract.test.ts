@@ -1,11 +1,6 @@
-import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { createContract, readOpenApi, type Exchange } from './contract.ts'
 
-let document: OpenApi
-
-beforeAll(async () => {
-  document = await readOpenApi()
-})
+const document = await readOpenApi()
 
 const requestId = '01K9R4B6ZD8M2V7X0QF3N5T1CE'
 const repository = {

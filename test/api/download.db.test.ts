@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { createDownloads } from '../../src/api/download.ts'
@@ -13,15 +13,10 @@ import type { ContentStore } from '../../src/content/store.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createDownloadLinks, createDownloadUrl, type LinkedDownload } from '../../src/security/download-link.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
 
-let database: TestDatabase
-let server: Server
-let origin: string
-let routes: Awaited<ReturnType<typeof createRoutes>>
-let link: LinkedDownload
 let opened = 0
 const logged: string[] = []
 
@@ -42,26 +37,24 @@ const receive = async (docId = newId()): Promise<LinkedDownload> => {
 }
 
 const links = createDownloadLinks([`k1:${Buffer.alloc(32, 1).toString('base64')}`])
-beforeAll(async () => {
-  database = await createTestDatabase()
-  routes = await createRoutes(database.db, [{ name: 'mailbox' }])
-  link = await receive()
-  const postgres = createPostgresStore(database.db)
-  const read: ContentStore['read'] = (...what) => {
-    opened += 1
-    return postgres.read(...what)
-  }
-  const contents = { postgres: { ...postgres, read } }
-  const app = new Koa()
-  app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo(logged) }))
-  app.use((context) => {
-    context.body = 'another middleware'
-  })
-  const answer = app.callback()
-  server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+const database = await createTestDatabase()
+const routes = await createRoutes(database.db, [{ name: 'mailbox' }])
+const link = await receive()
+const postgres = createPostgresStore(database.db)
+const read: ContentStore['read'] = (...what) => {
+  opened += 1
+  return postgres.read(...what)
+}
+const contents = { postgres: { ...postgres, read } }
+const app = new Koa()
+app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo(logged) }))
+app.use((context) => {
+  context.body = 'another middleware'
 })
+const answer = app.callback()
+const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
+await once(server, 'listening')
+const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 afterAll(async () => {
   server.closeAllConnections()
   server.close()

@@ -5,15 +5,12 @@ import { createRepositoryMetrics } from '../../src/observe/metrics.ts'
 import { warnAboutOpenReceivers } from '../../src/workspace/repository-warnings.ts'
 import type { Answer } from '../support/client.ts'
 import { testConfig } from '../support/factories.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
+import { createSigner } from '../support/signer.ts'
 import { startScene, wire } from './api.ts'
 
 const { database, api, acme, other, stop } = await startScene()
-let signer: Signer
 
-beforeAll(async () => {
-  signer = await createSigner('P-256')
-})
+const signer = await createSigner('P-256')
 afterAll(async () => {
   await signer.remove()
   await stop()

@@ -2,9 +2,9 @@ import type { Operation } from '../../src/api/open-api/operations.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Answer, WorkspaceClient } from '../support/client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
-import { startApi, type Api } from './api.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createSigner } from '../support/signer.ts'
+import { startApi } from './api.ts'
 import { readOpenApi } from './contract.ts'
 import { createResources, foreignNames } from './resources.ts'
 
@@ -49,21 +49,12 @@ const withIdsInBody = operations.flatMap((listed) =>
   idAttributesOf(listed).map((attribute) => ({ name: listed.operation.operationId, attribute, listed })),
 )
 
-let database: TestDatabase
-let api: Api
-let acme: WorkspaceClient
-let other: WorkspaceClient
-let signer: Signer
-let resources: ReturnType<typeof createResources>
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  const store = createPostgresStore(database.db)
-  api = await startApi(database.db, { contents: { postgres: store } })
-  ;[acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
-  signer = await createSigner('P-256')
-  resources = createResources({ db: database.db, store, certificate: signer.pem })
-})
+const database = await createTestDatabase()
+const store = createPostgresStore(database.db)
+const api = await startApi(database.db, { contents: { postgres: store } })
+const [acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
+const signer = await createSigner('P-256')
+const resources = createResources({ db: database.db, store, certificate: signer.pem })
 
 afterAll(async () => {
   await signer.remove()

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, type AddressInfo, type Server } from 'node:net'
+import { createServer, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { makeDirectory } from '../dev/support.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { relayVariables } from '../support/relay-process.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 
@@ -15,23 +14,15 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 // The relay limits a failing start to 10 seconds. A process that does not end never does.
 const endTimeoutMs = 90_000
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let dataDir: Awaited<ReturnType<typeof makeDirectory>>
 /** Accepts connections and never answers, as a path does that drops packets. */
-let silent: Server
-let silentAddress: string
-let takenPort: string
 
-beforeAll(async () => {
-  env = await startTemporalServer()
-  database = await createTestDatabase()
-  dataDir = await makeDirectory()
-  silent = createServer().listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  takenPort = String((silent.address() as AddressInfo).port)
-  silentAddress = `127.0.0.1:${takenPort}`
-}, 120_000)
+const env = await startTemporalServer()
+const database = await createTestDatabase()
+const dataDir = await makeDirectory()
+const silent = createServer().listen(0, '127.0.0.1')
+await once(silent, 'listening')
+const takenPort = String((silent.address() as AddressInfo).port)
+const silentAddress = `127.0.0.1:${takenPort}`
 afterAll(async () => {
   silent.close()
   await dataDir.remove()

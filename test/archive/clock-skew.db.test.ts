@@ -5,17 +5,14 @@ import { createArchiveDocuments } from '../../src/archive/documents.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createUpdate } from '../../src/archive/update.ts'
 import { newId } from '../../src/base/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
 // The id of a document tells which one is newer, and each process gives ids by its own clock.
 
 const config = testConfig()
-let database: TestDatabase
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const receiver = fileURLToPath(new URL('./receive-ahead.ts', import.meta.url))

@@ -3,16 +3,13 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { documentsToCome } from '../support/starts.ts'
 
-let database: TestDatabase
 const config = testConfig()
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const documentCount = async (repositoryId: string) =>

@@ -17,43 +17,39 @@ import { createKey, createWorkspace } from '../../src/workspace/administration.t
 import { createApiKeys } from '../../src/workspace/api-keys.ts'
 import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { tablesWith } from '../support/canary.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
-import { exception, fault, result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
+import { exception, fault, result, startRfcSystem } from '../support/rfc-system.ts'
 import { openSocket } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
 // These tests run against a test double built from the documented interface. No real source system was available.
-let database: TestDatabase
-let system: RfcSystem
 const closers: (() => Promise<void>)[] = []
 
 const connection = '<item><SAP_OBJECT>BKPF</SAP_OBJECT><OBJECT_ID>100019000000012026</OBJECT_ID><AR_OBJECT>FIIINVOICE</AR_OBJECT></item>'
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  system = await startRfcSystem({
-    ARCHIV_GET_CONNECTIONS: (parameters) =>
-      parameters['ARC_DOC_ID'] === 'UNKNOWN'
-        ? fault('NOTHING_FOUND')
-        : result('ARCHIV_GET_CONNECTIONS', parameters, '<COUNT>1</COUNT>', { CONNECTIONS: connection }),
-    BAPI_BARCODE_SENDLIST: (parameters) =>
-      result('BAPI_BARCODE_SENDLIST', parameters, '', {
-        RETURN: '<item><TYPE>E</TYPE><ID>OA</ID><NUMBER>220</NUMBER><MESSAGE>No barcode</MESSAGE></item>',
-      }),
-    Z_CHANGE: (parameters) => result('Z_CHANGE', parameters, `<CV_COUNT>${Number(parameters['CV_COUNT']) + 1}</CV_COUNT>`),
-    Z_OTHER: () => exception('Z_OTHER', 'NO_AUTHORITY', 'You are not allowed'),
-    Z_SLOW: () => ({ body: '', delayMs: 2_000 }),
-    Z_HANGING: () => ({ body: '', delayMs: 600_000 }),
-    Z_LARGE: (parameters) => result('Z_LARGE', parameters, `<TEXT>${'x'.repeat(300_000)}</TEXT>`),
-    Z_LOGIN: () => ({ contentType: 'text/html', body: '<html>Please log on</html>' }),
-    ARCHIV_CONNECTION_INSERT: (parameters) =>
-      parameters['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', parameters, ''),
-    Z_SECRET: (parameters) =>
-      result('Z_SECRET', parameters, '<API_TOKEN>canary-answer</API_TOKEN><LOGON><PASSWORD>canary-answer</PASSWORD></LOGON>'),
-    Z_BROKEN: () => fault('Deserialization of canary-rfc failed'),
-  })
+const database = await createTestDatabase()
+const system = await startRfcSystem({
+  ARCHIV_GET_CONNECTIONS: (parameters) =>
+    parameters['ARC_DOC_ID'] === 'UNKNOWN'
+      ? fault('NOTHING_FOUND')
+      : result('ARCHIV_GET_CONNECTIONS', parameters, '<COUNT>1</COUNT>', { CONNECTIONS: connection }),
+  BAPI_BARCODE_SENDLIST: (parameters) =>
+    result('BAPI_BARCODE_SENDLIST', parameters, '', {
+      RETURN: '<item><TYPE>E</TYPE><ID>OA</ID><NUMBER>220</NUMBER><MESSAGE>No barcode</MESSAGE></item>',
+    }),
+  Z_CHANGE: (parameters) => result('Z_CHANGE', parameters, `<CV_COUNT>${Number(parameters['CV_COUNT']) + 1}</CV_COUNT>`),
+  Z_OTHER: () => exception('Z_OTHER', 'NO_AUTHORITY', 'You are not allowed'),
+  Z_SLOW: () => ({ body: '', delayMs: 2_000 }),
+  Z_HANGING: () => ({ body: '', delayMs: 600_000 }),
+  Z_LARGE: (parameters) => result('Z_LARGE', parameters, `<TEXT>${'x'.repeat(300_000)}</TEXT>`),
+  Z_LOGIN: () => ({ contentType: 'text/html', body: '<html>Please log on</html>' }),
+  ARCHIV_CONNECTION_INSERT: (parameters) =>
+    parameters['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', parameters, ''),
+  Z_SECRET: (parameters) =>
+    result('Z_SECRET', parameters, '<API_TOKEN>canary-answer</API_TOKEN><LOGON><PASSWORD>canary-answer</PASSWORD></LOGON>'),
+  Z_BROKEN: () => fault('Deserialization of canary-rfc failed'),
 })
 afterAll(async () => {
   for (const close of closers) await close()

@@ -5,19 +5,14 @@ import { createKey } from '../../src/workspace/administration.ts'
 import { tablesWith } from '../support/canary.ts'
 import { multipartBody, openSocket, part, type CallOptions } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
+import { startCaptureScene } from './scene.ts'
 
-let scene: CaptureScene
-let workspace: CaptureWorkspace
-
-beforeAll(async () => {
-  scene = await startCaptureScene(
-    { CAPTURE_BODY_MAX_BYTES: '1000', RELAY_DOCUMENT_MAX_BYTES: '100000' },
-    { limits: { lingerTimeoutMs: 300 } },
-  )
-  workspace = await scene.workspace()
-  await workspace.source.create('D1', 'hello')
-})
+const scene = await startCaptureScene(
+  { CAPTURE_BODY_MAX_BYTES: '1000', RELAY_DOCUMENT_MAX_BYTES: '100000' },
+  { limits: { lingerTimeoutMs: 300 } },
+)
+const workspace = await scene.workspace()
+await workspace.source.create('D1', 'hello')
 afterAll(() => scene.stop())
 
 const put = (body: CallOptions['body']): CallOptions => ({ method: 'PUT', body: body! })

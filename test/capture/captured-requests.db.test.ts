@@ -2,7 +2,7 @@ import { Client } from 'pg'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import { createCapturedRequests, type RequestFilter } from '../../src/capture/captured-requests.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 
 const rowCount = 100_000
@@ -10,48 +10,40 @@ const rowCount = 100_000
 const rareCount = 30
 const perPage = 25
 
-let database: TestDatabase
-let workspaceId: string
-let repositoryId: string
-let ids: string[]
-let startOfDay: number
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  ;({ workspaceId, repositoryId } = await createRoutes(database.db, []))
-  startOfDay = Math.floor(Date.now() / 86_400_000) * 86_400_000
-  // Ten requests per second.
-  ids = Array.from(
-    { length: rowCount },
-    (_, index) => `${idPrefixAt(new Date(startOfDay + index * 100))}${String(index).padStart(16, '0')}`,
-  )
-  await database.db.raw(
-    `
-    insert into captured_requests (
-      id, workspace_id, channel, http_method, uri, query_string, repo_id, doc_id, request_headers, source_ip, request_at, status_code,
-      response_headers, duration_ms, response_at)
-    select
-      id, :workspaceId, case when is_rare then 'bridge' else 'receiver' end, case when is_rare then 'DELETE' else 'PUT' end, '/', '',
-      case when is_rare then 'RARE' else 'Z1' end, case when is_rare then 'RARE' else 'D' || number end, '{"accept": "*"}', '::1', now(),
-      case when is_rare then 503 when number % 10 = 0 then 404 else 201 end, '{}', 3, now()
-    from (select id, number, number <= :rareCount as is_rare from unnest(:ids::text[]) with ordinality as numbered (id, number)) as generated
-    `,
-    { workspaceId, ids, rareCount },
-  )
-  // Every tenth request has created a document.
-  await database.db.raw(
-    `
-    insert into documents (
-      id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
-    select
-      'DOCUMENT-' || number, :workspaceId, :repositoryId, 'Z1', 'D' || number, 'data', 'text/plain', 1, 'discarded', now(), now(), id
-    from unnest(:ids::text[]) with ordinality as numbered (id, number)
-    where number % 10 = 7
-    `,
-    { workspaceId, repositoryId, ids },
-  )
-  await database.db.raw('analyze captured_requests, documents')
-})
+const database = await createTestDatabase()
+const { workspaceId, repositoryId } = await createRoutes(database.db, [])
+const startOfDay = Math.floor(Date.now() / 86_400_000) * 86_400_000
+// Ten requests per second.
+const ids = Array.from(
+  { length: rowCount },
+  (_, index) => `${idPrefixAt(new Date(startOfDay + index * 100))}${String(index).padStart(16, '0')}`,
+)
+await database.db.raw(
+  `
+  insert into captured_requests (
+    id, workspace_id, channel, http_method, uri, query_string, repo_id, doc_id, request_headers, source_ip, request_at, status_code,
+    response_headers, duration_ms, response_at)
+  select
+    id, :workspaceId, case when is_rare then 'bridge' else 'receiver' end, case when is_rare then 'DELETE' else 'PUT' end, '/', '',
+    case when is_rare then 'RARE' else 'Z1' end, case when is_rare then 'RARE' else 'D' || number end, '{"accept": "*"}', '::1', now(),
+    case when is_rare then 503 when number % 10 = 0 then 404 else 201 end, '{}', 3, now()
+  from (select id, number, number <= :rareCount as is_rare from unnest(:ids::text[]) with ordinality as numbered (id, number)) as generated
+  `,
+  { workspaceId, ids, rareCount },
+)
+// Every tenth request has created a document.
+await database.db.raw(
+  `
+  insert into documents (
+    id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
+  select
+    'DOCUMENT-' || number, :workspaceId, :repositoryId, 'Z1', 'D' || number, 'data', 'text/plain', 1, 'discarded', now(), now(), id
+  from unnest(:ids::text[]) with ordinality as numbered (id, number)
+  where number % 10 = 7
+  `,
+  { workspaceId, repositoryId, ids },
+)
+await database.db.raw('analyze captured_requests, documents')
 afterAll(() => database.drop())
 
 interface Plan {

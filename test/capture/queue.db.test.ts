@@ -4,18 +4,13 @@ import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import type { RequestFacts, ResponseFacts } from '../../src/capture/capture.ts'
 import { createCaptureQueue } from '../../src/capture/queue.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
-let workspaceSlug: string
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  ;({ workspaceSlug } = await createRoutes(database.db, []))
-})
+const database = await createTestDatabase()
+const { workspaceSlug } = await createRoutes(database.db, [])
 afterAll(() => database.drop())
 
 const startQueue = (variables: Record<string, string> = {}, { writeIntervalMs = 50, db = (): Database => database.db } = {}) => {

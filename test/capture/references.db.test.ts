@@ -15,7 +15,7 @@ import { startApi } from '../api/api.ts'
 import { testConfig } from '../support/factories.ts'
 import { multipartBody, part, type SourceAnswer } from '../support/source-system.ts'
 import { describeReferences } from './references.ts'
-import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
+import { startCaptureScene, type CaptureWorkspace } from './scene.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'contents-'))
 afterAll(() => rm(directory, { recursive: true, force: true }))
@@ -27,11 +27,8 @@ describeReferences(
 )
 
 const MiB = 1024 * 1024
-let scene: CaptureScene
 
-beforeAll(async () => {
-  scene = await startCaptureScene({ CAPTURE_BODY_MAX_BYTES: String(32 * MiB), CAPTURE_MEMORY_MAX_BYTES: String(MiB) })
-})
+const scene = await startCaptureScene({ CAPTURE_BODY_MAX_BYTES: String(32 * MiB), CAPTURE_MEMORY_MAX_BYTES: String(MiB) })
 afterAll(() => scene.stop())
 
 const idOf = (answer: SourceAnswer) => answer.headers['x-relay-request-id']!

@@ -1,13 +1,9 @@
 import { createS3Store } from '../../src/content/s3.ts'
 import { testConfig } from '../support/factories.ts'
-import { startS3Server, type S3Server } from '../support/s3-server.ts'
+import { startS3Server } from '../support/s3-server.ts'
 import { describeReferences } from './references.ts'
 
-let server: S3Server
-
-beforeAll(async () => {
-  server = await startS3Server()
-})
+const server = await startS3Server()
 afterAll(() => server.stop())
 
 describeReferences('s3', () => (db) => {

@@ -3,21 +3,16 @@ import { newId } from '../../src/base/ids.ts'
 import { createKey } from '../../src/workspace/administration.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
+import { createSigner } from '../support/signer.ts'
 import { part, type SourceAnswer } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { until } from '../support/until.ts'
-import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
+import { startCaptureScene, type CaptureWorkspace } from './scene.ts'
 
-let scene: CaptureScene
-let signer: Signer
-
-beforeAll(async () => {
-  ;[scene, signer] = await Promise.all([
-    startCaptureScene({ RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000' }),
-    createSigner('RSA 2048'),
-  ])
-})
+const [scene, signer] = await Promise.all([
+  startCaptureScene({ RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000' }),
+  createSigner('RSA 2048'),
+])
 afterAll(async () => {
   await signer.remove()
   await scene.stop()

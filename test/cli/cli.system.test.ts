@@ -7,16 +7,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { version } from '../../src/base/version.ts'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 interface RunResult {

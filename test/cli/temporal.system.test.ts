@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { dueStarts, noteAllBegun, startsToCome } from '../support/starts.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
@@ -13,15 +12,10 @@ import { startTemporalServer } from '../support/temporal-server.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  ;[database, env] = await Promise.all([createTestDatabase(), startTemporalServer()])
-})
+const [database, env] = await Promise.all([createTestDatabase(), startTemporalServer()])
 afterAll(async () => {
-  await env?.teardown()
-  await database?.drop()
+  await env.teardown()
+  await database.drop()
 })
 
 const relay = async (...args: string[]): Promise<string> => {

@@ -3,10 +3,10 @@ import net, { type LookupFunction } from 'node:net'
 import { readConfig } from '../../src/config/config.ts'
 import { DeliveryError, type Payload } from '../../src/connectors/connector.ts'
 import { createCloudApi, requireUploadUrl } from '../../src/connectors/shared/cloud-api.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { testTarget } from '../../src/workspace/targets.ts'
 import { blockedByDefaultHosts, alwaysBlockedHosts } from '../support/addresses.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { contextOf, payloadOf, installationId } from './payloads.ts'
 import { loadRigs, type Destination } from './rig.ts'
 
@@ -36,13 +36,9 @@ const lenientLookup: LookupFunction = (host, options, done) => {
   else done(null, [{ address, family: net.isIP(address) }])
 }
 
-let canary: HttpTarget
-let outbound: OutboundGuard
-beforeAll(async () => {
-  canary = await startHttpTarget()
-  canary.answerWith((_arrival, response) => response.end('a response that nobody outside may read'))
-  outbound = createOutboundGuard({ allowedCidrs: [], lookup: lenientLookup })
-})
+const canary = await startHttpTarget()
+canary.answerWith((_arrival, response) => response.end('a response that nobody outside may read'))
+const outbound = createOutboundGuard({ allowedCidrs: [], lookup: lenientLookup })
 afterAll(async () => {
   await outbound.close()
   await canary.stop()

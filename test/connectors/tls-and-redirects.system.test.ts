@@ -1,21 +1,16 @@
 import type { TlsOptions } from 'node:tls'
 import { DeliveryError } from '../../src/connectors/connector.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
-import { createAuthority, type Authority } from '../support/certificates.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createAuthority } from '../support/certificates.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { contextOf, payloadOf } from './payloads.ts'
 import { loadRigs, type Destination, type TlsCase } from './rig.ts'
 
 const cases = (await loadRigs()).flatMap(({ tlsCases }) => tlsCases)
 
-let authority: Authority
-let stranger: Authority
-let outbound: OutboundGuard
-beforeAll(async () => {
-  authority = await createAuthority()
-  stranger = await createAuthority()
-  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-})
+const authority = await createAuthority()
+const stranger = await createAuthority()
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 afterAll(async () => {
   await outbound.close()
   await authority.remove()

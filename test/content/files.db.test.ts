@@ -10,11 +10,7 @@ import { sweepOrphans } from '../../src/maintenance/retention.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { describeContentStore } from './conformance.ts'
 
-let directory: string
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'contents-'))
-})
+const directory = await mkdtemp(join(tmpdir(), 'contents-'))
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
 const filesIn = async (folder: string) => {

@@ -3,15 +3,11 @@ import { ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/clie
 import { newId } from '../../src/base/ids.ts'
 import { createS3Store } from '../../src/content/s3.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { startS3Server, type S3Server } from '../support/s3-server.ts'
+import { startS3Server } from '../support/s3-server.ts'
 import { describeContentStore } from './conformance.ts'
 import { s3ConfigOf } from './s3-config.ts'
 
-let server: S3Server
-
-beforeAll(async () => {
-  server = await startS3Server()
-})
+const server = await startS3Server()
 afterAll(() => server.stop())
 
 describeContentStore('s3', () => ({

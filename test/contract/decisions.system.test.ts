@@ -3,15 +3,11 @@ import { decidedDocumentRows } from './decided-documents.ts'
 import { decidedErrorRows } from './decided-errors.ts'
 import { decidedSourceRows } from './decided-source.ts'
 import { decidedTargetRows } from './decided-targets.ts'
-import { startWorld, type World } from './world.ts'
+import { startWorld } from './world.ts'
 
 // Behaviour that the API specification leaves open and that docs/ describes, checked from outside.
 
-let world: World
-
-beforeAll(async () => {
-  world = await startWorld()
-})
+const world = await startWorld()
 afterAll(() => world.stop())
 
 test.each([...decidedErrorRows, ...decidedAccessRows, ...decidedDocumentRows, ...decidedTargetRows, ...decidedSourceRows])(

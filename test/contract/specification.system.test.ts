@@ -7,7 +7,7 @@ import { errorAndLimitRows } from './errors-and-limits.ts'
 import { documentResourceRows } from './resources-documents.ts'
 import { wiringResourceRows } from './resources-wiring.ts'
 import { stateRows } from './states.ts'
-import { startWorld, type World } from './world.ts'
+import { startWorld } from './world.ts'
 
 // One row for every statement in sections 2 to 8 of the API specification, in the order of the specification. Every row
 // checks a running relay from outside. Statements that other tests cover in depth have a short check here, too.
@@ -24,11 +24,7 @@ const rows = [
   ...errorAndLimitRows,
 ]
 
-let world: World
-
-beforeAll(async () => {
-  world = await startWorld()
-})
+const world = await startWorld()
 afterAll(() => world.stop())
 
 test.each(rows)('%s', async (_, check) => {

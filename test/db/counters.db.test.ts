@@ -20,7 +20,7 @@ import { createConnections } from '../../src/workspace/connections.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { findWrongCounters, foldAll } from '../support/counters.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { check } from '../support/properties.ts'
 
@@ -29,11 +29,7 @@ const dayMs = 24 * hourMs
 const config = testConfig({ RETENTION_ATTEMPTS_DAYS: '100' })
 const actor = { type: 'system', userId: null } as const
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 /** Two workspaces with three destinations each, one of them behind an inactive connection, and one workspace that discards documents. */

@@ -16,7 +16,7 @@ import { createConnections } from '../../src/workspace/connections.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createRepositories } from '../../src/workspace/repositories.ts'
 import { foldAll } from '../support/counters.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 
 const rowCount = 40_000
@@ -30,8 +30,6 @@ const page = { page: 1, perPage: 25 }
 const connectionId = `${idPrefixAt(new Date(since.getTime() + 11 * dayMs))}${'11'.padStart(16, '0')}`
 // For each event, a page of 25 rows and one more row that shows if there is a next page.
 const sortedRowsMax = 26 * auditEventNames.length
-
-let database: TestDatabase
 
 /** Inserts rows: the n-th belongs to workspace n % 10 and day n % 90. Audit entries are in every partition. */
 const fill = async () => {
@@ -149,13 +147,8 @@ const fill = async () => {
   for (const table of tables) await db.raw('vacuum analyze ??', [table])
 }
 
-// A limit for a busy machine. An idle one takes 10 seconds.
-const fillMs = 600_000
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  await fill()
-}, fillMs)
+const database = await createTestDatabase()
+await fill()
 
 afterAll(() => database.drop())
 

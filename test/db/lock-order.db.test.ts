@@ -9,7 +9,7 @@ import { createRetry } from '../../src/delivery/retry.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
 // A deadlock occurs only if two transactions overlap, so each round starts many of them at once.
@@ -19,11 +19,7 @@ const documents = 12
 const config = testConfig()
 const actor = { type: 'system', userId: null } as const
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 /** Receives documents whose deliveries to `a` are failed and whose deliveries to `b` are held. */

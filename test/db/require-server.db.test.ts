@@ -10,16 +10,13 @@ import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrations.ts'
 import { requireServer } from '../../src/db/require-server.ts'
 import { startReceiver } from '../receiver/receiver.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { startPgbouncer } from '../support/pgbouncer.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 
-let database: TestDatabase
 const closers: (() => Promise<unknown>)[] = []
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(async () => {
   for (const close of closers.toReversed()) await close()
   await database.drop()

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { isOutage, openDatabase, type Database } from '../../src/db/database.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 import { startLossyPath, type LossyPath } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -10,13 +10,10 @@ import { until } from '../support/until.ts'
 const statementTimeoutMs = 300
 const connections = 5
 
-let database: TestDatabase
 let path: LossyPath
 let db: Database
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 beforeEach(async () => {
   const url = new URL(database.url)

@@ -1,10 +1,7 @@
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { blocksOf, readPages } from './commands.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 test('every statement of SQL in the pages is one that the database of the relay executes, and psql needs nothing behind it', async () => {

@@ -1,6 +1,6 @@
 import { createLog } from '../../src/base/log.ts'
 import { findJob, maintenanceJobNames, runJobsLocally } from '../../src/maintenance/jobs.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { createMaintenanceDeps, receiveDocument } from '../support/maintenance.ts'
 import { until } from '../support/until.ts'
@@ -8,11 +8,7 @@ import { until } from '../support/until.ts'
 const config = testConfig()
 const log = createLog('silent')
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 beforeEach(() => database.db('outbox').delete())
 

@@ -3,10 +3,9 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createUpdate } from '../../src/archive/update.ts'
 import { ensurePartitions, listPartitions } from '../../src/db/partitions.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { captureAt, createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
-let database: TestDatabase
 const config = testConfig({ RETENTION_ATTEMPTS_DAYS: '100' })
 const dropLockTimeoutMs = 200
 const dayMs = 86_400_000
@@ -14,9 +13,7 @@ const start = new Date('2026-01-01T00:00:00Z')
 const dayAt = (days: number) => new Date(start.getTime() + days * dayMs)
 const neverAborted = new AbortController().signal
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const retention = () => createRetention(database.db, config, { batchRows: 3, dropLockTimeoutMs })

@@ -6,12 +6,9 @@ import { version } from '../../src/base/version.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { requireSchema } from '../../src/db/migrations.ts'
 import { createProbes, type Dependency } from '../../src/observe/probes.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const log: string[] = []

@@ -3,13 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Metric } from 'prom-client'
 import { openDatabase } from '../../src/db/database.ts'
 import { createDataDirMetric, createPollersMetric, createPools } from '../../src/observe/metrics.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const valuesOf = async (metric: Metric) => (await metric.get()).values.map(({ value }) => value)

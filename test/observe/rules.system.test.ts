@@ -278,11 +278,8 @@ const cases: Record<string, Case> = {
   },
 }
 
-let rules: Rule[]
-beforeAll(async () => {
-  const { groups } = parse(await readFile(rulesFile, 'utf8')) as Rules
-  rules = groups.flatMap((group) => group.rules)
-})
+const { groups } = parse(await readFile(rulesFile, 'utf8')) as Rules
+const rules = groups.flatMap((group) => group.rules)
 
 const seriesOf = (series: Record<string, string>) => Object.entries(series).map(([name, values]) => ({ series: name, values }))
 

@@ -1,34 +1,26 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { dataDirMetricName } from '../../src/observe/metrics.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { relayVariables, routeToWebhook, startRelayProcess } from '../support/relay-process.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-let target: Server
-let api: RelayProcess
-let worker: RelayProcess
 let openRequests = 0
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  // Answers nothing, so an attempt lasts until the worker breaks it off.
-  target = createServer(() => {
-    openRequests += 1
-  }).listen(0, '127.0.0.1')
-  await once(target, 'listening')
-  const variables = { ...relayVariables(database, env), RELAY_SHUTDOWN_GRACE_MS: '300000' }
-  api = await startRelayProcess('api', variables)
-  worker = await startRelayProcess('worker', variables)
-})
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+// Answers nothing, so an attempt lasts until the worker breaks it off.
+const target = createServer(() => {
+  openRequests += 1
+}).listen(0, '127.0.0.1')
+await once(target, 'listening')
+const variables = { ...relayVariables(database, env), RELAY_SHUTDOWN_GRACE_MS: '300000' }
+const api = await startRelayProcess('api', variables)
+const worker = await startRelayProcess('worker', variables)
 afterAll(async () => {
   await api.kill()
   await worker.kill()

@@ -6,17 +6,12 @@ import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { part } from '../support/source-system.ts'
 import { documentsToCome, dueStarts } from '../support/starts.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
 const quietMs = 60_000
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-beforeAll(async () => {
-  scene = await startScene({ RELAY_APPEND_QUIET_MS: String(quietMs) })
-  workspace = await scene.workspace([{ name: 'archive' }, { name: 'backup' }])
-})
+const scene = await startScene({ RELAY_APPEND_QUIET_MS: String(quietMs) })
+const workspace = await scene.workspace([{ name: 'archive' }, { name: 'backup' }])
 afterAll(() => scene.stop())
 
 const documentOf = async (docId: string) => (await scene.db('documents').where({ doc_id: docId, superseded_at: null }).first())!

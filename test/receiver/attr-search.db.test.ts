@@ -1,8 +1,5 @@
 import { openSocket, part } from '../support/source-system.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
-
-let scene: Scene
-let workspace: SceneWorkspace
+import { startScene } from './receiver.ts'
 
 /** Returns the line of an index that defines a field: the name in 40 characters, then the offset and length of the value. */
 const field = (name: string, offset: number, length: number) =>
@@ -20,12 +17,10 @@ const index = [
   '',
 ].join('\n')
 
-beforeAll(async () => {
-  scene = await startScene()
-  workspace = await scene.workspace()
-  await workspace.source.createParts('LIST', [part('data', 'x'), part('descr', Buffer.from(index, 'latin1'), 'application/x-alf-descr')])
-  await workspace.source.create('PLAIN', 'x')
-})
+const scene = await startScene()
+const workspace = await scene.workspace()
+await workspace.source.createParts('LIST', [part('data', 'x'), part('descr', Buffer.from(index, 'latin1'), 'application/x-alf-descr')])
+await workspace.source.create('PLAIN', 'x')
 afterAll(() => scene.stop())
 
 const search = (pattern: string, more = '', docId = 'LIST') =>

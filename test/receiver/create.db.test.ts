@@ -3,15 +3,10 @@ import { Readable } from 'node:stream'
 import { openSocket, part, partOf } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { expectRefusal, withoutServerHeaders } from './answers.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene, type SceneWorkspace } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-beforeAll(async () => {
-  scene = await startScene()
-  workspace = await scene.workspace()
-})
+const scene = await startScene()
+const workspace = await scene.workspace()
 afterAll(() => scene.stop())
 
 const docId1 = '005056B5A3F21EEFA9C1D04F7B6E8C11'

@@ -1,14 +1,9 @@
 import { openSocket, part } from '../support/source-system.ts'
 import { withoutServerHeaders } from './answers.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-beforeAll(async () => {
-  scene = await startScene()
-  workspace = await scene.workspace()
-})
+const scene = await startScene()
+const workspace = await scene.workspace()
 afterAll(() => scene.stop())
 
 const rowsOf = (docId: string) => scene.db('documents').where({ doc_id: docId }).orderBy('id')

@@ -1,16 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { openSocket, part } from '../support/source-system.ts'
 import { asExample, boundaryOf, exampleHeaders, exampleOf } from './answers.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
 const docId = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
-beforeAll(async () => {
-  scene = await startScene()
-  workspace = await scene.workspace()
-})
+const scene = await startScene()
+const workspace = await scene.workspace()
 afterAll(() => scene.stop())
 
 describe('docGet', () => {

@@ -2,17 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { receiverLimits } from '../../src/receiver/limits.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-beforeAll(async () => {
-  const limits = { idleTimeoutMs: 2_000, minBodyBytes: 100, lingerTimeoutMs: 1_500 }
-  scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '2000000' }, { limits })
-  workspace = await scene.workspace()
-  await workspace.source.create('TAKEN', 'x')
-})
+const limits = { idleTimeoutMs: 2_000, minBodyBytes: 100, lingerTimeoutMs: 1_500 }
+const scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '2000000' }, { limits })
+const workspace = await scene.workspace()
+await workspace.source.create('TAKEN', 'x')
 afterAll(() => scene.stop())
 
 const createQuery = (docId: string) => `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`

@@ -2,13 +2,10 @@ import { webhook } from '../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, payloadOf } from '../connectors/payloads.ts'
 import { until } from '../support/until.ts'
-import { startScene, type Scene } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-beforeAll(async () => {
-  scene = await startScene()
-})
+const scene = await startScene()
 afterAll(async () => {
   await outbound.close()
   await scene.stop()

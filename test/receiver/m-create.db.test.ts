@@ -2,14 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { multipartBody, openSocket, part, partOf, type PartToSend } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { withoutServerHeaders } from './answers.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene, type SceneWorkspace } from './receiver.ts'
 
-let scene: Scene
 let workspace: SceneWorkspace
 
-beforeAll(async () => {
-  scene = await startScene({}, { limits: { maxParts: 50 } })
-})
+const scene = await startScene({}, { limits: { maxParts: 50 } })
 beforeEach(async () => {
   workspace = await scene.workspace()
 })

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { openDatabase, type Database } from '../../src/db/database.ts'
-import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
-import { createSourceSystem, multipartBody, partOf, type SourceAnswer, type SourceSystem } from '../support/source-system.ts'
+import { createSourceSystem, multipartBody, partOf, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from './receiver.ts'
 
@@ -48,20 +48,12 @@ const startDatabaseProxy = async (databaseUrl: string) => {
 
 const acquireTimeoutMs = 1_000
 
-let database: TestDatabase
-let proxy: Awaited<ReturnType<typeof startDatabaseProxy>>
-let proxiedDb: Database
-let receiver: Awaited<ReturnType<typeof startReceiver>>
-let source: SourceSystem
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  proxy = await startDatabaseProxy(database.url)
-  proxiedDb = openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy')
-  receiver = await startReceiver(proxiedDb)
-  const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
-  source = createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`)
-})
+const database = await createTestDatabase()
+const proxy = await startDatabaseProxy(database.url)
+const proxiedDb = openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy')
+const receiver = await startReceiver(proxiedDb)
+const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
+const source = createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`)
 afterAll(async () => {
   await source.close()
   await receiver.stop()

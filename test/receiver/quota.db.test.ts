@@ -8,15 +8,11 @@ import { createRetention, sweepOrphans } from '../../src/maintenance/retention.t
 import { createStorageMetrics } from '../../src/observe/metrics.ts'
 import { testConfig } from '../support/factories.ts'
 import { part } from '../support/source-system.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene, type SceneWorkspace } from './receiver.ts'
 
 const installationMaxBytes = 3_000_000
 
-let scene: Scene
-
-beforeAll(async () => {
-  scene = await startScene({ RELAY_WORKSPACE_MAX_BYTES: String(installationMaxBytes) })
-})
+const scene = await startScene({ RELAY_WORKSPACE_MAX_BYTES: String(installationMaxBytes) })
 afterAll(() => scene.stop())
 
 const set = ({ workspaceId }: SceneWorkspace, settings: object) =>

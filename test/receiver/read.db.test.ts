@@ -1,21 +1,17 @@
 import { part } from '../support/source-system.ts'
 import { asExample, boundaryOf, exampleHeaders, exampleOf } from './answers.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
 const docId = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
-beforeAll(async () => {
-  scene = await startScene()
-  workspace = await scene.workspace()
-  await workspace.source.createParts(docId, [
-    part('data', 'HELLO', 'text/plain; charset=ISO-8859-1'),
-    part('note', 'abc', 'application/x-note'),
-  ])
-  await workspace.source.create('DIGITS', '0123456789')
-  await workspace.age(docId)
-})
+const scene = await startScene()
+const workspace = await scene.workspace()
+await workspace.source.createParts(docId, [
+  part('data', 'HELLO', 'text/plain; charset=ISO-8859-1'),
+  part('note', 'abc', 'application/x-note'),
+])
+await workspace.source.create('DIGITS', '0123456789')
+await workspace.age(docId)
 afterAll(() => scene.stop())
 
 describe('info', () => {

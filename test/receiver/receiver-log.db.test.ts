@@ -1,12 +1,9 @@
 import { Registry } from 'prom-client'
 import { part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startScene, type Scene } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-beforeAll(async () => {
-  scene = await startScene()
-})
+const scene = await startScene()
 afterAll(() => scene.stop())
 
 const linesOf = (event: string, workspace: string) =>

@@ -1,9 +1,9 @@
 import { newId } from '../../src/base/ids.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
+import { createSigner } from '../support/signer.ts'
 import { multipartBody, part, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
 // A signature covers the values of the signed parameters without separators. Each test signs a URL as a source system does, and uses its
 // secKey in a URL for something else that consists of the same text.
@@ -12,29 +12,22 @@ const authId = 'CN%3DSAP'
 const expiration = expirationIn(7_200)
 const guid = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
-let scene: Scene
-let signer: Signer
-let workspace: SceneWorkspace
-let repositories: Record<string, string>
-
-beforeAll(async () => {
-  ;[scene, signer] = await Promise.all([startScene(), createSigner('RSA 2048')])
-  workspace = await scene.workspace()
-  const { workspaceId, repositoryId } = workspace
-  repositories = { Z1: repositoryId, Z: newId() }
-  await scene.db('repositories').insert({ id: repositories['Z'], workspace_id: workspaceId, repo_id: 'Z', name: 'Other' })
-  await scene.db('connection_repositories').insert({
-    connection_id: Object.values(workspace.connections)[0],
-    repository_id: repositories['Z'],
-    position: 1,
-  })
-  await scene.db('repositories').where({ workspace_id: workspaceId }).update({ signature_verification: true })
-  for (const id of Object.values(repositories)) {
-    const actor = { type: 'system', userId: null } as const
-    const text = signer.der.toString('base64')
-    await createCertificates(scene.db).add({ workspaceId, repositoryId: id, authId: 'CN=SAP', text, actor, status: 'active' })
-  }
+const [scene, signer] = await Promise.all([startScene(), createSigner('RSA 2048')])
+const workspace = await scene.workspace()
+const { workspaceId, repositoryId } = workspace
+const repositories = { Z1: repositoryId, Z: newId() }
+await scene.db('repositories').insert({ id: repositories['Z'], workspace_id: workspaceId, repo_id: 'Z', name: 'Other' })
+await scene.db('connection_repositories').insert({
+  connection_id: Object.values(workspace.connections)[0],
+  repository_id: repositories['Z'],
+  position: 1,
 })
+await scene.db('repositories').where({ workspace_id: workspaceId }).update({ signature_verification: true })
+for (const id of Object.values(repositories)) {
+  const actor = { type: 'system', userId: null } as const
+  const text = signer.der.toString('base64')
+  await createCertificates(scene.db).add({ workspaceId, repositoryId: id, authId: 'CN=SAP', text, actor, status: 'active' })
+}
 afterAll(async () => {
   await signer.remove()
   await scene.stop()

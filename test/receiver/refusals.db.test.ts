@@ -1,15 +1,10 @@
 import { multipartBody, part, type CallOptions } from '../support/source-system.ts'
 import { expectRefusal } from './answers.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-beforeAll(async () => {
-  scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '100000' }, { limits: { maxParts: 5 } })
-  workspace = await scene.workspace()
-  await workspace.source.create('D1', 'hello')
-})
+const scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '100000' }, { limits: { maxParts: 5 } })
+const workspace = await scene.workspace()
+await workspace.source.create('D1', 'hello')
 afterAll(() => scene.stop())
 
 const onD1 = 'pVersion=0045&contRep=Z1&docId=D1'

@@ -1,19 +1,14 @@
 import { part } from '../support/source-system.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-beforeAll(async () => {
-  scene = await startScene()
-  workspace = await scene.workspace()
-  await workspace.source.createParts('D1', [
-    part('data', 'HELLO'),
-    part('note', 'aaaaa'),
-    part('bytes', Buffer.from([0, 0xc3, 0xa4, 0x2b, 0x25, 0xff, 0x23, 0x20, 0x3b])),
-    part('empty', ''),
-  ])
-})
+const scene = await startScene()
+const workspace = await scene.workspace()
+await workspace.source.createParts('D1', [
+  part('data', 'HELLO'),
+  part('note', 'aaaaa'),
+  part('bytes', Buffer.from([0, 0xc3, 0xa4, 0x2b, 0x25, 0xff, 0x23, 0x20, 0x3b])),
+  part('empty', ''),
+])
 afterAll(() => scene.stop())
 
 const search = async (more: string, compId = 'data') => {

@@ -4,14 +4,9 @@ import { expirationIn, signedQuery, type RawParameter } from '../support/signed-
 import { createSigner, type KeyKind, type Signer } from '../support/signer.ts'
 import { multipartBody, part, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
 import { expectRefusal } from './answers.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene, type SceneWorkspace } from './receiver.ts'
 
-let scene: Scene
-let stranger: Signer
-
-beforeAll(async () => {
-  ;[scene, stranger] = await Promise.all([startScene({ RELAY_SIGNATURE_SKEW_MS: '60000' }), createSigner('DSA 1024')])
-})
+const [scene, stranger] = await Promise.all([startScene({ RELAY_SIGNATURE_SKEW_MS: '60000' }), createSigner('DSA 1024')])
 afterAll(async () => {
   await stranger.remove()
   await scene.stop()

@@ -1,15 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { part } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
+import { startScene } from './receiver.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-beforeAll(async () => {
-  scene = await startScene()
-  workspace = await scene.workspace()
-})
+const scene = await startScene()
+const workspace = await scene.workspace()
 afterAll(() => scene.stop())
 
 const startsOf = async (docId: string, { workspaceSlug } = workspace) =>

@@ -1,14 +1,12 @@
 import { createHash, X509Certificate } from 'node:crypto'
 import { readCertificate } from '../../src/security/certificate.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
+import { createSigner } from '../support/signer.ts'
 
-let dsa: Signer
-let rsa: Signer
-let curve: Signer
-
-beforeAll(async () => {
-  ;[dsa, rsa, curve] = await Promise.all([createSigner('DSA 1024'), createSigner('RSA 2048', '/CN=ABC'), createSigner('P-256', '/CN=EC')])
-})
+const [dsa, rsa, curve] = await Promise.all([
+  createSigner('DSA 1024'),
+  createSigner('RSA 2048', '/CN=ABC'),
+  createSigner('P-256', '/CN=EC'),
+])
 afterAll(() => Promise.all([dsa, rsa, curve].map((signer) => signer.remove())))
 
 const base64 = (bytes: Buffer, lineCharacters = 76) =>

@@ -116,8 +116,6 @@ export const createSourceSystem = (receiverUrl: string, { repoId = 'Z1', pVersio
   }
 }
 
-export type SourceSystem = ReturnType<typeof createSourceSystem>
-
 /** Opens a TCP connection, for bytes that no HTTP client would send. */
 export const openSocket = async (port: number) => {
   const socket: Socket = connect(port, '127.0.0.1')

@@ -2,19 +2,15 @@ import { newId } from '../../src/base/ids.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { createRepositories } from '../../src/workspace/repositories.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 
-let database: TestDatabase
-let signers: Signer[]
 const actor = { type: 'system', userId: null } as const
 const notFound = { code: 'not_found' }
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  signers = await Promise.all(['/CN=A', '/CN=B', '/CN=C'].map((subject) => createSigner('P-256', subject)))
-})
+const database = await createTestDatabase()
+const signers = await Promise.all(['/CN=A', '/CN=B', '/CN=C'].map((subject) => createSigner('P-256', subject)))
 afterAll(async () => {
   for (const signer of signers) await signer.remove()
   await database.drop()

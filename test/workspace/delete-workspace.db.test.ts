@@ -7,16 +7,13 @@ import { createKey, setTier } from '../../src/workspace/administration.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
-import { startScene, type Scene } from '../receiver/receiver.ts'
+import { startScene } from '../receiver/receiver.ts'
 import { foldAll } from '../support/counters.ts'
 import { captureAt } from '../support/factories.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { until } from '../support/until.ts'
 
-let scene: Scene
-beforeAll(async () => {
-  scene = await startScene()
-})
+const scene = await startScene()
 afterAll(() => scene.stop())
 
 const actor = { type: 'system', userId: null } as const

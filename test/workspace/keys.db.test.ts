@@ -2,16 +2,12 @@ import { UserError } from '../../src/base/errors.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createKey, createWorkspace, listKeys, revokeKey } from '../../src/workspace/administration.ts'
 import { createMembers } from '../../src/workspace/members.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  await createWorkspace(database.db, 'acme/prod')
-})
+const database = await createTestDatabase()
+await createWorkspace(database.db, 'acme/prod')
 afterAll(() => database.drop())
 
 test('a key is created, listed without its secret, and revoked once', async () => {

@@ -1,13 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
 import { createSealedCredentials, rotateKeys } from '../../src/workspace/sealing-keys.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 beforeEach(() => database.db('destinations').update({ credentials_sealed: Buffer.alloc(0) }))
 

@@ -1,13 +1,9 @@
 import { UserError } from '../../src/base/errors.ts'
 import { createWorkspace, listWorkspaces, setTier } from '../../src/workspace/administration.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 test('two concurrent calls create a workspace only once', async () => {

@@ -1,8 +1,7 @@
 import { fileURLToPath } from 'node:url'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { freePort } from '../../support/free-port.ts'
-import { startHttpTarget, type HttpTarget } from '../../support/http-target.ts'
+import { startHttpTarget } from '../../support/http-target.ts'
 import { startOtlpCollector } from '../../support/otlp-collector.ts'
 import { relayVariables, routeToWebhook, startRelayProcess } from '../../support/relay-process.ts'
 import { createSourceSystem } from '../../support/source-system.ts'
@@ -14,13 +13,7 @@ const preload = fileURLToPath(new URL('../../support/imported-packages.mjs', imp
 // Each test starts two processes.
 const testTimeoutMs = 300_000
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: HttpTarget
-
-beforeAll(async () => {
-  ;[env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
-})
+const [env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
 afterAll(async () => {
   await target.stop()
   await env.teardown()

@@ -7,18 +7,14 @@ import { createReconcile } from '../../../src/delivery/reconcile.ts'
 import { createRedeliverAppended, createRedeliverNewer } from '../../../src/delivery/redeliver.ts'
 import { createRelease } from '../../../src/delivery/release.ts'
 import { createRetry } from '../../../src/delivery/retry.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../../support/factories.ts'
 import { noteAllBegun, startsToCome } from '../../support/starts.ts'
 
 const config = testConfig()
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 beforeEach(() => noteAllBegun(database.db))
 

@@ -15,17 +15,13 @@ import type { RecordAttempt } from '../../../src/delivery/record-attempt.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import type { AttemptInput } from '../../../workflows/messages.ts'
 import { testConfig } from '../../support/factories.ts'
-import { startOtlpCollector, type OtlpCollector, type ReceivedSpan } from '../../support/otlp-collector.ts'
+import { startOtlpCollector, type ReceivedSpan } from '../../support/otlp-collector.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const spanId = 'b7ad6b7169203331'
 const parent = `00-${traceId}-${spanId}-01`
 
-let collector: OtlpCollector
-
-beforeAll(async () => {
-  collector = await startOtlpCollector()
-})
+const collector = await startOtlpCollector()
 afterAll(() => collector.stop())
 beforeEach(() => {
   collector.spans.length = 0

@@ -36,14 +36,10 @@ const everySecret = [...Object.values(secrets), filePassword]
 let database: TestDatabase
 let folder: string
 let file: string
-let example: string
-let generateKey: string
 
-beforeAll(async () => {
-  const page = await readFile(new URL('../../../docs/configuration-as-code.md', import.meta.url), 'utf8')
-  example = /```yaml\n([^]*?)```/.exec(page)![1]!
-  generateKey = /```bash\n(echo "relay_[^]*?)```/.exec(page)![1]!
-})
+const page = await readFile(new URL('../../../docs/configuration-as-code.md', import.meta.url), 'utf8')
+const example = /```yaml\n([^]*?)```/.exec(page)![1]!
+const generateKey = /```bash\n(echo "relay_[^]*?)```/.exec(page)![1]!
 beforeEach(async () => {
   database = await createTestDatabase()
   folder = await mkdtemp(join(tmpdir(), 'relay-apply-'))

@@ -3,12 +3,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { findBucketProblems } from '../../../src/cli/doctor/bucket-check.ts'
 import { testConfig } from '../../support/factories.ts'
-import { startS3Server, type S3Server } from '../../support/s3-server.ts'
+import { startS3Server } from '../../support/s3-server.ts'
 
-let server: S3Server
-beforeAll(async () => {
-  server = await startS3Server()
-})
+const server = await startS3Server()
 afterAll(() => server.stop())
 
 const examine = (variables: Record<string, string> = {}) =>

@@ -15,14 +15,11 @@ import { createKey } from '../../../src/workspace/administration.ts'
 import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { createMembers } from '../../../src/workspace/members.ts'
 import { insertDocument } from '../../api/insert-document.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
 import { createSigner } from '../../support/signer.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const keys = [`new:${randomBytes(32).toString('base64')}`, `old:${randomBytes(32).toString('base64')}`]

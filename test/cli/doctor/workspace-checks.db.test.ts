@@ -4,13 +4,10 @@ import { credentialsOwner } from '../../../src/connectors/target.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { findUnreadableCredentials } from '../../../src/workspace/sealing-keys.ts'
 import { insertDocument } from '../../api/insert-document.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const keyOf = (fill: number) => `key${fill}:${Buffer.alloc(32, fill).toString('base64')}`

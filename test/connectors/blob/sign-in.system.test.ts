@@ -3,22 +3,17 @@ import { createBlob } from '../../../src/connectors/blob/index.ts'
 import { DeliveryError } from '../../../src/connectors/connector.ts'
 import { createEntraTokens, type EntraPrincipal } from '../../../src/connectors/shared/entra-tokens.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
-import { startAzurite, type Azurite } from '../../support/azurite.ts'
-import { createAuthority, type Authority } from '../../support/certificates.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { startAzurite } from '../../support/azurite.ts'
+import { createAuthority } from '../../support/certificates.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
 
 const blob = createBlob(createEntraTokens(), createPartMemory())
-let authority: Authority
-let server: Azurite
-let outbound: OutboundGuard
 
-beforeAll(async () => {
-  authority = await createAuthority()
-  server = await startAzurite({ ...(await authority.issue('IP:127.0.0.1')), authority: authority.certificate })
-  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-})
+const authority = await createAuthority()
+const server = await startAzurite({ ...(await authority.issue('IP:127.0.0.1')), authority: authority.certificate })
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 afterAll(async () => {
   await outbound.close()
   await server.stop()

@@ -1,15 +1,11 @@
 import type { Payload } from '../../../src/connectors/connector.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import type { DoubleResponse } from '../../support/double.ts'
 import { contextOf, failure, largePayload, later, MiB, payloadOf } from '../payloads.ts'
-import { startDrive, type DriveTarget } from './rig.ts'
+import { startDrive } from './rig.ts'
 
-let rig: DriveTarget
-let outbound: OutboundGuard
-beforeAll(async () => {
-  rig = await startDrive()
-  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
-})
+const rig = await startDrive()
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
 beforeEach(() => rig.reset())
 afterAll(async () => {
   await outbound.close()

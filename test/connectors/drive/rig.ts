@@ -6,8 +6,6 @@ import { startDriveDouble } from '../../support/drive-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
-export type DriveTarget = Awaited<ReturnType<typeof startDrive>>
-
 /** Starts the double of Google Drive. */
 export const startDrive = async () => {
   const authority = await createAuthority()

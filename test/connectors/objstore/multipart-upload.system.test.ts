@@ -1,13 +1,10 @@
 import { GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3'
 import { startUpload, uploadParts } from '../../../src/connectors/objstore/multipart-upload.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
-import { startS3Server, type S3Server } from '../../support/s3-server.ts'
+import { startS3Server } from '../../support/s3-server.ts'
 import { largePayload, MiB } from '../payloads.ts'
 
-let server: S3Server
-beforeAll(async () => {
-  server = await startS3Server()
-})
+const server = await startS3Server()
 afterAll(() => server.stop())
 
 test.each([8 * MiB, 8 * MiB + 1, 24 * MiB - 1])('an upload of %i bytes has the checksums that AWS requires', async (sizeBytes) => {

@@ -4,18 +4,15 @@ import { createObjstore } from '../../../src/connectors/objstore/index.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { fullOr } from '../../support/full-run.ts'
-import { startS3Server, type S3Server } from '../../support/s3-server.ts'
+import { startS3Server } from '../../support/s3-server.ts'
 import { until } from '../../support/until.ts'
 import { contextOf, largePayload, MiB, pausedAt } from '../payloads.ts'
 
 const uploadBytes = fullOr(40, 20) * MiB
 const objstore = createObjstore(createPartMemory())
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-let server: S3Server
 
-beforeAll(async () => {
-  server = await startS3Server()
-})
+const server = await startS3Server()
 afterAll(async () => {
   await server.stop()
   await outbound.close()

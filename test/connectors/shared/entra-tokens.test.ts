@@ -1,9 +1,9 @@
 import { inspect } from 'node:util'
 import { z } from 'zod'
 import { createEntraTokens, entraCredentials, type EntraPrincipal } from '../../../src/connectors/shared/entra-tokens.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
-import { createAuthority, type Authority } from '../../support/certificates.ts'
-import { startDouble, type Double, type DoubleResponse } from '../../support/double.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { createAuthority } from '../../support/certificates.ts'
+import { startDouble, type DoubleResponse } from '../../support/double.ts'
 import { createEntraDouble } from '../../support/entra-double.ts'
 import { contextOf, failure } from '../payloads.ts'
 
@@ -14,19 +14,14 @@ const application = {
   scope: 'https://graph.example/.default',
 }
 const path = `POST /${application.tenantId}/oauth2/v2.0/token`
-let authority: Authority
-let double: Double
-let outbound: OutboundGuard
 
-beforeAll(async () => {
-  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
-  authority = await createAuthority()
-  const entra = createEntraDouble(application)
-  double = await startDouble(
-    await authority.issue('IP:127.0.0.1'),
-    async (request) => (await entra.answer(request)) ?? { status: 404, json: { error: 'not in the double' } },
-  )
-})
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
+const authority = await createAuthority()
+const entra = createEntraDouble(application)
+const double = await startDouble(
+  await authority.issue('IP:127.0.0.1'),
+  async (request) => (await entra.answer(request)) ?? { status: 404, json: { error: 'not in the double' } },
+)
 beforeEach(() => {
   double.requests.length = 0
   double.faults.length = 0

@@ -1,15 +1,11 @@
 import type { Payload } from '../../../src/connectors/connector.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import type { DoubleResponse } from '../../support/double.ts'
 import { contextOf, failure, largePayload, later, MiB, payloadOf } from '../payloads.ts'
-import { startTeamsite, type TeamsiteTarget } from './rig.ts'
+import { startTeamsite } from './rig.ts'
 
-let rig: TeamsiteTarget
-let outbound: OutboundGuard
-beforeAll(async () => {
-  rig = await startTeamsite()
-  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
-})
+const rig = await startTeamsite()
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
 beforeEach(() => rig.reset())
 afterAll(async () => {
   await outbound.close()

@@ -7,8 +7,6 @@ import { startGraphDouble } from '../../support/graph-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
-export type TeamsiteTarget = Awaited<ReturnType<typeof startTeamsite>>
-
 /** Creates the connector with other hosts in place of Microsoft's. */
 const teamsiteAt = (root: string, scope: string) => {
   const cloud = { authorityHost: root, graphRoot: root, scope }

@@ -2,17 +2,12 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import type { Payload } from '../../../src/connectors/connector.ts'
 import { webhook } from '../../../src/connectors/webhook/index.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
-import { startHttpTarget, type HttpTarget } from '../../support/http-target.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { startHttpTarget } from '../../support/http-target.ts'
 import { contextOf, largePayload, MiB, payloadOf, failure } from '../payloads.ts'
 
-let server: HttpTarget
-let outbound: OutboundGuard
-
-beforeAll(async () => {
-  server = await startHttpTarget()
-  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-})
+const server = await startHttpTarget()
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 beforeEach(() => {
   server.arrivals.length = 0
   server.answerWith((_, response) => response.end('accepted'))

@@ -5,7 +5,7 @@ import { createCheckIncidents } from '../../../src/observe/notices/check-inciden
 import { conditionLimits } from '../../../src/observe/notices/condition.ts'
 import { createNoticeLog, type Notice } from '../../../src/observe/notices/notice-log.ts'
 import { insertDocument } from '../../api/insert-document.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { captureAt, createRoutes, testConfig } from '../../support/factories.ts'
 
 const minute = 60_000
@@ -13,12 +13,8 @@ const config = testConfig({
   TEMPORAL_UI_URL: 'https://temporal.example.com/',
 })
 
-let database: TestDatabase
-let check: ReturnType<typeof createCheckIncidents>
-beforeAll(async () => {
-  database = await createTestDatabase()
-  check = createCheckIncidents(database.db, config, { ...conditionLimits, destinationFailures: 3, maxCount: 5 })
-})
+const database = await createTestDatabase()
+const check = createCheckIncidents(database.db, config, { ...conditionLimits, destinationFailures: 3, maxCount: 5 })
 afterAll(() => database.drop())
 // Only the workspace of one test has notifications and incidents at a time.
 beforeEach(async () => {
