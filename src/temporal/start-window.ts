@@ -9,8 +9,9 @@ const windowLimits = {
 const goal = 2
 // Rates are measured over this time.
 const rateMs = 2_000
-// Older measurements of the unloaded time are forgotten. Until there are new ones, the window is at its minimum, so they are unloaded.
-const baseMs = 600_000
+// The unloaded time is measured anew this often, because others may use the processors as well. Until it is known, the window is at its
+// minimum, and what was started before does not count.
+const baseMs = 30_000
 const baseSamples = 5
 
 /**
@@ -38,7 +39,7 @@ export const createStartWindow = (now: () => number, { minimum, maximum } = wind
     /** Notes that the first attempt of a document has begun. @param tookMs time since its start */
     noteBegun: (tookMs: number): void => {
       if (now() - base.since > baseMs) base = { ms: Number.POSITIVE_INFINITY, samples: 0, since: now() }
-      base = { ...base, ms: Math.min(base.ms, tookMs), samples: base.samples + 1 }
+      if (now() - tookMs >= base.since) base = { ...base, ms: Math.min(base.ms, tookMs), samples: base.samples + 1 }
       begun.push(now())
     },
   }

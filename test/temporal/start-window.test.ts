@@ -20,7 +20,7 @@ const begin = (window: Window, { perSecond, tookMs, forMs }: { perSecond: number
 test('is at its minimum until the unloaded time is known', () => {
   const window = createStartWindow(now, { minimum: 4, maximum: 200 })
   expect(window.size()).toBe(4)
-  nowMs += 10
+  nowMs += 2_000
   for (let time = 0; time < 4; time += 1) window.noteBegun(1_000)
   expect(window.size()).toBe(4)
 })
@@ -39,16 +39,25 @@ test.each([
 test('does not grow when documents take longer, as it aims at the unloaded time', () => {
   const window = createStartWindow(now, { minimum: 4, maximum: 200 })
   begin(window, { perSecond: 100, tookMs: 50, forMs: 3_000 })
-  begin(window, { perSecond: 100, tookMs: 5_000, forMs: 60_000 })
+  begin(window, { perSecond: 100, tookMs: 500, forMs: 25_000 })
   expect(Math.abs(window.size() - 10)).toBeLessThanOrEqual(1)
 })
 
-test('shrinks when fewer begin, and measures the unloaded time anew after a while', () => {
+test('is at its minimum while the unloaded time is measured anew, and what was started before does not count', () => {
+  const window = createStartWindow(now, { minimum: 4, maximum: 200 })
+  begin(window, { perSecond: 100, tookMs: 50, forMs: 30_020 })
+  begin(window, { perSecond: 100, tookMs: 500, forMs: 490 })
+  expect(window.size()).toBe(4)
+  begin(window, { perSecond: 100, tookMs: 100, forMs: 3_000 })
+  expect(Math.abs(window.size() - 20)).toBeLessThanOrEqual(1)
+})
+
+test('shrinks when fewer begin, and grows if others slow the machine down', () => {
   const window = createStartWindow(now, { minimum: 4, maximum: 200 })
   begin(window, { perSecond: 500, tookMs: 20, forMs: 3_000 })
   expect(window.size()).toBeGreaterThan(18)
   begin(window, { perSecond: 50, tookMs: 200, forMs: 10_000 })
   expect(window.size()).toBe(4)
-  begin(window, { perSecond: 50, tookMs: 200, forMs: 600_000 })
+  begin(window, { perSecond: 50, tookMs: 200, forMs: 60_000 })
   expect(Math.abs(window.size() - 20)).toBeLessThanOrEqual(1)
 })
