@@ -52,8 +52,11 @@ export const createDispatcher = (
   const holder = newId()
   const open = new Map<string, Open>()
   const closed = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  let pausedUntil = 0
   let wake = () => {}
 
+  /** Never throws. The loop goes on meanwhile: the answer of Temporal says nothing about when an attempt begins. */
   const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
     const { documentId, workspaceId } = document
     open.set(documentId, { workspaceId, startedAt: now() })
@@ -61,10 +64,11 @@ export const createDispatcher = (
     try {
       for (const message of startsOf(document, urgency, config)) await temporal.send(message)
     } catch (thrown) {
+      const isAway = isUnavailable(thrown)
+      if (isAway) pausedUntil = now() + pauseMs
+      log.warn({ documentId, reason: messageOf(thrown) }, 'failed to begin a document, it is tried again later')
+      if (!isAway) await toBegin.postpone(documentId, refusedMs).catch(() => {})
       open.delete(documentId)
-      if (isUnavailable(thrown)) throw thrown
-      log.warn({ documentId, reason: messageOf(thrown) }, 'Temporal refuses a document, it is tried again later')
-      await toBegin.postpone(documentId, refusedMs)
     }
   }
 
@@ -85,19 +89,16 @@ export const createDispatcher = (
   /** Starts as many documents as the window allows. @returns false if nothing waits */
   const startNext = async (): Promise<boolean> => {
     const free = window.size() - open.size
-    if (free <= 0) return true
+    if (free <= 0 || now() < pausedUntil) return true
     const queues = await toBegin.findQueues()
     if (queues.length === 0) return false
     const busy = new Set([...open.values()].map(({ workspaceId }) => workspaceId))
     const found = await toBegin.findOldest(turns.take(queues, busy, free), [...open.keys()])
-    const started = await Promise.allSettled(
-      found.map((document) => {
-        const isBusy = busy.has(document.workspaceId)
-        busy.add(document.workspaceId)
-        return begin(document, isBusy)
-      }),
-    )
-    for (const outcome of started) if (outcome.status === 'rejected') throw outcome.reason
+    for (const document of found) {
+      const beginning = begin(document, busy.has(document.workspaceId)).finally(() => underWay.delete(beginning))
+      underWay.add(beginning)
+      busy.add(document.workspaceId)
+    }
     return true
   }
 
@@ -142,6 +143,7 @@ export const createDispatcher = (
     close: async (): Promise<void> => {
       closed.abort()
       await running
+      await Promise.all(underWay)
       await leaveDuty(db, duty, holder).catch(() => {})
     },
   }
