@@ -39,9 +39,16 @@ export const documentOfDelivery = (workflowId: string, revision = 1): string => 
   return revision === 1 ? path : `${path}@${revision}`
 }
 
-/** `release-deliveries/acme/invoices/<connection id>`, `cancel-deliveries/acme/invoices/<destination or connection id>` */
-export const batchWorkflowId = ({ action, workspace, id }: { action: 'release' | 'cancel'; workspace: string; id: string }): string =>
-  `${action}-deliveries/${workspace}/${id}`
+/** `release-deliveries/acme/invoices/<connection id>`; `cancel-deliveries/` and `attempt-deliveries/` alike, with a destination's id, too */
+export const batchWorkflowId = ({
+  action,
+  workspace,
+  id,
+}: {
+  action: 'release' | 'cancel' | 'attempt'
+  workspace: string
+  id: string
+}): string => `${action}-deliveries/${workspace}/${id}`
 
 /** `notice/acme/invoices/<notice id>` */
 export const noticeWorkflowId = ({ workspace, noticeId }: { workspace: string; noticeId: string }): string =>

@@ -1,5 +1,5 @@
 // The worker bundles this file: its exports are the workflow types.
-export { cancelDeliveries, releaseDeliveries } from './batches.ts'
+export { attemptDeliveries, cancelDeliveries, releaseDeliveries } from './batches.ts'
 export { bulkRetry } from './bulk-retry.ts'
 export { delivery } from './delivery.ts'
 export { document } from './document.ts'

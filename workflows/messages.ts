@@ -106,7 +106,7 @@ export interface DeliveryActivities {
   recordTermination(delivery: DeliveryRef & { error: string }): Promise<void>
 }
 
-/** Deliveries that are released or cancelled in batches. */
+/** Deliveries that are released, cancelled or attempted in batches. */
 export type BatchSubject = {
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
@@ -115,15 +115,19 @@ export type BatchSubject = {
   name: string
 } & (
   | { action: 'release'; by: 'connection' }
+  /** Deliveries of a destination that wait for their next attempt. */
+  | { action: 'attempt'; by: 'destination' }
   /** Undelivered deliveries of a deleted destination, or deliveries that a connection held for destinations that it no longer leads to. */
   | { action: 'cancel'; by: 'destination' | 'connection' }
 )
 
-/** Input of the workflows `releaseDeliveries` and `cancelDeliveries`. */
+/** Input of the workflows `releaseDeliveries`, `cancelDeliveries` and `attemptDeliveries`. */
 export interface BatchInput {
   subject: BatchSubject
   /** Deliveries processed by previous runs of this workflow. */
   processed: number
+  /** Where the last batch has ended, if the batches go through the deliveries in order. */
+  position?: string
 }
 
 export interface BatchOutcome {
@@ -131,10 +135,12 @@ export interface BatchOutcome {
   count: number
   /** Reason why the remaining deliveries stay as they are. */
   stopped?: string
+  /** Where this batch has ended. */
+  position?: string
 }
 
 export interface BatchActivities {
-  processBatch(subject: BatchSubject): Promise<BatchOutcome>
+  processBatch(subject: BatchSubject, position?: string): Promise<BatchOutcome>
 }
 
 /** Input of the workflow `bulkRetry`. */

@@ -81,6 +81,7 @@ export const deliveryOptions = (input: DeliveryInput, registration: Registration
 })
 
 const batchSummary = ({ action, by, name }: BatchSubject) => {
+  if (action === 'attempt') return `Attempt the waiting deliveries to ${name}`
   if (action === 'release') return `Release deliveries held by connection ${name}`
   return by === 'connection' ? `Cancel deliveries held by connection ${name}` : `Cancel deliveries to deleted destination ${name}`
 }

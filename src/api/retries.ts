@@ -2,8 +2,11 @@ import { z } from 'zod'
 import type { Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
+import type { WakeDelivery } from '../db/outbox.ts'
 import type { RetryDelivery } from '../db/starts.ts'
+import type { AttemptNow } from '../delivery/attempt-now.ts'
 import type { IsDeliveryRunning, Retry } from '../delivery/retry.ts'
+import type { WakeNext } from '../delivery/wake.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { documentAttributes, presentDocument } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -12,8 +15,10 @@ import { idParams, one, resource } from './schemas.ts'
 
 export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
   retry: Retry
+  attemptNow: Pick<AttemptNow, 'attemptDocument' | 'attemptDestination'>
   documents: Pick<Documents, 'find'>
   isDeliveryRunning: IsDeliveryRunning
+  wakeNext: WakeNext
 }
 
 const retriedAttributes = documentAttributes.omit({
@@ -26,9 +31,11 @@ const retriedAttributes = documentAttributes.omit({
 })
 const response = one(resource('document', retriedAttributes).meta({ id: 'RetriedDocument' }))
 
+const attemptedDestination = one(resource('destination', z.object({ waiting_deliveries: z.int() })).meta({ id: 'AttemptedDestination' }))
+
 const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('Id of the destination') })
 
-export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: RetryDeps): Endpoint[] => {
+export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext, isDeliveryRunning }: RetryDeps): Endpoint[] => {
   const isRunning: IsDeliveryRunning = async (...delivery) => {
     try {
       return await isDeliveryRunning(...delivery)
@@ -38,7 +45,7 @@ export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: 
     }
   }
   /** Reads the document before sending the messages, so that the answer shows `retrying` however fast the delivery is. */
-  const presentAndLaunch = async (workspaceId: string, id: string, messages: RetryDelivery[]) => {
+  const presentAndLaunch = async (workspaceId: string, id: string, messages: (RetryDelivery | WakeDelivery)[]) => {
     try {
       return { data: presentDocument(await documents.find(workspaceId, id)) }
     } finally {
@@ -63,6 +70,46 @@ export const retryEndpoints = ({ retry, documents, launch, isDeliveryRunning }: 
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
         const messages = await retry.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
         return presentAndLaunch(workspaceId, id, messages)
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/documents/:id/attempt',
+      level: 'member',
+      audit: 'document.attempted',
+      summary: 'Attempt a document now',
+      description:
+        'Makes the next attempt of every delivery of the document that waits for it, or in the line of its destination, at once. It uses up the ' +
+        'retry budget like any other attempt.',
+      params: idParams,
+      response,
+      conflict: 'No delivery of the document waits for an attempt (`nothing_to_retry`).',
+      status: 200,
+      handle: async ({ params: { id } }, { workspaceId, actor }) => {
+        const messages = await attemptNow.attemptDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
+        return presentAndLaunch(workspaceId, id, messages)
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/destinations/:id/attempt',
+      level: 'member',
+      audit: 'destination.attempted',
+      summary: 'Attempt the deliveries of a destination now',
+      description:
+        'Has the next attempt of every delivery to the destination made at once that waits for it, by a workflow that shows its progress in ' +
+        'Temporal. Deliveries in the line of the destination keep their order, and an open circuit lets the first of them try. ' +
+        '`waiting_deliveries` is the number of deliveries that wait now, at most 10,000.',
+      params: idParams,
+      response: attemptedDestination,
+      status: 202,
+      handle: async ({ params: { id } }, { workspaceId, actor }) => {
+        const { waiting, messages } = await attemptNow.attemptDestination({ workspaceId, destinationId: id, actor: actorOf(actor) })
+        launch(messages)
+        await wakeNext(id)
+        return { data: { id, type: 'destination' as const, attributes: { waitingDeliveries: waiting } } }
       },
     }),
 

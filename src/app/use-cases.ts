@@ -14,6 +14,7 @@ import { createAuditLogs } from '../db/audit-logs.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
 import { createAttemptLog } from '../delivery/attempt-log.ts'
+import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createAcknowledge, createErase } from '../delivery/erase.ts'
 import { createRedeliverAppended, type AppendConfig } from '../delivery/redeliver.ts'
@@ -71,6 +72,7 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
     documents: createDocuments(db),
     attemptLog: createAttemptLog(db),
     retry: createRetry(db, config),
+    attemptNow: createAttemptNow(db, config),
     bulkRetries: createBulkRetries(db, config),
     acknowledge: createAcknowledge(db),
     erase: createErase(db),

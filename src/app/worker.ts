@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts'
 import { credentialsOwner } from '../connectors/target.ts'
 import { takeOverLate } from '../db/duties.ts'
 import { createInstallation } from '../db/installation.ts'
+import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createLoadJob } from '../delivery/delivery-job.ts'
 import { createReconcile, reconcileDuty } from '../delivery/reconcile.ts'
@@ -110,7 +111,7 @@ export const startWorker = async (
       control: {
         ...deliveryRecords,
         ...noticeRecords,
-        ...createBatchActivities({ db, release, sendAll }),
+        ...createBatchActivities({ db, release, attemptNow: createAttemptNow(db, config), sendAll }),
         ...createBulkRetryActivities({ bulkRetries }),
         ...createMaintenanceActivities(maintenance),
       },

@@ -132,9 +132,11 @@ const executeCall = async (
   }
   // The function has completed. A failure to update the metadata must not change the answer.
   if (call.link) {
-    await applyObjectLink(documents, workspaceId, call.link, actorOf(actor)).catch((thrown: unknown) =>
-      log.error({ err: thrown }, 'could not set the metadata of a linked document'),
-    )
+    await applyObjectLink(documents, workspaceId, call.link, actorOf(actor)).catch((thrown: unknown) => {
+      // The source system may link a document that it has stored elsewhere.
+      const isElsewhere = thrown instanceof AppError && thrown.code === 'not_found'
+      if (!isElsewhere) log.error({ err: thrown }, 'could not set the metadata of a linked document')
+    })
   }
   return Buffer.from(answer.body)
 }

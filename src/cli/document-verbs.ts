@@ -42,4 +42,15 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
       const document = await retryDocument(settings, await context.openLog(settings), reference, workspace)
       printResult(options, document, describeDocument(document))
     })
+  program
+    .command('attempt <document>')
+    .description('make the next attempt of the waiting deliveries of a document now')
+    .addOption(workspaceOption)
+    .addOption(jsonOption)
+    .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
+      const { attemptDocument, describeDocument } = await import('./documents.ts')
+      const settings = await context.config()
+      const document = await attemptDocument(settings, await context.openLog(settings), reference, workspace)
+      printResult(options, document, describeDocument(document))
+    })
 }

@@ -5,8 +5,10 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { createOutbox } from '../db/outbox.ts'
+import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
+import type { Start } from '../db/starts.ts'
 import { withDatabase } from '../db/with-database.ts'
+import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { createLauncher } from '../temporal/launcher.ts'
@@ -98,15 +100,15 @@ const findOne = async (db: Database, reference: string, workspace: string | unde
 export const showDocument = async (db: Database, reference: string, workspace?: string): Promise<FoundDocument> =>
   present(await findOne(db, reference, workspace))
 
-/**
- * `relay retry`: retries the failed and cancelled deliveries of a document. If Temporal is unavailable, the dispatcher begins them later.
- * @param reference id or docId of a document
- * @throws `UserError` if there is no such document, or nothing to retry
- */
-export const retryDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<FoundDocument> =>
-  withDatabase(config, 'retry', async (db) => {
-    const { workspaceId, document } = await findOne(db, reference, workspace)
-    const messages = await createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor })
+/** Changes the deliveries of a document, and sends the messages that follow. What cannot be sent is sent later by a worker. */
+const changeDeliveries = (
+  { config, log, reference, workspace }: { config: Config; log: Log; reference: string; workspace: string | undefined },
+  verb: string,
+  change: (found: Found & { db: Database }) => Promise<(OutboxMessage | Start)[]>,
+): Promise<FoundDocument> =>
+  withDatabase(config, verb, async (db) => {
+    const found = await findOne(db, reference, workspace)
+    const messages = await change({ ...found, db })
     const temporal = openTemporal(config)
     const launcher = createLauncher(temporal, createOutbox(db), log)
     try {
@@ -115,8 +117,28 @@ export const retryDocument = (config: Config, log: Log, reference: string, works
       await launcher.close()
       await temporal.close()
     }
-    return showDocument(db, document.id, workspace)
+    return showDocument(db, found.document.id, workspace)
   })
+
+/**
+ * `relay retry`: retries the failed and cancelled deliveries of a document.
+ * @param reference id or docId of a document
+ * @throws `UserError` if there is no such document, or nothing to retry
+ */
+export const retryDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<FoundDocument> =>
+  changeDeliveries({ config, log, reference, workspace }, 'retry', ({ db, workspaceId, document }) =>
+    createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor }),
+  )
+
+/**
+ * `relay attempt`: makes the next attempt of the waiting deliveries of a document now.
+ * @param reference id or docId of a document
+ * @throws `UserError` if there is no such document, or nothing waits
+ */
+export const attemptDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<FoundDocument> =>
+  changeDeliveries({ config, log, reference, workspace }, 'attempt', ({ db, workspaceId, document }) =>
+    createAttemptNow(db, config).attemptDocument({ workspaceId, documentId: document.id, actor: systemActor }),
+  )
 
 const columnsOf = (document: FoundDocument): string[] => [
   document.received_at.slice(0, 19).replace('T', ' '),

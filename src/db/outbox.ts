@@ -23,6 +23,8 @@ export interface WakeDelivery {
   kind: 'wakeDelivery'
   requestId: string
   input: DeliveryInput
+  /** Also ends the time before the next attempt, if the delivery waits for that. */
+  endsBackOff?: true
 }
 
 export interface StartBulkRetry {

@@ -155,6 +155,7 @@ const deliveryNow = `
       case when round = :round then failures else 0 end as failures,
       case when round = :round then ${remaining} end as "remainingMs",
       coalesce(round = :round and failures > 0 and ${remaining} <= 0, false) as "isExpired",
+      waiting is not distinct from 'called' as "isCalled",
       ${limitsOf('destinations')},
       -- A connection that was deleted, or from which the destination was removed, does not hold what it has forwarded.
       case when exists (
@@ -187,7 +188,7 @@ const permittedAttempt = `
       max_concurrent, max_per_minute,
       max_concurrent > (select count(*) from destination_slots where destination_id = :destinationId)
         or not exists (select from destination_gates where destination_id = :destinationId) as "isNew",
-      not exists (
+      "isCalled" or not exists (
         select
         from deliveries
         where destination_id = :destinationId

@@ -1,6 +1,6 @@
 import { Client, Connection, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import { WorkflowIdReusePolicy } from '@temporalio/common'
-import type { cancelDeliveries, releaseDeliveries } from '../../workflows/batches.ts'
+import type { attemptDeliveries, cancelDeliveries, releaseDeliveries } from '../../workflows/batches.ts'
 import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { document } from '../../workflows/document.ts'
@@ -28,6 +28,9 @@ const maxReconnectMs = 5_000
 
 // A connection that has gone silent is noticed after 20 seconds; by default after 45. The frontend refuses more than one ping in 10 seconds.
 const keepAlive = { 'grpc.keepalive_time_ms': 15_000, 'grpc.keepalive_timeout_ms': 5_000 }
+
+// PENDING_ACTIVITY_STATE_SCHEDULED: it waits for its time, or for a worker.
+const scheduled = 1
 
 // An operator, or a worker that has found a new namespace, may register the search attributes at any time.
 const unregisteredMs = 60_000
@@ -135,8 +138,33 @@ export const createTemporal = (
   const cancelDelivery = ({ document: key, destinationId }: CancelDelivery) =>
     callIfOpen(async () => void (await workflow.getHandle(deliveryWorkflowId(key, destinationId)).cancel()))
 
+  /**
+   * Resets the activity of a delivery that waits for its next attempt, so that the server makes it now.
+   * @returns false if the delivery has no such activity, or the server does not know the command
+   */
+  const endBackOff = async (workflowId: string): Promise<boolean> => {
+    try {
+      const { raw } = await withTimeout(() => workflow.getHandle(workflowId).describe())
+      const waiting = raw.pendingActivities?.find(({ state }) => Number(state) === scheduled)
+      if (!waiting) return false
+      await withTimeout(() =>
+        connection.workflowService.resetActivity({
+          namespace,
+          execution: { workflowId },
+          id: waiting.activityId ?? '',
+          identity: client.options.identity,
+        }),
+      )
+      return true
+    } catch (thrown) {
+      if (thrown instanceof WorkflowNotFoundError || isRefusal(thrown)) return false
+      throw thrown
+    }
+  }
+
   /** Wakes a delivery. One whose workflow has closed is left to the reconciler, which finds out why. */
-  const wakeDelivery = async ({ input }: WakeDelivery): Promise<void> => {
+  const wakeDelivery = async ({ input, endsBackOff }: WakeDelivery): Promise<void> => {
+    if (endsBackOff && (await endBackOff(deliveryWorkflowId(input, input.destination.id)))) return
     const options = deliveryOptions(input, { registered: await hasSearchAttributes() })
     await startOnce(() =>
       workflow.signalWithStart<typeof delivery>('delivery', { ...options, ...once, signal: wakeSignal, signalArgs: [] }),
@@ -144,9 +172,9 @@ export const createTemporal = (
   }
 
   const processBatches = async ({ subject }: ProcessBatches): Promise<void> => {
-    const type = subject.action === 'release' ? 'releaseDeliveries' : 'cancelDeliveries'
+    const type = `${subject.action}Deliveries` as const
     await withTimeout(() =>
-      workflow.signalWithStart<typeof releaseDeliveries | typeof cancelDeliveries>(type, {
+      workflow.signalWithStart<typeof releaseDeliveries | typeof cancelDeliveries | typeof attemptDeliveries>(type, {
         ...batchOptions(subject),
         taskQueue,
         signal: checkAgainSignal,

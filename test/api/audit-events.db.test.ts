@@ -348,6 +348,26 @@ const rows: Row[] = [
     recorded: [{ event: 'document.retried', description: 'Document A8/DOC1/data was retried to Bucket of A8.' }],
   },
   {
+    endpoint: 'POST /documents/:id/attempt',
+    prepare: async () => {
+      const { subjectId } = await failed('AY')
+      const change = { status: 'retrying', next_attempt_at: new Date(Date.now() + 3_600_000), begin_at: null }
+      await database.db('deliveries').where({ document_id: subjectId }).update(change)
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}/attempt`) }
+    },
+    recorded: [{ event: 'document.attempted', description: 'Document AY/DOC1/data was attempted at once to Bucket of AY.' }],
+  },
+  {
+    endpoint: 'POST /destinations/:id/attempt',
+    prepare: async () => {
+      const { destinationId: subjectId } = await wire(acme, 'AZ')
+      return { subjectId, change: () => call('POST', `/destinations/${subjectId}/attempt`) }
+    },
+    recorded: [
+      { event: 'destination.attempted', description: 'The waiting deliveries to destination Bucket of AZ were attempted at once.' },
+    ],
+  },
+  {
     endpoint: 'POST /documents/:id/deliveries/:destinationId/retry',
     prepare: async () => {
       const { subjectId, destinationId } = await failed('A9')

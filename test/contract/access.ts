@@ -175,6 +175,8 @@ const specifiedEvents = {
 
 // Not part of the specification.
 const decidedEvents = {
+  'document.attempted': 'Document',
+  'destination.attempted': 'Destination',
   'notification.created': 'Notification',
   'notification.updated': 'Notification',
   'notification.deleted': 'Notification',

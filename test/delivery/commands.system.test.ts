@@ -78,6 +78,25 @@ test('reset makes the next attempt at once', async () => {
   })
 })
 
+test('POST /documents/:id/attempt makes the next attempt at once', async () => {
+  await withBackOff(async (document) => {
+    expect((await document.call('POST', `/documents/${document.id}/attempt`)).status).toBe(200)
+    await untilDelivered(document)
+    expect(web.arrivals).toHaveLength(2)
+    expect((await document.call('POST', `/documents/${document.id}/attempt`)).status).toBe(409)
+  })
+})
+
+test('POST /destinations/:id/attempt makes the next attempt of each of its deliveries at once', async () => {
+  await withBackOff(async (document) => {
+    const [{ destination_id: id }] = await relay.db('deliveries').where({ document_id: document.id })
+    const { status, json } = await document.call('POST', `/destinations/${id}/attempt`)
+    expect([status, json.data.attributes]).toEqual([202, { waiting_deliveries: 1 }])
+    await untilDelivered(document)
+    expect(web.arrivals).toHaveLength(2)
+  })
+})
+
 test('pause holds the next attempt back until unpause, which makes it when it is due', async () => {
   await withBackOff(async (document, command) => {
     await command('pause', '--identity', 'operator')

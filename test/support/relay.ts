@@ -6,6 +6,7 @@ import { createLog } from '../../src/base/log.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
+import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
@@ -64,7 +65,7 @@ export const startRelay = async (
       recordAttempt: createRecordAttempt(db, config, wakeNext),
       wakeNext,
     }),
-    ...createBatchActivities({ db, release, sendAll, ...limits }),
+    ...createBatchActivities({ db, release, attemptNow: createAttemptNow(db, config), sendAll, ...limits }),
     ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) }),
   }
   type Activities = typeof activities

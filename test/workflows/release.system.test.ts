@@ -2,6 +2,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Database } from '../../src/db/database.ts'
+import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import { createRelease, releaseMessage } from '../../src/delivery/release.ts'
 import { measureWaiting } from '../../src/delivery/to-begin.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
@@ -43,7 +44,13 @@ describe('the release of 10,000 held documents', () => {
     const { db } = database
     const { connectionId } = await createHeldDeliveries(db, 10_000)
     // The dispatcher would begin them. 10,000 real starts would take minutes.
-    const { processBatch } = createBatchActivities({ db, release: createRelease(db), sendAll: async () => {}, batchSize: 50 })
+    const { processBatch } = createBatchActivities({
+      db,
+      release: createRelease(db),
+      attemptNow: createAttemptNow(db, testConfig()),
+      sendAll: async () => {},
+      batchSize: 50,
+    })
     // Measured after each batch. The first value includes the memory of the worker itself.
     const memoryBytes: number[] = []
     const measured: typeof processBatch = async (subject) => {

@@ -269,6 +269,26 @@ export interface paths {
         patch: operations["updateDestination"];
         trace?: never;
     };
+    "/destinations/{id}/attempt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Attempt the deliveries of a destination now
+         * @description Has the next attempt of every delivery to the destination made at once that waits for it, by a workflow that shows its progress in Temporal. Deliveries in the line of the destination keep their order, and an open circuit lets the first of them try. `waiting_deliveries` is the number of deliveries that wait now, at most 10,000. Required level: `member`. Audit event: `destination.attempted`.
+         */
+        post: operations["attemptDestination"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/destinations/{id}/download-links/revoke": {
         parameters: {
             query?: never;
@@ -403,6 +423,26 @@ export interface paths {
          * @description Marks a failed document that will not be retried, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. A bulk retry leaves it out. Each change of its status, for example by a retry, ends the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
          */
         post: operations["acknowledgeDocument"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/documents/{id}/attempt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Attempt a document now
+         * @description Makes the next attempt of every delivery of the document that waits for it, or in the line of its destination, at once. It uses up the retry budget like any other attempt. Required level: `member`. Audit event: `document.attempted`.
+         */
+        post: operations["attemptDocument"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1140,6 +1180,17 @@ export interface components {
             retryable: number;
             superseded: number;
         };
+        AttemptedDestination: {
+            attributes: {
+                waiting_deliveries: number;
+            };
+            id: string;
+            /** @constant */
+            type: "destination";
+        };
+        AttemptedDestinationResponse: {
+            data: components["schemas"]["AttemptedDestination"];
+        };
         AttemptError: {
             code: string;
             message: string;
@@ -1147,7 +1198,7 @@ export interface components {
         /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
         /** @enum {string} */
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: {
                 actor_type: components["schemas"]["ActorType"];
@@ -4541,6 +4592,62 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    attemptDestination: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request was accepted. */
+            202: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "destination",
+                     *         "attributes": {
+                     *           "waiting_deliveries": 1
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AttemptedDestinationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     revokeDestinationDownloadLinks: {
         parameters: {
             query?: never;
@@ -5116,6 +5223,86 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             /** @description The document has not failed. A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attemptDocument: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "document",
+                     *         "attributes": {
+                     *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *           "repo_id": "Z1",
+                     *           "status": "pending",
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "pending",
+                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "attempts": 1,
+                     *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *               "waiting_for": {
+                     *                 "reason": "attempt",
+                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                 "connection_name": "no example for connection_name"
+                     *               },
+                     *               "last_error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "ended_by": "permanent_error"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetriedDocumentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description No delivery of the document waits for an attempt (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
