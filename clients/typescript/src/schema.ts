@@ -5034,7 +5034,7 @@ export interface operations {
                      *                 "waiting_for": {
                      *                   "reason": "attempt",
                      *                   "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                   "connection_name": "no example for connection_name"
+                     *                   "connection_name": "Invoices to the archive"
                      *                 },
                      *                 "last_error": {
                      *                   "code": "auth_failed",
@@ -5114,7 +5114,7 @@ export interface operations {
                      *               "waiting_for": {
                      *                 "reason": "attempt",
                      *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "no example for connection_name"
+                     *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
@@ -5202,7 +5202,7 @@ export interface operations {
                      *               "waiting_for": {
                      *                 "reason": "attempt",
                      *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "no example for connection_name"
+                     *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
@@ -5282,7 +5282,7 @@ export interface operations {
                      *               "waiting_for": {
                      *                 "reason": "attempt",
                      *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "no example for connection_name"
+                     *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
@@ -5525,7 +5525,7 @@ export interface operations {
                      *               "waiting_for": {
                      *                 "reason": "attempt",
                      *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "no example for connection_name"
+                     *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",
@@ -5605,7 +5605,7 @@ export interface operations {
                      *               "waiting_for": {
                      *                 "reason": "attempt",
                      *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "no example for connection_name"
+                     *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
                      *                 "code": "auth_failed",

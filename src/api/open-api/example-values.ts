@@ -21,6 +21,7 @@ export const exampleValues: Record<string, unknown> = {
   closed_at: '2026-11-21T09:04:30.000Z',
   comp_id: 'data',
   connection_id: '01K9R4B6ZD8M2V7X0QF3N5T1CB',
+  connection_name: 'Invoices to the archive',
   content_days: 90,
   content_type: 'application/pdf',
   date_from: '2026-11-01T00:00:00.000Z',
