@@ -30,7 +30,7 @@ export const repeatAttempts = <Activities extends Pick<DeliveryActivities, 'atte
       if (outcome.failures <= 1) await announceFailure(input, outcome)
       throw failureOf(outcome, { nextRetryDelay: outcome.delayMs })
     }
-    if (outcome.status === 'failed') throw failureOf(outcome, { nonRetryable: true, details: [outcome] })
+    if (outcome.status === 'failed') throw failureOf(outcome, { nonRetryable: true })
     return outcome
   },
 })
@@ -38,11 +38,12 @@ export const repeatAttempts = <Activities extends Pick<DeliveryActivities, 'atte
 type Failed = Extract<Awaited<ReturnType<DeliveryActivities['attemptDelivery']>>, { status: 'retrying' | 'failed' }>
 
 /** The attempt is recorded and logged by the relay, so the SDK need not log it as a fault. */
-const failureOf = ({ errorCode, error }: Failed, more: Parameters<typeof ApplicationFailure.create>[0]) =>
+const failureOf = (outcome: Failed, more: Parameters<typeof ApplicationFailure.create>[0]) =>
   ApplicationFailure.create({
-    message: errorCode === undefined ? error : `${errorCode}: ${error}`,
-    type: errorCode ?? 'attempt_failed',
+    message: outcome.errorCode === undefined ? outcome.error : `${outcome.errorCode}: ${outcome.error}`,
+    type: outcome.errorCode ?? 'attempt_failed',
     category: 'BENIGN',
+    details: [outcome],
     ...more,
   })
 

@@ -160,16 +160,15 @@ const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput): Promis
   } catch (thrown) {
     if (!(thrown instanceof ActivityFailure) || isCancellation(thrown)) throw thrown
     const { cause, retryState } = thrown
-    const failure = cause instanceof ApplicationFailure ? cause : undefined
-    if (failure?.nonRetryable && isFailed(failure.details?.[0])) return failure.details[0]
+    const outcome = cause instanceof ApplicationFailure ? (cause.details?.[0] as Partial<AttemptOutcome> | null | undefined) : undefined
+    if (isFailed(outcome)) return outcome
     if (retryState !== 'TIMEOUT') throw thrown
-    const delayMs = failure?.nextRetryDelay
-    return { status: 'waiting', askAgainMs: typeof delayMs === 'number' ? delayMs : 0 }
+    return { status: 'waiting', askAgainMs: outcome?.status === 'retrying' ? (outcome.delayMs ?? 0) : 0 }
   }
 }
 
-const isFailed = (outcome: unknown): outcome is Extract<AttemptOutcome, { status: 'failed' }> =>
-  (outcome as Partial<AttemptOutcome> | null | undefined)?.status === 'failed'
+const isFailed = (outcome: Partial<AttemptOutcome> | null | undefined): outcome is Extract<AttemptOutcome, { status: 'failed' }> =>
+  outcome?.status === 'failed'
 
 const stateOf = ({ destination }: DeliveryInput, { status, error }: DeliveryRun): DeliveryState => ({
   destinationId: destination.id,

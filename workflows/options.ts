@@ -58,8 +58,8 @@ interface Urgent {
 
 // With fairness enabled, the server hands out the tasks of workspaces in turn, so a workspace with thousands of documents in line
 // does not delay the others. Child workflows and activities inherit both keys. The server accepts 64 bytes.
-const fairness = ({ workspace }: Terms, { urgency }: Urgent) => ({
-  priority: { fairnessKey: workspace.slice(0, 64), ...(urgency && { priorityKey: priorities[urgency] }) },
+const fairness = ({ workspace }: Terms, { urgency = 'quiet' }: Urgent) => ({
+  priority: { fairnessKey: workspace.slice(0, 64), priorityKey: priorities[urgency] },
 })
 
 const control = { priority: { priorityKey: priorities.control } }

@@ -90,9 +90,14 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
     if (job.status === 'failed') await transition(deps.db, 'resume', input)
     if (isPaused(job) && (await hold(deps.db, input))) {
       await withdrawAttempt(deps.db, input, attemptId)
+      await passOn(deps, job)
       return { status: 'held' }
     }
-    if (job.isExpired) return await failExpired(deps, timedInput(input, job), job)
+    if (job.isExpired) {
+      const outcome = await failExpired(deps, timedInput(input, job), job)
+      await passOn(deps, job)
+      return outcome
+    }
     if (!job.hasSlot) return await waitInLine(deps, job)
     if (job.attemptId !== attemptId) {
       await withdrawAttempt(deps.db, input, attemptId)
@@ -104,6 +109,11 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
   } finally {
     leavePlace?.()
   }
+}
+
+/** A delivery that was called and makes no attempt leaves its turn to the next one in line. */
+const passOn = async (deps: DeliverDeps, { isCalled, destination }: DeliveryJob): Promise<void> => {
+  if (isCalled) await deps.wakeNext(destination.id)
 }
 
 /** A slot may have become free between the refusal and the moment from which others see the delivery in line, so it looks once more. */

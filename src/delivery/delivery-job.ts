@@ -59,6 +59,8 @@ export interface DeliveryJob {
   limits: DestinationLimits
   /** Why the attempt has to wait in the line of the destination. Null unless it was refused a slot. */
   refusal: Refusal | null
+  /** True if the delivery was called from the line, so that a place is kept for it. */
+  isCalled: boolean
   /** True if other deliveries wait in line, and the destination has a limit per minute. */
   hasLine: boolean
   /** Failed attempts of the round. */

@@ -1,6 +1,7 @@
 import { WorkflowFailedError } from '@temporalio/client'
 import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { repeatAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { type DeliveryActivities, type DeliveryState, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
 import { deliveryOptions, documentOptions } from '../../workflows/options.ts'
@@ -116,6 +117,29 @@ describe('the document workflow', () => {
     })
     // Attempts at 0, 1, 3, 7 and 11 hours. The next attempt would be at 15 hours.
     expect(attempts).toHaveLength(5)
+  })
+
+  test('makes one more attempt if the time of the activity ends before the budget, which begins with the first attempt', async () => {
+    const input = documentTo('archive')
+    // Temporal repeats the activity for the time to live and one attempt: 4 hours and 3 minutes.
+    input.policy = { ...input.policy, ttlMs: 3 * hour }
+    const startedAt: number[] = []
+    const attemptDelivery: DeliveryActivities['attemptDelivery'] = async () => {
+      startedAt.push(Date.now())
+      return startedAt.length < 4
+        ? { status: 'retrying', delayMs: 2 * hour, failures: startedAt.length, error: 'HTTP 503' }
+        : { status: 'delivered' }
+    }
+    const { activities } = scriptedActivities(() => 'delivered')
+    await withWorker(env, { ...activities, ...repeatAttempts({ attemptDelivery }) }, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      expect(await handle.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
+      const { events = [] } = await env.client.workflow.getHandle(deliveryWorkflowId(input, 'archive')).fetchHistory()
+      expect(events!.filter(({ activityTaskScheduledEventAttributes: scheduled }) => scheduled)).toHaveLength(2)
+      const tookHours = (Number(events!.at(-1)!.eventTime!.seconds) - Number(events![0]!.eventTime!.seconds)) / 3_600
+      expect(Math.round(tookHours)).toBe(6)
+    })
+    expect(startedAt).toHaveLength(4)
   })
 
   test('fails at once after a permanent error, and a retry starts the closed delivery workflow again', async () => {
