@@ -103,7 +103,8 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
       await withdrawAttempt(deps.db, input, attemptId)
       throw new Error('another run of this activity has started an attempt meanwhile')
     }
-    // With a limit per minute, the next in line takes over the timer.
+    // There may be room for more: not all that were called have found a place in their worker. With a limit per minute, the next in line takes
+    // over the timer.
     if (job.hasLine) await deps.wakeNext(input.destinationId)
     return await attempt(deps, timedInput(input, job), job, run, attemptId)
   } finally {

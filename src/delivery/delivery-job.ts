@@ -61,7 +61,7 @@ export interface DeliveryJob {
   refusal: Refusal | null
   /** True if the delivery was called from the line, so that a place is kept for it. */
   isCalled: boolean
-  /** True if other deliveries wait in line, and the destination has a limit per minute. */
+  /** True if other deliveries wait in line. */
   hasLine: boolean
   /** Failed attempts of the round. */
   failures: number
@@ -319,7 +319,7 @@ const loadAndStart = createStatement<LoadedJob>(
       'circuit', case when is_behind_circuit then circuit end,
       'askAgainMs', ceil(extract(epoch from wait) * 1000)
     ) end as refusal,
-    job.max_per_minute > 0 and exists (
+    exists (
       select
       from deliveries
       where destination_id = :destinationId
