@@ -307,12 +307,13 @@ const describeNetwork = (get: () => { running: RunningTarget; outbound: Outbound
     const { running } = get()
     const { port } = running.network!
     // The rate is per connection, so parts in parallel take together as long as the largest of them.
-    const bytesPerSecond = 1.5 * MiB
+    const bytesPerSecond = 1.2 * MiB
     const proxy = await startTcpProxy(port, { kind: 'slow', bytesPerSecond, answerBytesPerSecond: 256 * 1024 })
     const payload = largePayload(minPartBytes + 1)
     const partMs = (minPartBytes / bytesPerSecond) * 1_000
-    // Shorter than one part takes, and longer than the 4 MiB take that Linux may hold of a connection and the relay no longer sees.
-    const idleTimeoutMs = partMs * 0.8
+    // Shorter than one part takes, and 1.8 times as long as the 4 MiB take that Linux may hold of a connection and the relay no longer sees: a
+    // busy machine forwards more slowly.
+    const idleTimeoutMs = partMs * 0.9
     const startedAt = Date.now()
 
     const result = await deliverTo(proxy.port, payload, { idleTimeoutMs })
