@@ -42,6 +42,9 @@ export const installRuntime = async (log: Log): Promise<SdkMetrics> => {
   }
 }
 
+// The worker of the activities that call no target has none.
+const withoutWorkflows = 'No workflows registered'
+
 const optionsOf = (log: Log): RuntimeOptions & { telemetryOptions: object } => ({
   shutdownSignals: [],
   telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN' }) } },
@@ -49,7 +52,7 @@ const optionsOf = (log: Log): RuntimeOptions & { telemetryOptions: object } => (
     const { error, ...rest } = meta ?? {}
     const line = error instanceof Error ? { ...rest, reason: error.message } : rest
     if (level === 'ERROR') log.error(line, message)
-    else if (level === 'WARN') log.warn(line, message)
+    else if (level === 'WARN' && !message.startsWith(withoutWorkflows)) log.warn(line, message)
     // At info level, the SDK logs every start and stop of a worker.
     else log.debug(line, message)
   }),
