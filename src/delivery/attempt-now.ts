@@ -8,7 +8,8 @@ import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage, type WakeDelivery } from '../db/outbox.ts'
 import { endPause } from './leases.ts'
 import { lockDocument } from './retry.ts'
-import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
+import { startablesOf, type StartableDelivery } from './start-delivery.ts'
+import { addWakes } from './wake.ts'
 
 // A delivery that waits for its next attempt, or in line, makes its attempt now. It uses up the retry budget like any other attempt.
 
@@ -45,24 +46,11 @@ const makeDue = async (trx: Transaction, scope: Scope, config: DeliveryTermsConf
         and deliveries.destination_id = picked.destination_id
       returning deliveries.document_id, deliveries.destination_id
     )
-    select ${startableColumns}
-    from due
-    join documents on documents.id = due.document_id
-    join workspaces on workspaces.id = documents.workspace_id
-    join destinations on destinations.id = due.destination_id
-    order by documents.id, destinations.id
+    ${startablesOf('due')}
     `,
     { ...scope },
   )
-  const requestId = newId()
-  const messages = rows.map((row): WakeDelivery => ({
-    kind: 'wakeDelivery',
-    requestId,
-    input: startInputOf(row, config),
-    endsBackOff: true,
-  }))
-  await addMessages(trx, messages)
-  return messages
+  return addWakes(trx, rows, config, { endsBackOff: true })
 }
 
 interface DocumentRequest {

@@ -9,20 +9,11 @@ import type { ContentStore, Stores } from '../content/store.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
 import type { KeyRing } from '../security/seal.ts'
+import { recordInterruption, recordLoss } from './broken-off.ts'
 import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
 import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
-import {
-  endOf,
-  failExpired,
-  recordDelivery,
-  recordFailure,
-  recordInterruption,
-  recordLoss,
-  replacesByPath,
-  type ConcludeDeps,
-  type TimedInput,
-} from './record-attempt.ts'
+import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
 import { hold, isPaused } from './release.ts'
 import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'

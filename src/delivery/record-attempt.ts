@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInput } from '../../workflows/messages.ts'
-import { messageOf } from '../base/errors.ts'
 import { timeOfId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type DeliveryResult, type TargetAnswer, type FindConnector } from '../connectors/connector.ts'
@@ -49,7 +48,7 @@ const budgetOf = ({ round, expiresAt }: TimedInput, failures: number, delayMs: n
   remainingMs: expiresAt - Date.now() - delayMs,
 })
 
-type Sent = Pick<Progress, 'attemptId' | 'bytesSent'>
+export type Sent = Pick<Progress, 'attemptId' | 'bytesSent'>
 
 export const endOf = ({ attemptId, bytesSent }: Sent): Pick<AttemptEnd, 'id' | 'durationMs' | 'bytesSent'> => ({
   id: attemptId,
@@ -128,52 +127,6 @@ const limits = { count: 'max_retries', time: 'retry_ttl_seconds' } as const
 const reasonOf = (exhausted: keyof typeof limits, { policy, failures }: Pick<TimedInput, 'policy' | 'failures'>): string => {
   const limit = exhausted === 'count' ? policy.maxRetries : policy.ttlMs / 1_000
   return `gave up after ${failures} ${failures === 1 ? 'attempt' : 'attempts'}: ${limits[exhausted]} is ${limit}`
-}
-
-/**
- * Records an attempt whose worker was lost. It counts as failed, and its retry waits like any other: a document that kills its workers
- * must not do so in quick succession.
- * @param goesOn the connector has saved an upload, which this activity alone knows: a retry follows at once, in the same slot
- */
-export const recordLoss = (
-  deps: ConcludeDeps,
-  input: TimedInput,
-  job: DeliveryJob,
-  lost: Sent,
-  goesOn: boolean,
-): Promise<AttemptOutcome> => {
-  const loss = new DeliveryError('interrupted', 'the worker was lost during the attempt')
-  return recordFailure(deps, input, job, lost, loss, goesOn ? { keepsSlot: true } : {})
-}
-
-/**
- * Records an attempt that was broken off, because the worker stops or the delivery was cancelled. It uses up no retry: another run of the
- * activity makes the attempt anew. The next run records an attempt that was lost in another way.
- */
-export const recordInterruption = async (
-  deps: ConcludeDeps,
-  input: AttemptInput,
-  job: DeliveryJob,
-  signal: AbortSignal,
-  progress: Progress,
-): Promise<void> => {
-  const message = interruptions[messageOf(signal.reason)]
-  if (message === undefined) return
-  await deps.recordAttempt(input, job, {
-    operation: 'attemptRetryable',
-    outcome: 'interrupted',
-    ...endOf(progress),
-    error: { code: 'interrupted', message },
-    keepsSlot: progress.savedUpload !== undefined,
-  })
-}
-
-/** Messages by the reason of an activity's cancellation. */
-const interruptions: Record<string, string | undefined> = {
-  WORKER_SHUTDOWN: 'the worker was stopped during the attempt',
-  CANCELLED: 'the delivery was cancelled during the attempt',
-  PAUSED: 'an operator paused the activity in Temporal during the attempt',
-  RESET: 'an operator reset the activity in Temporal during the attempt',
 }
 
 const messageMaxCharacters = 1_000

@@ -22,6 +22,15 @@ export const startableColumns = `
       jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type) as destination,
       jsonb_build_object('userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings) as workspace`
 
+/** SQL: the deliveries (document_id, destination_id) of a named part of the statement, as `StartableDelivery`, the oldest document first. */
+export const startablesOf = (part: string) => `
+    select ${startableColumns}
+    from ${part}
+    join documents on documents.id = ${part}.document_id
+    join workspaces on workspaces.id = documents.workspace_id
+    join destinations on destinations.id = ${part}.destination_id
+    order by documents.id, destinations.id`
+
 /** Returns the input of the workflow, under the current settings of the workspace. */
 export const startInputOf = (startable: StartableDelivery, config: DeliveryTermsConfig): DeliveryInput => {
   const { workspace, erpObjectType, erpObjectId, traceparent, ...delivery } = startable

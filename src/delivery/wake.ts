@@ -7,7 +7,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type WakeDelivery } from '../db/outbox.ts'
 import { limitsOf } from './leases.ts'
 import { catchUpMs } from './slots.ts'
-import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
+import { startablesOf, startInputOf, type StartableDelivery } from './start-delivery.ts'
 
 // A delivery that finds no free slot at its destination, or a circuit that is not closed, waits in line: its workflow sleeps without a
 // timer, and costs nothing. Whatever makes room calls the next ones in line, in the order of their documents: the end of an attempt, and
@@ -76,12 +76,7 @@ export const callNext = async (trx: Transaction, destinationId: string, config: 
         and (opens_at is null or next_attempt_at > opens_at + :timerToleranceMs::integer * interval '1 millisecond')
       returning deliveries.document_id, deliveries.destination_id
     )
-    select ${startableColumns}
-    from called
-    join documents on documents.id = called.document_id
-    join workspaces on workspaces.id = documents.workspace_id
-    join destinations on destinations.id = called.destination_id
-    order by documents.id
+    ${startablesOf('called')}
     `,
     {
       destinationId,
@@ -93,8 +88,18 @@ export const callNext = async (trx: Transaction, destinationId: string, config: 
       maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,
     },
   )
+  return addWakes(trx, rows, config)
+}
+
+/** Adds the messages that wake deliveries. @param more whether the time before the next attempt ends, too */
+export const addWakes = async (
+  trx: Transaction,
+  deliveries: StartableDelivery[],
+  config: DeliveryTermsConfig,
+  more: Pick<WakeDelivery, 'endsBackOff'> = {},
+): Promise<WakeDelivery[]> => {
   const requestId = newId()
-  const messages = rows.map((row): WakeDelivery => ({ kind: 'wakeDelivery', requestId, input: startInputOf(row, config) }))
+  const messages = deliveries.map((each): WakeDelivery => ({ kind: 'wakeDelivery', requestId, input: startInputOf(each, config), ...more }))
   await addMessages(trx, messages)
   return messages
 }
