@@ -19,23 +19,47 @@ const lastEvents = 20
 
 const isOpen = ({ status }: WorkflowExecutionDescription) => !closedStatuses.has(status.name)
 
-// A workflow task that fails is repeated with a growing delay, and one that has failed this often does not succeed by itself. A worker that is
-// silent misses one try in ten seconds: with three, a silence of half a minute ended healthy deliveries.
-const stuckAttempts = 6
+// A workflow task that fails is repeated with a growing delay, and one that was tried this often does not succeed by itself.
+const stuckAttempts = 3
+
+type Call = <T>(call: () => Promise<T>) => Promise<T>
+
+/** Returns the last events of a workflow, the latest first. @param withTimeout calls the server, with a time limit */
+const readLastEvents = async (
+  { workflowId, runId }: Pick<WorkflowExecutionDescription, 'workflowId' | 'runId'>,
+  { namespace, workflowService }: { namespace: string; workflowService: Connection['workflowService'] },
+  withTimeout: Call,
+) => {
+  const request = { namespace, execution: { workflowId, runId }, maximumPageSize: lastEvents }
+  const { history } = await withTimeout(() => workflowService.getWorkflowExecutionHistoryReverse(request))
+  return history?.events ?? []
+}
 
 /**
- * Returns true if the workers cannot continue an open workflow. After Temporal was restored from an older backup, a worker that still has a
- * later state of the workflow in its cache may answer a task with commands that do not belong to the restored history.
+ * Creates the function that returns true if the workers cannot continue an open workflow. After Temporal was restored from an older backup, a
+ * worker that still has a later state of the workflow in its cache may answer a task with commands that do not belong to the restored
+ * history. Tries that were not answered in time do not count: a worker that is silent for half a minute misses three, and mends itself.
  */
-export const isStuck = (found: WorkflowExecutionDescription): boolean =>
-  isOpen(found) && (found.raw.pendingWorkflowTask?.attempt ?? 0) >= stuckAttempts
+export const createIsStuck =
+  (namespace: string, { workflowService }: Pick<Connection, 'workflowService'>, withTimeout: Call) =>
+  async (found: WorkflowExecutionDescription): Promise<boolean> => {
+    if (!isOpen(found) || (found.raw.pendingWorkflowTask?.attempt ?? 0) < stuckAttempts) return false
+    // The first failure is an event; further ones are counted only.
+    const ended = (await readLastEvents(found, { namespace, workflowService }, withTimeout)).find(
+      (event) =>
+        event.workflowTaskFailedEventAttributes ?? event.workflowTaskTimedOutEventAttributes ?? event.workflowTaskCompletedEventAttributes,
+    )
+    return Boolean(ended?.workflowTaskFailedEventAttributes)
+  }
 
 /** Asks Temporal about the workflows of deliveries and bulk retries. @param withTimeout calls the server, with a time limit */
 export const createDeliveryWorkflows = (
   { workflow, options: { namespace } }: Client,
   connection: Pick<Connection, 'workflowService'>,
-  withTimeout: <T>(call: () => Promise<T>) => Promise<T>,
+  withTimeout: Call,
 ): DeliveryWorkflows & { isDeliveryRunning: IsDeliveryRunning } => {
+  const isStuck = createIsStuck(namespace, connection, withTimeout)
+
   const describe = async (workflowId: string): Promise<WorkflowExecutionDescription | undefined> => {
     try {
       return await withTimeout(() => workflow.getHandle(workflowId).describe())
@@ -49,16 +73,10 @@ export const createDeliveryWorkflows = (
    * Returns true if an open workflow of a delivery waits for a manual retry, by the timer that it has started last. A query would cost a
    * replay, and a worker may answer it from its memory of a state that the server has lost.
    */
-  const isWaiting = async ({ workflowId, runId, raw }: WorkflowExecutionDescription): Promise<boolean> => {
-    if (raw.pendingWorkflowTask || (raw.pendingActivities ?? []).length > 0) return false
-    const { history } = await withTimeout(() =>
-      connection.workflowService.getWorkflowExecutionHistoryReverse({
-        namespace,
-        execution: { workflowId, runId },
-        maximumPageSize: lastEvents,
-      }),
-    )
-    const timer = history?.events?.find(({ timerStartedEventAttributes: started }) => started)
+  const isWaiting = async (found: WorkflowExecutionDescription): Promise<boolean> => {
+    if (found.raw.pendingWorkflowTask || (found.raw.pendingActivities ?? []).length > 0) return false
+    const events = await readLastEvents(found, { namespace, workflowService: connection.workflowService }, withTimeout)
+    const timer = events.find(({ timerStartedEventAttributes: started }) => started)
     const summary = timer?.userMetadata?.summary
     return summary ? defaultPayloadConverter.fromPayload(summary) === manualRetryTimer : false
   }
@@ -78,7 +96,7 @@ export const createDeliveryWorkflows = (
     if (found && isOpen(found)) return { state: 'working' }
     const parent = await describe(documentWorkflowId(document, revision))
     // The workflow of the document starts each delivery once, so it does not start one again that has closed since.
-    if (parent && isOpen(parent) && !isStuck(parent) && !(found?.closeTime && found.closeTime >= parent.startTime))
+    if (parent && isOpen(parent) && !(await isStuck(parent)) && !(found?.closeTime && found.closeTime >= parent.startTime))
       return { state: 'working' }
     if (found) return stateOfClosed(found)
     // Ending the workflow of a document cancels its deliveries, also those that it has not started.
@@ -100,14 +118,14 @@ export const createDeliveryWorkflows = (
 
     findDeliveryWorkflow: async (document, revision, destinationId) => {
       const found = await describe(deliveryWorkflowId(document, destinationId))
-      if (found && isStuck(found)) return { state: 'stuck' }
+      if (found && (await isStuck(found))) return { state: 'stuck' }
       if (found && isOpen(found) && (await isWaiting(found))) return { state: 'waiting' }
       return stateOfDelivery(found, document, revision)
     },
     findBulkRetryWorkflow: async (bulkRetry) => {
       const found = await describe(bulkRetryWorkflowId(bulkRetry))
       if (!found) return { state: 'missing' }
-      if (isStuck(found)) return { state: 'stuck' }
+      if (await isStuck(found)) return { state: 'stuck' }
       return isOpen(found) ? { state: 'working' } : stateOfClosed(found)
     },
     /** Returns true if a workflow works, or will work, on a delivery. */

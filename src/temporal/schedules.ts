@@ -4,7 +4,7 @@ import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Temporal } from './client.ts'
-import { isStuck } from './delivery-workflows.ts'
+import { createIsStuck } from './delivery-workflows.ts'
 
 /** A job that a schedule runs. */
 export interface ScheduledJob {
@@ -39,7 +39,11 @@ const optionsOf = (job: ScheduledJob, config: ScheduleConfig) =>
     policies: { overlap: 'BUFFER_ONE', catchupWindow },
   }) satisfies ScheduleOptions
 
-export const createSchedules = (client: Client, connection: Pick<Connection, 'withDeadline'>, config: ScheduleConfig) => {
+export const createSchedules = (
+  client: Client,
+  connection: Pick<Connection, 'withDeadline' | 'workflowService'>,
+  config: ScheduleConfig,
+) => {
   const withTimeout = <T>(call: () => Promise<T>) => connection.withDeadline(Date.now() + config.TEMPORAL_START_TIMEOUT_MS, call)
 
   const ensureOne = async (job: ScheduledJob): Promise<void> => {
@@ -63,6 +67,8 @@ export const createSchedules = (client: Client, connection: Pick<Connection, 'wi
     }
   }
 
+  const isStuck = createIsStuck(client.options.namespace, connection, withTimeout)
+
   /** Starts a job anew whose workflow the workers cannot continue. @returns the ids of the terminated workflows */
   const replaceStuck = async (job: ScheduledJob): Promise<string[]> => {
     const schedule = client.schedule.getHandle(scheduleIdOf(job))
@@ -70,7 +76,7 @@ export const createSchedules = (client: Client, connection: Pick<Connection, 'wi
     const terminated: string[] = []
     for (const { workflow } of info.runningActions) {
       const handle = client.workflow.getHandle(workflow.workflowId)
-      if (!isStuck(await withTimeout(() => handle.describe()))) continue
+      if (!(await isStuck(await withTimeout(() => handle.describe())))) continue
       await withTimeout(() => handle.terminate('stuck: its schedule starts it again'))
       await withTimeout(() => schedule.trigger())
       terminated.push(workflow.workflowId)
