@@ -28,6 +28,7 @@ export const en = {
     circuit: (name: string) => `the circuit of ${name}: its last attempts failed, and one delivery at a time tries it`,
     connection: (_: string, connection: string | null) =>
       connection === null ? 'its connection' : `the connection ${connection}, which is inactive`,
+    paused: () => 'an operator, who has paused it in Temporal',
     worker: () => 'a worker: an attempt is due, and no worker has begun with it',
   },
   attempts: 'Attempts',
@@ -99,6 +100,7 @@ export const de: typeof en = {
       `die Sicherung von ${name}: die letzten Versuche schlugen fehl, und eine Zustellung nach der anderen versucht es`,
     connection: (_: string, connection: string | null) =>
       connection === null ? 'ihre Verbindung' : `die Verbindung ${connection}, die nicht aktiv ist`,
+    paused: () => 'einen Operator, der sie in Temporal angehalten hat',
     worker: () => 'einen Worker: ein Versuch ist fällig, und kein Worker hat damit begonnen',
   },
   attempts: 'Versuche',

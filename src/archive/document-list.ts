@@ -108,6 +108,7 @@ const waitReason = `
           case
             when deliveries.status = 'held' then 'connection'
             when deliveries.status not in ('pending', 'retrying') or attempt_id is not null then null
+            when waiting = 'paused' then 'paused'
             when waiting is not null then case when exists (${gate('')}) then 'circuit' else 'slot' end
             when next_attempt_at > now() then 'attempt'
             else 'worker'
@@ -142,8 +143,8 @@ export const createDocuments = (db: Database) => {
         document_id as "documentId", destinations.id as "destinationId", destinations.name as "destinationName",
         deliveries.status, delivered_at as "deliveredAt", attempts, status_since as "statusSince", ended_by as "endedBy",
         case
-          when waiting is not null then (${gate('trial_at')})
-          when waiting is null and deliveries.status = 'retrying' then next_attempt_at
+          when waiting in ('in_line', 'called') then (${gate('trial_at')})
+          when deliveries.status = 'retrying' then next_attempt_at
         end as "nextAttemptAt",
         case when ${waitReason} is not null then jsonb_build_object(
           'reason', ${waitReason},

@@ -163,7 +163,6 @@ export const describeFound = (documents: FoundDocument[]): string[] => {
   )
 }
 
-/** Returns lines for people. */
 /** Says what an open delivery waits for. */
 const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: name }: FoundDocument['deliveries'][number]): string => {
   const texts = {
@@ -171,11 +170,13 @@ const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: 
     slot: `waits for a slot: ${name} is at its limit of deliveries`,
     circuit: `waits for the circuit of ${name}: its last attempts failed, next trial at ${next}`,
     connection: `held by connection ${wait!.connection_name ?? '(deleted)'}`,
+    paused: 'an operator has paused it in Temporal: unpause its workflow or activity there',
     worker: 'an attempt is due, and no worker has begun with it',
   }
   return texts[wait!.reason]
 }
 
+/** Returns lines for people. */
 export const describeDocument = (document: FoundDocument): string[] => {
   const object = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
   return [

@@ -73,16 +73,22 @@ export const findOverdue = async (db: Database, ageMs: number, after: Position |
   return rows
 }
 
+/** An overdue delivery, of which Temporal has said whether an operator has paused it. */
+export interface Checked extends Overdue {
+  isPaused: boolean
+}
+
 /**
  * Notes that deliveries have been checked. Those that have changed since they were found, or that are being changed, are left out: this is
  * a sign of life. A document is locked before its deliveries, as by every statement that changes some.
  */
-export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Promise<DeliveryRef[]> => {
+export const noteChecked = async (trx: Transaction, deliveries: Checked[]): Promise<DeliveryRef[]> => {
   const { rows } = await trx.raw<{ rows: DeliveryRef[] }>(
     `
     with picked as (
-      select document_id, destination_id
-      from jsonb_to_recordset(:deliveries::jsonb) as found ("documentId" text, "destinationId" text, status text, due timestamptz)
+      select document_id, destination_id, "isPaused"
+      from jsonb_to_recordset(:deliveries::jsonb)
+        as found ("documentId" text, "destinationId" text, status text, due timestamptz, "isPaused" boolean)
       join documents on documents.id = "documentId"
       join deliveries on document_id = "documentId" and destination_id = "destinationId"
       where deliveries.status = found.status
@@ -92,7 +98,9 @@ export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Prom
       for no key update of documents, deliveries skip locked
     )
     update deliveries
-    set checked_at = clock_timestamp()
+    set
+      checked_at = clock_timestamp(),
+      waiting = case when "isPaused" then 'paused' else nullif(waiting, 'paused') end
     from picked
     where deliveries.document_id = picked.document_id
       and deliveries.destination_id = picked.destination_id
@@ -100,7 +108,7 @@ export const noteChecked = async (trx: Transaction, deliveries: Overdue[]): Prom
     `,
     {
       deliveries: JSON.stringify(
-        deliveries.map(({ documentId, destinationId, status, due }) => ({ documentId, destinationId, status, due })),
+        deliveries.map(({ documentId, destinationId, status, due, isPaused }) => ({ documentId, destinationId, status, due, isPaused })),
       ),
     },
   )

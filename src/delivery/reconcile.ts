@@ -19,6 +19,8 @@ export type WorkflowState =
   | { state: 'working' }
   /** The workflow of the delivery waits for a manual retry. */
   | { state: 'waiting' }
+  /** An operator has paused it in Temporal. */
+  | { state: 'paused' }
   /** No workflow is open, and none will be started. */
   | { state: 'missing' }
   /** The workers cannot continue the workflow. */
@@ -53,7 +55,7 @@ export interface Reconciled {
   complete: boolean
 }
 
-type Action = 'none' | 'start' | 'replace' | 'retry' | 'fail' | 'cancel'
+type Action = 'none' | 'pause' | 'start' | 'replace' | 'retry' | 'fail' | 'cancel'
 
 export type ReconcileConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
 
@@ -73,6 +75,7 @@ const maxChecksInOrder = 2_000
 /** Decides what a delivery needs that the database has as `pending` or `retrying`. */
 export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept'>, found: WorkflowState): Action => {
   if (found.state === 'working') return 'none'
+  if (found.state === 'paused') return 'pause'
   if (!delivery.isContentKept) return 'cancel'
   if (found.state === 'waiting') return 'retry'
   if (found.state === 'stuck') return 'replace'
@@ -113,7 +116,7 @@ export const createReconcile = (
       const actionOf = new Map(decided.map(({ delivery, action }) => [keyOf(delivery), action]))
       const checked = await noteChecked(
         trx,
-        decided.map(({ delivery }) => delivery),
+        decided.map(({ delivery, action }) => ({ ...delivery, isPaused: action === 'pause' })),
       )
       const withAction = (action: Action) => checked.filter((delivery) => actionOf.get(keyOf(delivery)) === action)
       for (const delivery of withAction('fail')) await transition(trx, 'terminate', delivery, terminated)
@@ -145,7 +148,7 @@ export const createReconcile = (
       result.retried += count('retry')
       result.failed += count('fail')
       result.cancelled += count('cancel')
-      inOrder += page.length - actions.filter((each) => each !== 'none').length
+      inOrder += page.length - actions.filter((each) => each !== 'none' && each !== 'pause').length
       if (page.length < pageSize) return
       if (inOrder >= maxInOrder) {
         result.complete = false

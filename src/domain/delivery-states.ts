@@ -4,9 +4,10 @@ export type DeliveryStatus = (typeof deliveryStatuses)[number]
 
 /**
  * Why an open delivery makes no attempt at the moment. `attempt`: the next one is not due. `slot`, `circuit`: it stands in the line of its
- * destination. `connection`: it is held. `worker`: an attempt is due, and no worker has begun with it.
+ * destination. `connection`: it is held. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun
+ * with it.
  */
-export const waitReasons = ['attempt', 'slot', 'circuit', 'connection', 'worker'] as const
+export const waitReasons = ['attempt', 'slot', 'circuit', 'connection', 'paused', 'worker'] as const
 export type WaitReason = (typeof waitReasons)[number]
 
 /** Statuses of a document. */

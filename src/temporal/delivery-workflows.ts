@@ -14,7 +14,7 @@ import type { IsDeliveryRunning } from '../delivery/retry.ts'
 // Any other status, for example of a workflow that an operator has paused, is that of an open one.
 const closedStatuses = new Set<WorkflowExecutionStatusName>(['COMPLETED', 'FAILED', 'TIMED_OUT', 'CANCELLED', 'TERMINATED'])
 
-// A delivery that does nothing has started its timer among the last few events; signals to it may follow.
+// Number of events among which a delivery that does nothing has started its timer; signals to it may follow.
 const lastEvents = 20
 
 const isOpen = ({ status }: WorkflowExecutionDescription) => !closedStatuses.has(status.name)
@@ -69,16 +69,29 @@ export const createDeliveryWorkflows = (
     }
   }
 
-  /**
-   * Returns true if an open workflow of a delivery waits for a manual retry, by the timer that it has started last. A query would cost a
-   * replay, and a worker may answer it from its memory of a state that the server has lost.
-   */
-  const isWaiting = async (found: WorkflowExecutionDescription): Promise<boolean> => {
-    if (found.raw.pendingWorkflowTask || (found.raw.pendingActivities ?? []).length > 0) return false
+  /** Returns the last timer of a workflow that runs, with its summary. Many signals may have followed its start. */
+  const findTimer = async (found: WorkflowExecutionDescription): Promise<{ summary: unknown } | undefined> => {
     const events = await readLastEvents(found, { namespace, workflowService: connection.workflowService }, withTimeout)
-    const timer = events.find(({ timerStartedEventAttributes: started }) => started)
-    const summary = timer?.userMetadata?.summary
-    return summary ? defaultPayloadConverter.fromPayload(summary) === manualRetryTimer : false
+    const last = events.find(
+      (event) => event.timerStartedEventAttributes ?? event.timerFiredEventAttributes ?? event.timerCanceledEventAttributes,
+    )
+    const summary = last?.userMetadata?.summary
+    return last?.timerStartedEventAttributes ? { summary: summary && defaultPayloadConverter.fromPayload(summary) } : undefined
+  }
+
+  /**
+   * Returns what an open workflow of an overdue delivery does. A query would cost a replay, and a worker may answer it from its memory of a
+   * state that the server has lost.
+   */
+  const stateOfOpen = async (found: WorkflowExecutionDescription): Promise<WorkflowState> => {
+    if (await isStuck(found)) return { state: 'stuck' }
+    const { pendingActivities, pendingWorkflowTask } = found.raw
+    if (found.status.name === 'PAUSED' || pendingActivities?.some(({ paused }) => paused)) return { state: 'paused' }
+    if (pendingWorkflowTask || pendingActivities?.length) return { state: 'working' }
+    const timer = await findTimer(found)
+    if (timer) return { state: timer.summary === manualRetryTimer ? 'waiting' : 'working' }
+    // Nothing will wake it but a message that Temporal has lost. A delivery in line waits in the same way, and is not overdue.
+    return { state: 'stuck' }
   }
 
   const stateOfClosed = ({ status, closeTime }: WorkflowExecutionDescription): WorkflowState => {
@@ -118,9 +131,7 @@ export const createDeliveryWorkflows = (
 
     findDeliveryWorkflow: async (document, revision, destinationId) => {
       const found = await describe(deliveryWorkflowId(document, destinationId))
-      if (found && (await isStuck(found))) return { state: 'stuck' }
-      if (found && isOpen(found) && (await isWaiting(found))) return { state: 'waiting' }
-      return stateOfDelivery(found, document, revision)
+      return found && isOpen(found) ? stateOfOpen(found) : stateOfDelivery(found, document, revision)
     },
     findBulkRetryWorkflow: async (bulkRetry) => {
       const found = await describe(bulkRetryWorkflowId(bulkRetry))

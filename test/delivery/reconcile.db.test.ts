@@ -188,6 +188,21 @@ describe('the reconciler', () => {
     expect(await deliveryOf(ended)).toMatchObject({ status: 'failed', last_error: 'the delivery workflow was terminated' })
   })
 
+  test('a paused delivery waits for an operator, until Temporal says that its workflow works', async () => {
+    const { ids } = await receive(1)
+    let found: WorkflowState = { state: 'paused' }
+    const { reconcile } = setUp(() => found)
+    const waitsAfterRun = async () => {
+      await database.db('deliveries').update({ checked_at: null })
+      expect(await reconcile()).toMatchObject({ checked: 1, started: 0 })
+      return (await deliveryOf(ids[0]!)).waiting
+    }
+    expect(await waitsAfterRun()).toBe('paused')
+    expect(await waitsAfterRun()).toBe('paused')
+    found = working
+    expect(await waitsAfterRun()).toBe(null)
+  })
+
   test('a workflow that was ended before the delivery got its status is started again', () => {
     const since = { statusSince: new Date(2_000), isContentKept: true }
     expect(decide(since, { state: 'terminated', closedAt: new Date(1_000) })).toBe('start')

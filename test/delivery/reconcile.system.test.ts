@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createReconcile } from '../../src/delivery/reconcile.ts'
@@ -111,5 +112,60 @@ test('a delivery is retried whose workflow waits for an operator, and recorded w
       .update({ next_attempt_at: new Date(0) })
     expect(await reconcile()).toMatchObject({ checked: 1, failed: 1, started: 0 })
     expect(await ended.deliveries()).toMatchObject({ web: { status: 'failed' } })
+  })
+}, 240_000)
+
+test('a delivery that an operator has paused in Temporal waits for "paused", and goes on after "unpause"', async () => {
+  target.answerWith((_, response) => void response.writeHead(503).end())
+  await relay.run(async (running) => {
+    const { receive } = await running.createRoutes([{ name: 'web', config: { url: target.origin } }], {
+      workspaceSettings: { retry_initial_interval_seconds: 3_600 },
+    })
+    const document = await receive()
+    await untilStatus(document, 'retrying')
+    const { workflowService } = env.connection
+    const activity = { namespace: env.client.options.namespace, execution: { workflowId: document.handle('web').workflowId }, id: '1' }
+    await workflowService.pauseActivity(activity)
+    await relay
+      .db('deliveries')
+      .where({ document_id: document.id })
+      .update({ next_attempt_at: new Date(0) })
+    const reason = async () => {
+      const { json } = await document.call('GET', `/documents/${document.id}`)
+      return json.data.attributes.deliveries[0].waiting_for?.reason
+    }
+    const reconcile = createReconciler(running)
+    expect(await reason()).toBe('worker')
+    expect(await reconcile()).toMatchObject({ checked: 1, started: 0, retried: 0 })
+    expect(await reason()).toBe('paused')
+
+    await workflowService.resetActivity({ ...activity, keepPaused: true })
+    target.answerWith((_, response) => void response.end())
+    await workflowService.unpauseActivity(activity)
+    await untilStatus(document, 'delivered')
+    expect(await reason()).toBeUndefined()
+  })
+}, 240_000)
+
+test('a delivery is started again whose workflow waits in line for a message that Temporal has lost', async () => {
+  const unanswered: ServerResponse[] = []
+  target.answerWith((_, response) => void unanswered.push(response))
+  await relay.run(async (running) => {
+    const { receive } = await running.createRoutes([{ name: 'web', config: { url: target.origin, max_concurrent_deliveries: 1 } }])
+    const first = await receive()
+    await until('the first is being sent', () => unanswered.length === 1)
+    const second = await receive('second')
+    const row = () => relay.db('deliveries').where({ document_id: second.id })
+    await until('the second waits in line', async () => (await row().first('waiting')).waiting === 'in_line')
+    await until('its workflow sleeps', async () => (await second.handle('web').describe()).raw.pendingActivities!.length === 0)
+    await row().update({ waiting: 'called', next_attempt_at: new Date(0) })
+
+    const reconcile = createReconciler(running)
+    await until('the workflow is replaced', async () => (await reconcile()).started === 1)
+    target.answerWith((_, response) => void response.end())
+    unanswered[0]!.end()
+    await untilStatus(first, 'delivered')
+    await untilStatus(second, 'delivered')
+    expect(target.arrivals.filter(({ body }) => body.toString() === 'second')).toHaveLength(1)
   })
 }, 240_000)

@@ -2137,7 +2137,7 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
@@ -2495,7 +2495,7 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
@@ -2711,7 +2711,7 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
@@ -2890,7 +2890,7 @@ export interface components {
             reason: components["schemas"]["WaitReason"];
         };
         /** @enum {string} */
-        WaitReason: "attempt" | "slot" | "circuit" | "connection" | "worker";
+        WaitReason: "attempt" | "slot" | "circuit" | "connection" | "paused" | "worker";
     };
     responses: {
         /** @description The current state of the resource does not allow the request. */
