@@ -1,6 +1,7 @@
 import { CancellationScope, continueAsNew, isCancellation, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
 import { controlActivities } from './control.ts'
 import type { BulkRetryActivities, BulkRetryInput, BulkRetryProgress } from './messages.ts'
+import { unknownOutcome } from './unknown-outcome.ts'
 
 /** Retries the failed deliveries that a filter matches, page by page. The database keeps the progress, so a new run needs none of it. */
 export async function bulkRetry(input: BulkRetryInput): Promise<BulkRetryProgress> {
@@ -15,7 +16,8 @@ export async function bulkRetry(input: BulkRetryInput): Promise<BulkRetryProgres
       const progress = await retryNextPage({ bulkRetryId })
       const { status, matchedDocuments, retriedDocuments, retriedDeliveries } = progress
       setCurrentDetails(`**${status}**: ${retriedDocuments} of ${matchedDocuments} documents, ${retriedDeliveries} deliveries`)
-      if (status !== 'running') return progress
+      if (status === 'completed' || status === 'cancelled') return progress
+      if (status !== 'running') throw unknownOutcome(progress)
       if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof bulkRetry>(input)
     }
   } catch (thrown) {

@@ -39,6 +39,7 @@ import {
   type DeliveryState,
 } from './messages.ts'
 import { documentName, searchAttributes } from './options.ts'
+import { unknownOutcome } from './unknown-outcome.ts'
 
 // The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded, which
 // takes up to two minutes if the database is away.
@@ -110,8 +111,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         await advance(next, outcome.status === 'cancelled' ? 'the destination was deleted' : undefined)
         break
       } else {
-        // A worker of a later version has answered. The workflow task fails, and is repeated until a worker of that version takes it.
-        throw new TypeError(`the outcome ${JSON.stringify(outcome)} is unknown to this version`)
+        throw unknownOutcome(outcome)
       }
     }
     // A parent learns the result of its child from Temporal.
@@ -162,6 +162,7 @@ const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput): Promis
     const { cause, retryState } = thrown
     const outcome = cause instanceof ApplicationFailure ? (cause.details?.[0] as Partial<AttemptOutcome> | null | undefined) : undefined
     if (isFailed(outcome)) return outcome
+    if (outcome?.status !== undefined && outcome.status !== 'retrying') throw unknownOutcome(outcome)
     if (retryState !== 'TIMEOUT') throw thrown
     return { status: 'waiting', askAgainMs: outcome?.status === 'retrying' ? (outcome.delayMs ?? 0) : 0 }
   }

@@ -9,7 +9,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
-import { documentStatus, type DocumentStatus } from '../src/domain/delivery-states.ts'
+import { deliveryStatuses, documentStatus, type DocumentStatus } from '../src/domain/delivery-states.ts'
 import { controlActivities } from './control.ts'
 import { delivery } from './delivery.ts'
 import {
@@ -21,6 +21,7 @@ import {
   type DocumentInput,
 } from './messages.ts'
 import { deliveryOptions, searchAttributes } from './options.ts'
+import { unknownOutcome } from './unknown-outcome.ts'
 
 /** Delivers one document with one child workflow per destination. It stays open while any child runs or waits for a manual retry. */
 export async function document(input: DocumentInput): Promise<DeliveryState[]> {
@@ -34,6 +35,7 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   const applyDeliveryState = (state: DeliveryState) => {
     // The state may belong to a destination of another revision of this document.
     if (!states.has(state.destinationId)) return
+    if (!deliveryStatuses.includes(state.status)) throw unknownOutcome(state)
     states.set(state.destinationId, state)
     setCurrentDetails(destinations.map(({ id, name }) => `- ${name}: ${describe(states.get(id)!, '**')}`).join('\n'))
     const status = overall()
@@ -45,23 +47,24 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   setHandler(documentStatusQuery, () => [...states.values()])
   setHandler(deliveryChangedSignal, applyDeliveryState)
 
-  const deliverTo = async (destination: DestinationRef) => {
+  const deliverTo = async (destination: DestinationRef): Promise<DeliveryState> => {
     try {
       const options = deliveryOptions({ ...terms, destination }, { registered })
-      applyDeliveryState(await executeChild(delivery, { ...options, parentClosePolicy: 'REQUEST_CANCEL' }))
+      return await executeChild(delivery, { ...options, parentClosePolicy: 'REQUEST_CANCEL' })
     } catch (thrown) {
       if (CancellationScope.current().consideredCancelled) throw thrown
-      if (isCancellation(thrown)) return applyDeliveryState({ destinationId: destination.id, status: 'cancelled' })
+      if (isCancellation(thrown)) return { destinationId: destination.id, status: 'cancelled' }
       // A delivery whose retry window has closed has reported its failure before.
-      if (states.get(destination.id)!.status === 'failed') return
+      const reported = states.get(destination.id)!
+      if (reported.status === 'failed') return reported
       const error = 'the delivery workflow was terminated'
       if (thrown instanceof ChildWorkflowFailure) {
         await recordTermination({ documentId: input.documentId, destinationId: destination.id, error })
       }
-      applyDeliveryState({ destinationId: destination.id, status: 'failed', error })
+      return { destinationId: destination.id, status: 'failed', error }
     }
   }
-  await Promise.all(destinations.map(deliverTo))
+  await Promise.all(destinations.map(async (destination) => applyDeliveryState(await deliverTo(destination))))
 
   // A held delivery has not failed. Its release starts a workflow of its own.
   const undelivered = destinations.filter(({ id }) => !['delivered', 'held'].includes(states.get(id)!.status))

@@ -1,6 +1,7 @@
 import { ApplicationFailure, CancellationScope, isCancellation, proxyActivities, setCurrentDetails, sleep } from '@temporalio/workflow'
 import { controlActivities } from './control.ts'
 import type { NoticeActivities, NoticeInput } from './messages.ts'
+import { unknownOutcome } from './unknown-outcome.ts'
 
 // The rest of an attempt's time is for the database.
 const spareMs = 30_000
@@ -16,7 +17,8 @@ export async function notice({ noticeId, attemptTimeoutMs }: NoticeInput): Promi
       const outcome = await sendNotice({ noticeId, attemptTimeoutMs })
       setCurrentDetails('error' in outcome ? `**${outcome.status}**: ${outcome.error}` : `**${outcome.status}**`)
       if (outcome.status === 'failed') throw ApplicationFailure.nonRetryable(`not delivered: ${outcome.error}`, 'NoticeNotDelivered')
-      if (outcome.status !== 'retrying') return outcome.status
+      if (outcome.status === 'delivered' || outcome.status === 'cancelled') return outcome.status
+      if (outcome.status !== 'retrying') throw unknownOutcome(outcome)
       await sleep(outcome.delayMs)
     }
   } catch (thrown) {
