@@ -6,6 +6,7 @@ import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import {
   type BatchSubject,
+  checkAgainSignal,
   type DocumentInput,
   type NoticeOutcome,
   releaseSignal,
@@ -43,7 +44,7 @@ export interface Story {
 /** A path through a workflow that does not belong to a single document. */
 export interface StandaloneStory {
   name: string
-  type: 'releaseDeliveries' | 'cancelDeliveries' | 'bulkRetry' | 'maintenance' | 'notice'
+  type: 'releaseDeliveries' | 'cancelDeliveries' | 'attemptDeliveries' | 'bulkRetry' | 'maintenance' | 'notice'
   options: { workflowId: string; args: unknown[] }
   /** Number of calls in which its activities find work, before they find none. Default 2. */
   rounds?: number
@@ -54,6 +55,7 @@ export interface StandaloneStory {
 
 const workspace = 'acme/invoices'
 const held: BatchSubject = { action: 'release', by: 'connection', workspace, id: 'invoices', name: 'invoices' }
+const waitingFor: BatchSubject = { action: 'attempt', by: 'destination', workspace, id: 'archive', name: 'archive' }
 const deleted: BatchSubject = { action: 'cancel', by: 'destination', workspace, id: 'archive', name: 'archive' }
 
 const noticeOf = (noticeId: string) => noticeOptions({ noticeId, workspace, attemptTimeoutMs: 60_000 }, { registered: true })
@@ -63,7 +65,24 @@ const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, wor
 
 export const standaloneStories: StandaloneStory[] = [
   { name: 'held-deliveries-released', type: 'releaseDeliveries', options: batchOptions(held) },
+  // A run has a hundred batches.
+  {
+    name: 'held-deliveries-released-in-several-runs',
+    type: 'releaseDeliveries',
+    options: batchOptions({ ...held, id: 'orders' }),
+    rounds: 101,
+  },
+  {
+    name: 'held-deliveries-released-and-looked-for-again',
+    type: 'releaseDeliveries',
+    options: batchOptions({ ...held, id: 'claims' }),
+    rounds: 20,
+    act: async (workflow) => {
+      for (let signals = 0; signals < 10; signals += 1) await workflow.signal(checkAgainSignal)
+    },
+  },
   { name: 'open-deliveries-cancelled', type: 'cancelDeliveries', options: batchOptions(deleted) },
+  { name: 'waiting-deliveries-attempted', type: 'attemptDeliveries', options: batchOptions(waitingFor) },
   {
     name: 'bulk-retry',
     type: 'bulkRetry',
@@ -114,6 +133,7 @@ export const standaloneStories: StandaloneStory[] = [
 const delivered: AttemptOutcome = { status: 'delivered' }
 const waiting: AttemptOutcome = { status: 'waiting', askAgainMs: 20 }
 const behindCircuit: AttemptOutcome = { status: 'waiting', askAgainMs: 20, circuit: 'open' }
+const inLine: AttemptOutcome = { status: 'waiting' }
 const asleep: AttemptOutcome = { status: 'waiting', circuit: 'open' }
 const unavailable = (failures: number): AttemptOutcome => ({ status: 'retrying', delayMs: 50, failures, error: 'the target answered 503' })
 const heldByConnection: AttemptOutcome = { status: 'held' }
@@ -165,6 +185,11 @@ export const stories: Story[] = [
     name: 'one-of-three-failed-then-retried',
     destinations: ['archive', 'mail', 'portal'],
     answer: (attempt, id) => (id === 'archive' && attempt === 1 ? refused : delivered),
+    act: retryTwice,
+  },
+  {
+    name: 'failed-after-several-attempts-then-retried',
+    answer: (attempt) => [unavailable(1), unavailable(2), refused, unavailable(1)][attempt - 1] ?? delivered,
     act: retryTwice,
   },
   { name: 'window-closed', input: shortWindow, answer: () => refused },
@@ -232,6 +257,15 @@ export const stories: Story[] = [
     },
   },
   {
+    name: 'document-terminated',
+    answer: (attempt) => ({ ...unavailable(attempt), delayMs: 60_000 }),
+    act: async ({ until, document }) => {
+      const delivery = await until('archive', 'retrying')
+      await document.terminate('no longer needed')
+      await delivery.result().catch(() => {})
+    },
+  },
+  {
     name: 'retried-during-a-round',
     answer: (attempt) => [{ ...unavailable(1), delayMs: 1_000 }, refused][attempt - 1] ?? delivered,
     act: async ({ until, input }) => {
@@ -256,6 +290,45 @@ export const stories: Story[] = [
   {
     name: 'waiting-for-a-circuit-then-delivered',
     answer: (attempt) => [behindCircuit, { ...behindCircuit, circuit: 'half_open' as const }][attempt - 1] ?? delivered,
+  },
+  {
+    name: 'woken-in-line-for-a-slot',
+    answer: (attempt) => (attempt > 2 ? delivered : inLine),
+    act: async ({ attempted, until }) => {
+      await attempted
+      for (let calls = 0; calls < 2; calls += 1) {
+        await delay(1_000)
+        await (await until('archive', 'pending')).signal(wakeSignal)
+      }
+    },
+  },
+  {
+    name: 'woken-in-line-over-several-runs',
+    answer: (attempt) => (attempt > 12 ? delivered : inLine),
+    act: async ({ client, input, document }) => {
+      const ended = document.result().then(() => true)
+      const delivery = client.workflow.getHandle(deliveryWorkflowId(input, 'archive'))
+      while (!(await Promise.race([ended, delay(100, false)]))) await delivery.signal(wakeSignal).catch(() => {})
+    },
+  },
+  {
+    name: 'retried-in-line-for-a-slot',
+    answer: (attempt) => [refused, inLine][attempt - 1] ?? delivered,
+    act: async (context) => {
+      await retryTwice(context)
+      await delay(1_000)
+      await (await context.until('archive', 'retrying')).signal(wakeSignal)
+    },
+  },
+  {
+    // The next attempt is due after the end of the activity, which Temporal ends at once then.
+    name: 'woken-after-the-activity-has-ended-early',
+    answer: (attempt) => (attempt > 1 ? delivered : { ...unavailable(1), delayMs: 36_000_000 }),
+    act: async ({ until }) => {
+      const delivery = await until('archive', 'retrying')
+      await delay(1_000)
+      await delivery.signal(wakeSignal)
+    },
   },
   {
     name: 'woken-behind-a-circuit',
