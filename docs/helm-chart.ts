@@ -74,6 +74,7 @@ export const valuesSchema = (): string => {
       worker: object({
         replicas: count,
         resources: anyObject,
+        versioning: flag,
         keda: object({
           enabled: flag,
           // With no worker, nobody would run the maintenance jobs.

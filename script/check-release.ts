@@ -10,9 +10,11 @@ export const places: Record<string, RegExp> = {
   'package-lock.json': /"name": "document-relay(?:-client)?",\n +"version": "(.+)"/g,
   'src/base/version.ts': /^export const version = '(.+)'/gm,
   'openapi.json': /^ {4}"version": "(.+)"/gm,
+  'docker-compose.yml': /TEMPORAL_WORKER_BUILD_ID:-(.+)\}$/gm,
   Dockerfile: /^ARG VERSION=(.+)$/gm,
   'deploy/helm/document-relay/Chart.yaml': /^(?:version|appVersion): (.+)$/gm,
-  'deploy/kubernetes/document-relay.yaml': /(?:chart: document-relay-|\/version: "|image: "document-relay:)([^"\n]+)/g,
+  'deploy/kubernetes/document-relay.yaml':
+    /(?:chart: document-relay-|\/version: "|image: "document-relay:|TEMPORAL_WORKER_BUILD_ID\n +value: ")([^"\n]+)/g,
   'docs/kubernetes.md': /\/document-relay:(\d\S+)/g,
   'docs/operations.md': /(?: document-relay:|--build-arg VERSION=)(\d\S+)/g,
 }

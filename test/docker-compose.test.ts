@@ -59,6 +59,7 @@ describe('docker-compose.yml', () => {
       'api',
       'migrate',
       'postgres',
+      'promote',
       'temporal',
       'temporal-namespace',
       'temporal-schema',

@@ -113,14 +113,16 @@ const find = (manifests: Manifest[], kind: string, name: string): Manifest => {
   if (!found) throw new Error(`${kind} ${name} was not rendered`)
   return found
 }
-const podOf = (manifests: Manifest[], component: 'api' | 'worker' | 'migrate') =>
-  find(manifests, component === 'migrate' ? 'Job' : 'Deployment', `document-relay-${component}`).spec.template.spec as Pod
-const components = ['api', 'worker', 'migrate'] as const
+const jobNames = new Set(['migrate', 'promote'])
+const podOf = (manifests: Manifest[], component: 'api' | 'worker' | 'migrate' | 'promote') =>
+  find(manifests, jobNames.has(component) ? 'Job' : 'Deployment', `document-relay-${component}`).spec.template.spec as Pod
+const components = ['api', 'worker', 'migrate', 'promote'] as const
 
 const always = [
   'Deployment document-relay-api',
   'Deployment document-relay-worker',
   'Job document-relay-migrate',
+  'Job document-relay-promote',
   'PodDisruptionBudget document-relay-api',
   'PodDisruptionBudget document-relay-worker',
   'Service document-relay-api',
@@ -249,7 +251,7 @@ describe('kubeconform, with the schemas of Kubernetes, KEDA and the Prometheus O
 test('selectors match the pods of one component, and no others', async () => {
   const manifests = await render(full)
   const labelsOf = (component: string) =>
-    find(manifests, component === 'migrate' ? 'Job' : 'Deployment', `document-relay-${component}`).spec.template.metadata.labels
+    find(manifests, jobNames.has(component) ? 'Job' : 'Deployment', `document-relay-${component}`).spec.template.metadata.labels
   const matches = (selector: Record<string, string>) =>
     components.filter((component) => Object.entries(selector).every(([key, value]) => labelsOf(component)[key] === value))
   for (const component of ['api', 'worker'] as const) {
@@ -312,16 +314,19 @@ test('a pod has more time to stop than its requests, attempts and spans', async 
   expect(await graceOf(full)).toBe(60_000 + OTEL_EXPORTER_OTLP_TIMEOUT + 15_000)
 })
 
-test('the migration runs before the other objects are created or changed, and needs none of them', async () => {
+test('the migration runs before the other objects are created or changed, and the promotion after that; both need none of them', async () => {
   for (const values of [minimal, full]) {
     const manifests = await render(values)
     const hooks = manifests.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] !== undefined)
-    expect(namesOf(hooks)).toEqual(['Job document-relay-migrate'])
-    expect(hooks[0]!.metadata.annotations).toEqual({
-      'helm.sh/hook': 'pre-install,pre-upgrade',
-      'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded',
-    })
-    expect(podOf(manifests, 'migrate').serviceAccountName).toBeUndefined()
+    expect(namesOf(hooks)).toEqual(['Job document-relay-migrate', 'Job document-relay-promote'])
+    const whenOf = { migrate: 'pre-install,pre-upgrade', promote: 'post-install,post-upgrade,post-rollback' }
+    for (const component of ['migrate', 'promote'] as const) {
+      expect(find(manifests, 'Job', `document-relay-${component}`).metadata.annotations).toEqual({
+        'helm.sh/hook': whenOf[component],
+        'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded',
+      })
+      expect(podOf(manifests, component).serviceAccountName).toBeUndefined()
+    }
   }
   expect(podOf(await render(full), 'migrate').containers[0].args).toEqual(['migrate', '--without-search-attributes'])
 })
@@ -340,7 +345,7 @@ test('every process gets the same variables, which the relay reads, and secrets 
     ['TEMPORAL_API_KEY', { name: 'temporal', key: 'TEMPORAL_API_KEY' }],
   ])
   const values = Object.fromEntries(env.filter(({ value }) => value !== undefined).map(({ name, value }) => [name, value]))
-  expect(values).toEqual(full.config)
+  expect(values).toEqual({ ...full.config, TEMPORAL_WORKER_BUILD_ID: full.image.tag })
   expect(readConfig(values).RELAY_SHUTDOWN_GRACE_MS).toBe(60_000)
 })
 
@@ -388,6 +393,8 @@ test('autoscalers replace the numbers of replicas', async () => {
         taskQueue: readConfig({}).TEMPORAL_TASK_QUEUE,
         queueTypes: 'workflow,activity',
         targetQueueSize: '20',
+        workerDeploymentName: 'document-relay',
+        workerDeploymentBuildId: full.image.tag,
       },
       authenticationRef: { name: 'temporal' },
     },
@@ -410,6 +417,18 @@ test.each([
   const values = Object.fromEntries(env.filter(({ value }) => value !== undefined).map(({ name, value }) => [name, value]))
   const { TEMPORAL_WORKER_DEPLOYMENT, TEMPORAL_WORKER_BUILD_ID } = readConfig(values)
   expect([TEMPORAL_WORKER_DEPLOYMENT, TEMPORAL_WORKER_BUILD_ID]).toEqual([deployment, '1.2.3'])
+})
+
+test('workers have the tag of their image as their build, and a job makes it current after each change of the release', async () => {
+  const buildOf = (manifests: Manifest[], component: 'worker' | 'promote') =>
+    podOf(manifests, component).containers[0].env.find(({ name }) => name === 'TEMPORAL_WORKER_BUILD_ID')?.value
+  const manifests = await render({ ...minimal, image: { tag: '1.2.3' } })
+  expect([buildOf(manifests, 'worker'), buildOf(manifests, 'promote')]).toEqual(['1.2.3', '1.2.3'])
+  expect(podOf(manifests, 'promote').containers[0].args).toEqual(['promote'])
+
+  const without = await render({ ...minimal, worker: { versioning: false } })
+  expect(buildOf(without, 'worker')).toBeUndefined()
+  expect(without.some(({ metadata }) => metadata.name === 'document-relay-promote')).toBe(false)
 })
 
 test('the Ingress publishes the receivers and the download links only', async () => {

@@ -44,6 +44,18 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
       process.exitCode = exitStatusOf(findings, options.strict === true)
     })
   program
+    .command('promote')
+    .description('with TEMPORAL_WORKER_BUILD_ID: give all workflows to the workers of this build, as soon as one of them runs')
+    .addOption(jsonOption)
+    .action(async (options: OutputOptions) => {
+      const { makeCurrent } = await import('../temporal/worker-version.ts')
+      const { deploymentName, buildId, previousBuildId } = await makeCurrent(await context.config())
+      const before = previousBuildId === undefined || previousBuildId === buildId ? '' : ` It was ${previousBuildId} before.`
+      printResult(options, { deployment: deploymentName, build_id: buildId, previous_build_id: previousBuildId ?? null }, [
+        `The current build of ${deploymentName} is ${buildId}.${before}`,
+      ])
+    })
+  program
     .command('reconcile')
     .description('start deliveries and bulk retries again that Temporal has lost, without waiting for the maintenance job')
     .option('--dry-run', 'only report what would be started')

@@ -16,7 +16,9 @@ export const serviceVariables = {
   TEMPORAL_WORKER_BUILD_ID: z
     .string()
     .optional()
-    .describe('Build id of this worker, for upgrades with worker versioning. The version must then be made current in Temporal'),
+    .describe(
+      'Build id of this worker, for upgrades with worker versioning: it gets workflows once relay promote has been run with the same id',
+    ),
   TEMPORAL_WORKER_DEPLOYMENT: z.string().default('document-relay').describe('Worker deployment that the build id belongs to'),
   TEMPORAL_MAX_CACHED_WORKFLOWS: integer(1_000, 0, 'Maximum number of workflows that a worker keeps in memory'),
 

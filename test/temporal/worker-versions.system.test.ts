@@ -1,82 +1,92 @@
 import { randomUUID } from 'node:crypto'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import { repeatAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
+import { makeCurrent } from '../../src/temporal/worker-version.ts'
 import { startTemporalWorker } from '../../src/temporal/worker.ts'
-import { type DeliveryActivities, type DeliveryInput, deliveryStatusQuery, retrySignal } from '../../workflows/messages.ts'
+import {
+  type AttemptInput,
+  type DeliveryActivities,
+  type DeliveryInput,
+  deliveryStatusQuery,
+  retrySignal,
+  wakeSignal,
+} from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
 import { testConfig } from '../support/factories.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  env = await startTemporalServer()
-})
+const env = await startTemporalServer()
 afterAll(() => env.teardown())
 
-const deploymentName = 'document-relay'
+const configOf = (buildId: string, name: string) =>
+  testConfig({
+    ...temporalVariables(env),
+    TEMPORAL_TASK_QUEUE: name,
+    TEMPORAL_WORKER_DEPLOYMENT: name,
+    TEMPORAL_WORKER_BUILD_ID: buildId,
+  })
 
-/** Starts a worker of this version whose attempts all have this outcome. @returns a function that stops it */
-const startVersion = async (buildId: string, taskQueue: string, outcome: AttemptOutcome) => {
+/** Starts a worker of this build whose attempts all have this outcome. @returns a function that stops it */
+const startBuild = async (buildId: string, name: string, outcome: AttemptOutcome) => {
   const activities: DeliveryActivities = {
     attemptDelivery: async () => outcome,
     recordCancellation: async () => {},
     recordTermination: async () => {},
   }
-  const config = testConfig({ ...temporalVariables(env), TEMPORAL_TASK_QUEUE: taskQueue, TEMPORAL_WORKER_BUILD_ID: buildId })
   const worker = await startTemporalWorker(
-    config,
-    { targets: activities, control: activities },
+    configOf(buildId, name),
+    { targets: repeatAttempts(activities), control: activities },
     { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } },
   )
   return worker.stop
 }
 
-/** Does the same as `temporal worker deployment set-current-version`. The server refuses it until a worker of the version has polled. */
-const makeCurrent = (buildId: string) =>
-  until(`${buildId} is current`, async () => {
-    try {
-      await env.connection.workflowService.setWorkerDeploymentCurrentVersion({
-        namespace: env.namespace ?? 'default',
-        deploymentName,
-        buildId,
-      })
-      return true
-    } catch {
-      return false
-    }
-  })
+const policy: AttemptInput['policy'] = { maxRetries: 5, ttlMs: 3_600_000, initialIntervalMs: 1_000, maxIntervalMs: 1_000 }
 
-describe('an upgrade with worker versions', () => {
-  test('moves a delivery that waits for a retry from the old version to the new one', async () => {
-    const taskQueue = randomUUID()
-    const policy = { maxRetries: 0, ttlMs: 60_000, initialIntervalMs: 1_000, maxIntervalMs: 1_000 }
-    const input: DeliveryInput = {
-      documentId: randomUUID(),
-      workspace: 'acme/invoices',
-      repoId: 'Z1',
-      docId: 'DOC1',
-      compId: 'data',
-      destination: { id: 'archive', name: 'archive', connector: 'webhook' },
-      policy,
-      retryWindowMs: 3_600_000,
-      attemptTimeoutMs: 60_000,
-      heartbeatTimeoutMs: 30_000,
-    }
-    const stopOld = await startVersion('1', taskQueue, { status: 'failed', error: 'credentials refused' })
-    await makeCurrent('1')
-    const handle = await env.client.workflow.start('delivery', { ...deliveryOptions(input, { registered: true }), taskQueue })
-    await until('the delivery is failed', async () => (await handle.query(deliveryStatusQuery)).status === 'failed')
+const waits: [name: string, outcome: AttemptOutcome, status: string][] = [
+  ['a manual retry', { status: 'failed', error: 'credentials refused' }, 'failed'],
+  ['its next attempt', { status: 'retrying', delayMs: 5_000, failures: 1, error: 'HTTP 503' }, 'retrying'],
+  ['its turn', { status: 'waiting' }, 'pending'],
+]
 
-    const stopNew = await startVersion('2', taskQueue, { status: 'delivered' })
-    await makeCurrent('2')
-    await stopOld()
-    await handle.signal(retrySignal, { requestId: 'manual', policy })
-    expect(await handle.result()).toMatchObject({ status: 'delivered' })
+test.each(waits)('a delivery that waits for %s moves from the old build to the one that is promoted', async (_, outcome, status) => {
+  const name = randomUUID()
+  const input: DeliveryInput = {
+    documentId: randomUUID(),
+    workspace: 'acme/invoices',
+    repoId: 'Z1',
+    docId: 'DOC1',
+    compId: 'data',
+    destination: { id: 'archive', name: 'archive', connector: 'webhook' },
+    policy,
+    retryWindowMs: 3_600_000,
+    attemptTimeoutMs: 60_000,
+    heartbeatTimeoutMs: 30_000,
+  }
+  const stopOld = await startBuild('1', name, outcome)
+  expect(await makeCurrent(configOf('1', name))).toEqual({ deploymentName: name, buildId: '1', previousBuildId: undefined })
+  const handle = await env.client.workflow.start('delivery', { ...deliveryOptions(input, { registered: true }), taskQueue: name })
+  await until(`the delivery is ${status}`, async () => {
     const { raw } = await handle.describe()
-    expect(raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion).toMatchObject({ buildId: '2', deploymentName })
-    await stopNew()
+    const hasEnded = raw.pendingActivities?.every(({ attempt }) => Number(attempt) > 1) === true && !raw.pendingWorkflowTask
+    return hasEnded && (await handle.query(deliveryStatusQuery)).status === status
   })
+
+  const stopNew = await startBuild('2', name, { status: 'delivered' })
+  expect(await makeCurrent(configOf('2', name))).toMatchObject({ buildId: '2', previousBuildId: '1' })
+  await stopOld()
+  if (status === 'failed') await handle.signal(retrySignal, { requestId: 'manual', policy })
+  if (status === 'pending') await handle.signal(wakeSignal)
+  expect(await handle.result()).toMatchObject({ status: 'delivered' })
+  const { raw } = await handle.describe()
+  expect(raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion).toMatchObject({ buildId: '2', deploymentName: name })
+  await stopNew()
+})
+
+test('a build that no worker has cannot be promoted, and neither can workers without a build', async () => {
+  const config = configOf('1', randomUUID())
+  await expect(makeCurrent(config, 1_000)).rejects.toThrow(/^The build 1 of .* could not be made current: /)
+  await expect(makeCurrent({ ...config, TEMPORAL_WORKER_BUILD_ID: undefined })).rejects.toThrow('TEMPORAL_WORKER_BUILD_ID is not set')
 })

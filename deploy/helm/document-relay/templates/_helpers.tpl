@@ -26,10 +26,25 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{/* Build id of the workers, for worker versioning: that of the variables, or the tag of the image. Empty without versioning. */}}
+{{- define "relay.workerBuildId" -}}
+{{- if .Values.config.TEMPORAL_WORKER_BUILD_ID -}}
+{{- .Values.config.TEMPORAL_WORKER_BUILD_ID -}}
+{{- else if .Values.worker.versioning -}}
+{{- .Values.image.tag | default .Chart.AppVersion -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "relay.env" -}}
 {{- range $name, $value := .Values.config }}
 - name: {{ $name }}
   value: {{ $value | quote }}
+{{- end }}
+{{- if not .Values.config.TEMPORAL_WORKER_BUILD_ID }}
+{{- with include "relay.workerBuildId" . }}
+- name: TEMPORAL_WORKER_BUILD_ID
+  value: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- range $name, $secret := .Values.secrets }}
 - name: {{ $name }}

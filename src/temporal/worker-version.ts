@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Connection } from '@temporalio/client'
+import { UserError } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
+import { describeTemporalError, isRefusal } from './errors.ts'
+
+type VersionConfig = Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS' | 'TEMPORAL_WORKER_BUILD_ID' | 'TEMPORAL_WORKER_DEPLOYMENT'>
+
+export interface WorkerVersion {
+  deploymentName: string
+  buildId: string
+  /** The build that was current before. Absent if none was. */
+  previousBuildId: string | undefined
+}
+
+const pauseMs = 1_000
+// In which an orchestrator pulls an image and starts the first worker of a build.
+const firstWorkerMs = 300_000
+
+/**
+ * Gives every workflow to the workers of this build. The server accepts that as soon as a worker of the build has asked for tasks, so the
+ * call is repeated until then. Workers of other builds keep what they have begun, and get nothing new.
+ * @throws `UserError` if there is no build id, if the server refuses, or if no worker of the build appears
+ */
+export const makeCurrent = async (config: VersionConfig, maxMs = firstWorkerMs): Promise<WorkerVersion> => {
+  const { TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYMENT: deploymentName, temporal } = config
+  if (!buildId) throw new UserError('TEMPORAL_WORKER_BUILD_ID is not set: these workers have no version.')
+  const endsAt = Date.now() + maxMs
+  for (;;) {
+    try {
+      return { deploymentName, buildId, previousBuildId: await makeCurrentOnce(config, deploymentName, buildId) }
+    } catch (thrown) {
+      if (isRefusal(thrown) || Date.now() + pauseMs >= endsAt) {
+        const reason = describeTemporalError(thrown, temporal)
+        throw new UserError(`The build ${buildId} of ${deploymentName} could not be made current: ${reason}`, { cause: thrown })
+      }
+      await sleep(pauseMs)
+    }
+  }
+}
+
+const makeCurrentOnce = async (
+  { temporal: { connectionOptions, namespace = 'default' }, TEMPORAL_START_TIMEOUT_MS }: VersionConfig,
+  deploymentName: string,
+  buildId: string,
+): Promise<string | undefined> => {
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: TEMPORAL_START_TIMEOUT_MS })
+  try {
+    const { previousDeploymentVersion } = await connection.withDeadline(Date.now() + TEMPORAL_START_TIMEOUT_MS, () =>
+      connection.workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName, buildId, identity: 'relay promote' }),
+    )
+    return previousDeploymentVersion?.buildId || undefined
+  } finally {
+    await connection.close()
+  }
+}
