@@ -1,9 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { spawnRelay } from '../test/support/relay-process.ts'
 import { until } from '../test/support/until.ts'
 
 export type Verb = 'api' | 'worker'
@@ -45,13 +45,8 @@ export const supervise = (main: string, verb: Verb, name: string, logFolder: str
   let logStart = 0
 
   const launch = () => {
-    const log = openSync(logFile, 'a')
     const isRerouted = Object.hasOwn(variables, 'FAULTS_ROUTES')
-    child = spawn(process.execPath, [...(isRerouted ? ['--import', preload] : []), program, verb], {
-      env: { ...process.env, ...variables },
-      stdio: ['ignore', log, log],
-    })
-    closeSync(log)
+    child = spawnRelay(verb, variables, { main: program, logFile, preload: isRerouted ? preload : undefined })
     const started = child
     exited = once(started, 'exit').then(async () => {
       if (!isWanted || started !== child) return

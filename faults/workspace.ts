@@ -1,7 +1,6 @@
 import type { Config } from '../src/config/config.ts'
 import { openDatabase } from '../src/db/database.ts'
-import { createKey, createWorkspace } from '../src/workspace/administration.ts'
-import { createClient } from '../test/support/client.ts'
+import { createWorkspaceClient } from '../test/support/client.ts'
 import type { Signer } from '../test/support/signer.ts'
 import type { Workspace } from './load.ts'
 import type { Kind, Targets } from './targets.ts'
@@ -33,9 +32,7 @@ export const setUpWorkspace = async (
   const name = `faults/${slug}`
   const db = openDatabase(config, 'faults')
   try {
-    const { id } = await createWorkspace(db, name)
-    const { key } = await createKey(db, { workspace: name, level: 'admin' })
-    const { change, create, connect } = createClient({ baseUrl, name, key })
+    const { id, keys, change, create, connect } = await createWorkspaceClient(db, baseUrl, name)
     await change('PATCH', '/settings', { ...retrySettings, ...settings })
     const open = await create('/repositories', { repo_id: 'Z1', name: 'Open' })
     const signed = await create('/repositories', { repo_id: 'Z2', name: 'Signed', signature_verification: true })
@@ -51,7 +48,7 @@ export const setUpWorkspace = async (
       destinationIds.push(await create('/destinations', { name: kind, connector_type: kind, ...target }))
     }
     await connect([open, signed], destinationIds)
-    return { id, apiPath: `/api/${name}`, key, path: `/receiver/${name}`, repositories: { open: 'Z1', signed: 'Z2' } }
+    return { id, apiPath: `/api/${name}`, key: keys.admin, path: `/receiver/${name}`, repositories: { open: 'Z1', signed: 'Z2' } }
   } finally {
     await db.destroy()
   }

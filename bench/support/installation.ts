@@ -10,12 +10,11 @@ import { migrateAll } from '../../src/app/migrate.ts'
 import { UserError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { readConfig, type Config } from '../../src/config/config.ts'
-import { readReady } from '../../src/dev/data-dir.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { startPostgres } from '../../src/dev/postgres-server.ts'
 import { backgroundNiceness } from '../../src/dev/programs.ts'
 import { startStack } from '../../src/dev/stack.ts'
-import { freePort } from '../../test/support/free-port.ts'
+import { startRelayProcess, type RelayProcess as StartedProcess } from '../../test/support/relay-process.ts'
 import { historyShards, startTemporalCluster } from '../../test/support/temporal-cluster.ts'
 import { findTemporalServer, temporalServerVersion } from '../../test/support/tools.ts'
 import { cpuTimes, type CpuTimes } from './processes.ts'
@@ -24,13 +23,9 @@ import { say } from './report.ts'
 /** A command that starts processes of the relay: `server` is the API, with a worker as a child process of lower priority. */
 type Verb = 'server' | 'api' | 'worker'
 
-export interface RelayProcess {
-  pid: number
-  /** Address of the API, or of the probes of a worker. */
-  baseUrl: string
+export interface RelayProcess extends StartedProcess {
   /** Time from the start of the process until it was ready. */
   startedInMs: number
-  stop(): Promise<void>
 }
 
 /** PostgreSQL and Temporal as `script/server` starts them, and the processes of the relay that a benchmark starts. */
@@ -88,6 +83,7 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
   const folder = await mkdtemp(join(tmpdir(), 'relay-bench-'))
   const names = new Map<number, string>()
   const children: ChildProcess[] = []
+  const relays: StartedProcess[] = []
   const contentDir = join(folder, 'contents')
   await mkdir(contentDir)
   const servers = temporal === 'postgres' ? await startCluster(folder) : undefined
@@ -103,6 +99,7 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
   const stackConfig = readConfig(variables)
   const stack = await startStack({ dataDir: folder, config: stackConfig, log: createLog('warn'), say })
   const stop = async () => {
+    for (const relay of relays.splice(0).toReversed()) await relay.stop()
     for (const child of children.splice(0).toReversed()) await stopChild(child)
     await stack.stop()
     await servers?.stop()
@@ -132,18 +129,18 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
       temporalName: servers?.name ?? (stackConfig.temporal.connectionOptions.address ? 'a running server' : 'dev server'),
 
       startRelay: async (verb, nodeOptions = []) => {
-        const port = await freePort()
-        const dataDir = join(folder, `server-${port}`)
+        const dataDir = join(folder, `server-${relays.length}`)
         await mkdir(dataDir)
         const startedAt = performance.now()
-        const workerPort = verb === 'server' ? await freePort() : port
-        const ports = { RELAY_PORT: String(port), RELAY_WORKER_PORT: String(workerPort), RELAY_DATA_DIR: dataDir, RELAY_LOG_FORMAT: 'json' }
-        const { child, logFile } = await start(`relay-${verb}`, process.execPath, [...nodeOptions, 'src/main.ts', verb], ports)
-        names.set(child.pid!, `relay ${verb}`)
-        const baseUrl = `http://127.0.0.1:${port}`
-        const isReady = verb === 'server' ? async () => readReady(dataDir) !== undefined : () => answersReady(baseUrl)
-        await untilReady(child, logFile, isReady)
-        return { pid: child.pid!, baseUrl, startedInMs: performance.now() - startedAt, stop: () => stopChild(child) }
+        const relay = await startRelayProcess(
+          verb,
+          { ...variables, ...addresses, RELAY_DATA_DIR: dataDir, RELAY_LOG_FORMAT: 'json' },
+          // Reading the log here would use time of the benchmark.
+          { nodeOptions, logFile: join(folder, `relay-${verb}-${relays.length}.log`) },
+        )
+        relays.push(relay)
+        names.set(relay.pid, `relay ${verb}`)
+        return { ...relay, startedInMs: performance.now() - startedAt }
       },
 
       startModule: async <Message>(name: string, module: URL, more: Record<string, string> = {}) => {
@@ -179,12 +176,6 @@ export const withInstallation = async (
     await installation.stop()
   }
 }
-
-const answersReady = (baseUrl: string): Promise<boolean> =>
-  fetch(`${baseUrl}/readyz`).then(
-    ({ ok }) => ok,
-    () => false,
-  )
 
 const untilReady = async (child: ChildProcess, logFile: string, isReady: () => Promise<boolean>): Promise<void> => {
   const deadline = performance.now() + startTimeoutMs

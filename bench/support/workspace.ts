@@ -1,6 +1,5 @@
 import { openDatabase } from '../../src/db/database.ts'
-import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
-import { createClient } from '../../test/support/client.ts'
+import { createWorkspaceClient } from '../../test/support/client.ts'
 import type { Installation } from './installation.ts'
 
 export interface WorkspaceOptions {
@@ -22,9 +21,7 @@ export const createConnectedWorkspace = async (
 ): Promise<string> => {
   const db = openDatabase(config, 'bench')
   try {
-    await createWorkspace(db, name)
-    const { key } = await createKey(db, { workspace: name, level: 'admin' })
-    const client = createClient({ baseUrl, name, key })
+    const client = await createWorkspaceClient(db, baseUrl, name)
     for (const [repoId, urls] of Object.entries({ Z1: targetUrls, ...others })) {
       const targets = urls.map((url, index) => client.webhook(url, `${repoId} target ${index}`))
       await client.wire(targets, { repoId, isActive })

@@ -1,7 +1,8 @@
 import { newId } from '../../src/base/ids.ts'
 import type { DeliveryStatus, DocumentStatus } from '../../src/domain/delivery-states.ts'
-import { startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 const wired = await wire(acme, 'A1')

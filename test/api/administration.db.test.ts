@@ -2,8 +2,8 @@ import { systemActor } from '../../src/db/audit.ts'
 import { createMembers } from '../../src/workspace/members.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { waitsForLock } from '../support/locks.ts'
+import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
-import { startScene } from './api.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 afterAll(stop)

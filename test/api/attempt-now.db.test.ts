@@ -3,8 +3,9 @@ import type { OutboxMessage } from '../../src/db/outbox.ts'
 import type { Start } from '../../src/db/starts.ts'
 import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import { testConfig } from '../support/factories.ts'
-import { startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 const launched: (OutboxMessage | Start)[] = []
 const woken: string[] = []

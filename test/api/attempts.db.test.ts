@@ -2,8 +2,9 @@ import { newId, timeOfId } from '../../src/base/ids.ts'
 import type { DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { testConfig } from '../support/factories.ts'
-import { startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 const { database, acme, other, stop } = await startScene()
 const wired = await wire(acme, 'A1')

@@ -6,9 +6,10 @@ import { createKey, revokeKey } from '../../src/workspace/administration.ts'
 import { createMembers } from '../../src/workspace/members.ts'
 import type { Answer } from '../support/client.ts'
 import { testConfig } from '../support/factories.ts'
+import { startScene } from '../support/scene.ts'
 import { createSigner } from '../support/signer.ts'
-import { objstore, startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
+import { objstore, wire } from './objstore.ts'
 import { createResources } from './resources.ts'
 
 /** Mutating endpoints without an audit event, each with the reason. */

@@ -2,16 +2,17 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 import { record } from '../../src/db/audit.ts'
+import { startApi } from '../support/api.ts'
 import type { WorkspaceClient } from '../support/client.ts'
+import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
-import { startApi, startScene } from './api.ts'
 import { insertEntries } from './audit-entries.ts'
 
 const MiB = 1024 * 1024
 const moment = '2026-11-21T09:00:00.000Z'
 const header = 'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata'
 
-const { database, api, acme, stop } = await startScene({ overrides: { exportLimits: { maxRows: 8_000 } } })
+const { database, api, acme, stop } = await startScene({ limits: { endpoints: { exportLimits: { maxRows: 8_000 } } } })
 const many = await api.tenant('acme/many')
 // The export of 50 MB of each is larger than the buffers of a connection, 36 MiB on common Linux systems: it stays open while nobody reads.
 const long = await api.tenant('acme/long')
@@ -42,7 +43,7 @@ beforeAll(async () => {
 
 /** Requests an export. @returns the response before its body is read */
 const open = async (tenant: WorkspaceClient, headers: Record<string, string> = {}): Promise<IncomingMessage> => {
-  const sent = request(`${api.url}${tenant.path}/audit-logs.csv`, {
+  const sent = request(`${api.baseUrl}${tenant.path}/audit-logs.csv`, {
     headers: { authorization: `Bearer ${tenant.keys.viewer}`, ...headers },
   })
   sent.end()
@@ -166,9 +167,9 @@ test('an export whose client disconnects frees its database connection', async (
 })
 
 test('an export whose client does not read is aborted after the timeout', async () => {
-  const slow = await startApi(database.db, { overrides: { exportLimits: { timeoutMs: 3_000 } } })
+  const slow = await startApi(database.db, { limits: { endpoints: { exportLimits: { timeoutMs: 3_000 } } } })
   try {
-    const sent = request(`${slow.url}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
+    const sent = request(`${slow.baseUrl}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
     sent.on('error', () => {})
     sent.end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
@@ -180,9 +181,9 @@ test('an export whose client does not read is aborted after the timeout', async 
 })
 
 test('an export whose client reads more slowly than the lowest rate is aborted', async () => {
-  const strict = await startApi(database.db, { overrides: { exportLimits: { waitMs: 1_000, minBytes: 1024 * MiB } } })
+  const strict = await startApi(database.db, { limits: { endpoints: { exportLimits: { waitMs: 1_000, minBytes: 1024 * MiB } } } })
   try {
-    const sent = request(`${strict.url}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
+    const sent = request(`${strict.baseUrl}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
     sent.on('error', () => {})
     sent.end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]

@@ -1,7 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
 import { record } from '../../src/db/audit.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
-import { startScene } from './api.ts'
+import { startScene } from '../support/scene.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 afterAll(stop)

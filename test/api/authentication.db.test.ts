@@ -3,8 +3,9 @@ import { newId } from '../../src/base/ids.ts'
 import { newApiKey } from '../../src/security/api-keys.ts'
 import { allows, keyLevels } from '../../src/security/levels.ts'
 import { createKey } from '../../src/workspace/administration.ts'
+import { startApi } from '../support/api.ts'
 import type { Answer } from '../support/client.ts'
-import { startApi, startScene } from './api.ts'
+import { startScene } from '../support/scene.ts'
 
 const { database, api, acme, other, stop } = await startScene({ variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000' } })
 afterAll(stop)

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { z } from 'zod'
 import { createConnectors } from '../../src/connectors/index.ts'
-import { startScene } from './api.ts'
+import { startScene } from '../support/scene.ts'
 
 const connectors = createConnectors()
 const { database, acme, stop } = await startScene({ findConnector: connectors.find })

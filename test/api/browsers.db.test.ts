@@ -2,14 +2,15 @@ import { request } from 'node:http'
 import { UserError } from '../../src/base/errors.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { startApi, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 const origin = 'https://console.example'
 const database = await createTestDatabase()
 const store = createPostgresStore(database.db)
-const api = await startApi(database.db, { contents: { postgres: store } })
+const api = await startApi(database.db)
 const acme = await api.tenant('acme/prod')
 const open = await startApi(database.db, { variables: { RELAY_CORS_ORIGINS: `${origin}, http://localhost:3000` } })
 afterAll(async () => {
@@ -32,7 +33,7 @@ describe('a web page of another origin', () => {
     })
 
   test.each([origin, 'http://localhost:3000'])('may call the API if RELAY_CORS_ORIGINS contains its origin, %s', async (from) => {
-    const allowed = await preflight(open.url, from)
+    const allowed = await preflight(open.baseUrl, from)
     expect({ status: allowed.status, headers: Object.fromEntries(allowed.headers) }).toMatchObject({
       status: 204,
       headers: {
@@ -58,7 +59,7 @@ describe('a web page of another origin', () => {
   test.each(['https://console.example.evil.example', 'https://console.example:444', 'http://console.example', 'null'])(
     'may not call the API from %s',
     async (from) => {
-      const refused = await preflight(open.url, from)
+      const refused = await preflight(open.baseUrl, from)
       expect({ status: refused.status, headers: corsHeaders(refused.headers) }).toEqual({ status: 405, headers: [] })
       const { headers } = await open.call('GET', `${acme.path}/destinations`, { key: acme.keys.viewer, headers: { origin: from } })
       expect(corsHeaders(headers)).toEqual([])
@@ -66,7 +67,7 @@ describe('a web page of another origin', () => {
   )
 
   test('may not call the API by default', async () => {
-    const refused = await preflight(api.url, origin)
+    const refused = await preflight(api.baseUrl, origin)
     expect({ status: refused.status, headers: corsHeaders(refused.headers) }).toEqual({ status: 405, headers: [] })
   })
 
@@ -83,7 +84,7 @@ describe('compression', () => {
   const encodingOf = (path: string, acceptEncoding: string, method = 'GET') =>
     new Promise<{ encoding: string | undefined; vary: string | undefined; bytes: number }>((resolve, reject) => {
       const headers = { authorization: `Bearer ${acme.keys.viewer}`, 'accept-encoding': acceptEncoding }
-      const sent = request(`${api.url}${acme.path}${path}`, { method, headers }, (response) => {
+      const sent = request(`${api.baseUrl}${acme.path}${path}`, { method, headers }, (response) => {
         let bytes = 0
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length

@@ -4,9 +4,10 @@ import type { Start } from '../../src/db/starts.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { testConfig } from '../support/factories.ts'
 import { dueMessages } from '../support/outbox.ts'
+import { startScene } from '../support/scene.ts'
 import { dueStarts } from '../support/starts.ts'
-import { objstore, startScene, wire } from './api.ts'
 import { insertDocument, type DocumentRow } from './insert-document.ts'
+import { objstore, wire } from './objstore.ts'
 
 let launched: (OutboxMessage | Start)[] = []
 const { database, acme, other, stop } = await startScene({ temporal: { launch: (messages) => void launched.push(...messages) } })

@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import { newId } from '../../src/base/ids.ts'
+import { startScene } from '../support/scene.ts'
 import { createSigner } from '../support/signer.ts'
-import { startScene } from './api.ts'
 
-const { database, api, acme, other, stop } = await startScene({ overrides: { maxCertificates: 3 } })
+const { database, api, acme, other, stop } = await startScene({ limits: { endpoints: { maxCertificates: 3 } } })
 const [signer, second] = [await createSigner('DSA 1024'), await createSigner('RSA 2048', '/CN=ABC')]
 afterAll(async () => {
   await Promise.all([signer.remove(), second.remove()])

@@ -1,5 +1,6 @@
-import { objstore, startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { objstore, wire } from './objstore.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 afterAll(stop)

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { openDatabase } from '../../src/db/database.ts'
+import { startApi } from '../support/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { waitsForLock } from '../support/locks.ts'
+import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
-import { objstore, startApi, startScene, wire } from './api.ts'
+import { objstore, wire } from './objstore.ts'
 
 const { database, api, acme, stop } = await startScene()
 afterAll(stop)
@@ -48,7 +50,10 @@ test.each(['PROPFIND', 'OPTIONS', 'DELETE'])('%s is answered with 405 in JSON on
 })
 
 test('paths outside /api are passed on', async () => {
-  expect(await (await fetch(`${api.url}/apiary`)).text()).toBe('not the API')
+  const answer = await fetch(`${api.baseUrl}/apiary`)
+  // Of the last middleware, which sees what no surface serves.
+  expect(await answer.json()).toMatchObject({ error: { code: 'not_found' } })
+  expect(api.log.some((line) => line.includes('"surface":"other"'))).toBe(true)
 })
 
 test.each([
@@ -98,7 +103,7 @@ test('a body over the limit is 413, judged by Content-Length before the body is 
   const big = { name: 'x'.repeat(1_024 * 1_024), repo_id: 'A1' }
   expect(await refusal('POST', '/repositories', big)).toMatchObject({ status: 413, code: 'payload_too_large' })
 
-  const { hostname, port } = new URL(api.url)
+  const { hostname, port } = new URL(api.baseUrl)
   const socket = connect(Number(port), hostname)
   socket.write(
     `POST ${acme.path}/repositories HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${acme.keys.admin}\r\n` +
@@ -116,7 +121,7 @@ test('a body of unknown length is 413 as soon as it exceeds the limit', async ()
       controller.close()
     },
   })
-  const response = await fetch(`${api.url}${acme.path}/repositories`, {
+  const response = await fetch(`${api.baseUrl}${acme.path}/repositories`, {
     method: 'POST',
     headers: { authorization: `Bearer ${acme.keys.admin}`, 'content-type': 'application/json' },
     body,
@@ -152,7 +157,7 @@ test('the Link header of a list points to its other pages with the same filters'
   const linksOf = async (query: string) => (await acme.call('GET', `/repositories${query}`)).headers.get('link')
   for (const repo_id of ['L1', 'L2', 'L3']) await acme.call('POST', '/repositories', { repo_id, name: 'A' })
   const all = (await acme.call('GET', '/repositories')).json.meta.total
-  const repositories = `${api.url}${acme.path}/repositories`
+  const repositories = `${api.baseUrl}${acme.path}/repositories`
   const address = (page: number) => `<${repositories}?status=active&per_page=1&page=${page}>`
   expect(await linksOf('?status=active&per_page=1')).toBe(
     `${address(1)}; rel="first", ${address(2)}; rel="next", ${address(all)}; rel="last"`,
@@ -170,7 +175,7 @@ test('the Link header of a list points to its other pages with the same filters'
 
   const first = await acme.call('GET', '/audit-logs?event_prefix=repository.&per_page=2')
   expect(first.headers.get('link')).toBe(
-    `<${api.url}${acme.path}/audit-logs?event_prefix=repository.&per_page=2&before=${first.json.meta.next_cursor}>; rel="next"`,
+    `<${api.baseUrl}${acme.path}/audit-logs?event_prefix=repository.&per_page=2&before=${first.json.meta.next_cursor}>; rel="next"`,
   )
   const followed = new URL(/<(.*)>/.exec(first.headers.get('link')!)![1]!)
   const second = await acme.call('GET', `/audit-logs${followed.search}`)

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { objstore, startApi, startScene, wire, type Api } from './api.ts'
+import { startApi, type Api } from '../support/api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { findWithoutNetwork, objstore, wire } from './objstore.ts'
 
-const { database, api, acme, stop } = await startScene()
+const { database, api, acme, stop } = await startScene({ findConnector: findWithoutNetwork })
 afterAll(stop)
 
 const create = async (name: string, config?: object) =>
@@ -246,7 +248,7 @@ test('a test reports its result with 200 and redacts secrets that the target quo
     (await at.call('POST', `${acme.path}/destinations/test`, { key: acme.keys.admin, body })).json.data
   expect(await run(good)).toMatchObject({ status: 'success' })
   expect(await run(missing)).toEqual({ status: 'failed', message: 'there is no such bucket (asked with [REDACTED])' })
-  const hasty = await startApi(database.db, { overrides: { probeTimeoutMs: 200 } })
+  const hasty = await startApi(database.db, { findConnector: findWithoutNetwork, limits: { endpoints: { probeTimeoutMs: 200 } } })
   expect(await run(silent, hasty)).toEqual({ status: 'failed', message: 'the test took longer than 200 ms' })
   await hasty.stop()
   expect((await acme.call('POST', '/destinations/test', { ...good, config: {} })).status).toBe(422)

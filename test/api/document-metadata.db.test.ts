@@ -1,5 +1,6 @@
-import { startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 const { database, acme, other, stop } = await startScene()
 const { repositoryId } = await wire(acme, 'A1')

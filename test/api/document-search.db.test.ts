@@ -1,6 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
 import { createRandom } from '../fuzz/random.ts'
-import { startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
+import { wire } from './objstore.ts'
 
 const { database, acme, other, stop } = await startScene()
 const bucket = await wire(acme, 'A1')

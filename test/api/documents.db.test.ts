@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream'
 import { newId } from '../../src/base/ids.ts'
 import type { ContentStore } from '../../src/content/store.ts'
-import { startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 let opened = 0
 let isStoreUnreachable = false

@@ -1,6 +1,7 @@
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { startScene } from '../support/scene.ts'
 import { createSigner } from '../support/signer.ts'
-import { objstore, startScene, wire } from './api.ts'
+import { objstore, wire } from './objstore.ts'
 import { createResources } from './resources.ts'
 
 const { database, api, acme, stop } = await startScene()

@@ -4,21 +4,19 @@ import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
+import { startApi } from '../support/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { receivedDocument, testConfig } from '../support/factories.ts'
-import { startApi, startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
+import { wire } from './objstore.ts'
 
-const { database, acme, other, stop } = await startScene()
-const wired = await wire(acme, 'A1')
-let launched: OutboxMessage[] = []
+const launched: OutboxMessage[] = []
 const launch = (messages: OutboxMessage[]) => void launched.push(...messages)
-const api = await startApi(database.db, { contents: { postgres: createPostgresStore(database.db) }, temporal: { launch } })
-afterAll(async () => {
-  await api.stop()
-  await stop()
-})
+const { database, api, acme, other, stop } = await startScene({ temporal: { launch } })
+const wired = await wire(acme, 'A1')
+afterAll(stop)
 beforeEach(() => {
-  launched = []
+  launched.length = 0
 })
 
 const receive = async () => {
@@ -59,7 +57,7 @@ test('deliveries that have not been made are cancelled, and cannot be retried', 
     expect(await attributesOf(id)).toMatchObject({ status: 'failed', deliveries: [{ status: 'cancelled' }] })
     expect(launched).toMatchObject([{ kind: 'cancelDelivery', destinationId: wired.destinationId, document: { documentId: id } }])
     expect((await call('POST', `/documents/${id}/retry`)).json.error.code).toBe('nothing_to_retry')
-    launched = []
+    launched.length = 0
   }
 })
 

@@ -1,6 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
-import { objstore, startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { objstore, wire } from './objstore.ts'
 
 const hourMs = 3_600_000
 const hoursAgo = (hours: number) => new Date(Date.now() - hours * hourMs)

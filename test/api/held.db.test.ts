@@ -1,5 +1,5 @@
+import { startScene } from '../support/scene.ts'
 import { openSocket } from '../support/source-system.ts'
-import { startScene } from './api.ts'
 
 // What the security review of November 2026 tried without success, and no other test covers.
 
@@ -7,7 +7,7 @@ const { database, api, acme, other, stop } = await startScene({ variables: { REL
 afterAll(stop)
 
 const statusOf = async (path: string, headers: Record<string, string>, method = 'GET') =>
-  (await fetch(api.url + path, { method, headers })).status
+  (await fetch(api.baseUrl + path, { method, headers })).status
 
 test('a key counts only as a bearer token in the header Authorization', async () => {
   const key = acme.keys.admin
@@ -27,7 +27,7 @@ test('a key counts only as a bearer token in the header Authorization', async ()
 test('of two Authorization headers the first counts', async () => {
   const bearer = (key: string) => `Authorization: Bearer ${key}`
   const statusLineOf = async (...headers: string[]) => {
-    const { send, untilClosed } = await openSocket(Number(new URL(api.url).port))
+    const { send, untilClosed } = await openSocket(Number(new URL(api.baseUrl).port))
     await send([`GET ${acme.path}/api-keys HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, '', ''].join('\r\n'))
     return (await untilClosed()).split('\r\n')[0]
   }
@@ -37,7 +37,7 @@ test('of two Authorization headers the first counts', async () => {
 })
 
 test('TRACE is not answered with the headers of its request', async () => {
-  const { send, untilClosed } = await openSocket(Number(new URL(api.url).port))
+  const { send, untilClosed } = await openSocket(Number(new URL(api.baseUrl).port))
   const authorization = `Authorization: Bearer ${acme.keys.admin}`
   await send([`TRACE ${acme.path}/documents HTTP/1.1`, 'Host: x', 'Connection: close', authorization, '', ''].join('\r\n'))
   const answer = await untilClosed()
@@ -103,7 +103,7 @@ test('names of the prototype are unknown keys wherever a client can name one', a
 
 const statusOfBody = async (method: string, path: string, body: string) =>
   (
-    await fetch(`${api.url}${acme.path}${path}`, {
+    await fetch(`${api.baseUrl}${acme.path}${path}`, {
       method,
       headers: { authorization: `Bearer ${acme.keys.admin}`, 'content-type': 'application/json' },
       body,

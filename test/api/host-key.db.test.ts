@@ -3,7 +3,7 @@ import { fingerprintBytes } from '../../src/connectors/sftp/session.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'
-import { startScene } from './api.ts'
+import { startScene } from '../support/scene.ts'
 
 const { database, acme, stop } = await startScene()
 afterAll(stop)

@@ -1,9 +1,11 @@
 import { newId } from '../../src/base/ids.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
+import { startApi } from '../support/api.ts'
 import type { WorkspaceClient } from '../support/client.ts'
+import { readOpenApi } from '../support/contract.ts'
 import { testConfig } from '../support/factories.ts'
-import { objstore, startApi, startScene } from './api.ts'
-import { readOpenApi } from './contract.ts'
+import { startScene } from '../support/scene.ts'
+import { objstore } from './objstore.ts'
 import { createResources } from './resources.ts'
 
 let replay: () => Promise<string> = () => Promise.resolve(newId())

@@ -1,5 +1,6 @@
 import type { WorkspaceClient } from '../support/client.ts'
-import { objstore, startScene } from './api.ts'
+import { startScene } from '../support/scene.ts'
+import { objstore } from './objstore.ts'
 
 const { api, acme, other, stop } = await startScene()
 afterAll(stop)

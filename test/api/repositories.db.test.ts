@@ -1,8 +1,9 @@
 import { idPrefixAt, newId } from '../../src/base/ids.ts'
 import type { WorkspaceClient } from '../support/client.ts'
+import { startScene } from '../support/scene.ts'
 import { createSigner } from '../support/signer.ts'
-import { startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 const { database, acme, other, stop } = await startScene()
 afterAll(stop)

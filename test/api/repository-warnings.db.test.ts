@@ -5,8 +5,9 @@ import { createRepositoryMetrics } from '../../src/observe/metrics.ts'
 import { warnAboutOpenReceivers } from '../../src/workspace/repository-warnings.ts'
 import type { Answer } from '../support/client.ts'
 import { testConfig } from '../support/factories.ts'
+import { startScene } from '../support/scene.ts'
 import { createSigner } from '../support/signer.ts'
-import { startScene, wire } from './api.ts'
+import { wire } from './objstore.ts'
 
 const { database, api, acme, other, stop } = await startScene()
 

@@ -1,7 +1,7 @@
 import { apiKeyParts } from '../support/api-key.ts'
+import { startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
-import { startApi } from './api.ts'
 
 const database = await createTestDatabase()
 const api = await startApi(database.db)

@@ -2,7 +2,7 @@ import { idPrefixAt } from '../../src/base/ids.ts'
 import { upsertCaptures } from '../../src/capture/capture-store.ts'
 import type { Capture } from '../../src/capture/capture.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { startScene } from './api.ts'
+import { startScene } from '../support/scene.ts'
 
 const { database, api, acme, stop } = await startScene()
 const other = await api.tenant('acme/test')
@@ -177,7 +177,7 @@ describe('a captured body', () => {
     const data = Buffer.from([0, 1, 255, 60])
     const [id] = await insert([{ requestContentType: 'image/tiff', requestBody: { data, redacted: false, pieces: null } }])
     const headers = { authorization: `Bearer ${acme.keys.viewer}` }
-    const response = await fetch(`${api.url}${acme.path}/requests/${id}/body/request`, { headers })
+    const response = await fetch(`${api.baseUrl}${acme.path}/requests/${id}/body/request`, { headers })
     expect(response.status).toBe(200)
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'image/tiff',
@@ -193,7 +193,7 @@ describe('a captured body', () => {
     const [head] = await insert([{ httpMethod: 'HEAD', responseContentLength: 1_000, responseContentType: 'text/plain' }])
     for (const path of [`${id}/body/request`, `${id}/body/response`, `${head}/body/response`]) {
       const headers = { authorization: `Bearer ${acme.keys.viewer}` }
-      const response = await fetch(`${api.url}${acme.path}/requests/${path}`, { headers })
+      const response = await fetch(`${api.baseUrl}${acme.path}/requests/${path}`, { headers })
       expect([path, response.status, response.headers.get('content-length'), await response.text()]).toEqual([path, 200, '0', ''])
     }
   })

@@ -3,8 +3,8 @@ import { upsertCaptures } from '../../src/capture/capture-store.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { WorkspaceClient } from '../support/client.ts'
-import { objstore } from './api.ts'
 import { insertDocument } from './insert-document.ts'
+import { objstore } from './objstore.ts'
 
 type Ids = Record<string, string>
 

@@ -2,10 +2,12 @@ import { newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import type { RetryDelivery, Start } from '../../src/db/starts.ts'
+import { startApi } from '../support/api.ts'
 import { databaseConfig } from '../support/database.ts'
+import { startScene } from '../support/scene.ts'
 import { dueStarts, startsToCome } from '../support/starts.ts'
-import { objstore, startApi, startScene, wire } from './api.ts'
 import { insertDocument } from './insert-document.ts'
+import { objstore, wire } from './objstore.ts'
 
 let launched: (OutboxMessage | Start)[] = []
 /** The answer of Temporal to `isDeliveryRunning`. */

@@ -1,8 +1,9 @@
 import { ulid } from 'ulid'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { foldAll } from '../support/counters.ts'
-import { startScene, wire } from './api.ts'
+import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
+import { wire } from './objstore.ts'
 
 const hourMs = 3_600_000
 const hourStart = new Date(Math.floor(Date.now() / hourMs) * hourMs)

@@ -1,11 +1,11 @@
 import type { Operation } from '../../src/api/open-api/operations.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { startApi } from '../support/api.ts'
 import type { Answer, WorkspaceClient } from '../support/client.ts'
+import { readOpenApi } from '../support/contract.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createSigner } from '../support/signer.ts'
-import { startApi } from './api.ts'
-import { readOpenApi } from './contract.ts'
 import { createResources, foreignNames } from './resources.ts'
 
 interface Listed {
@@ -51,7 +51,7 @@ const withIdsInBody = operations.flatMap((listed) =>
 
 const database = await createTestDatabase()
 const store = createPostgresStore(database.db)
-const api = await startApi(database.db, { contents: { postgres: store } })
+const api = await startApi(database.db)
 const [acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
 const signer = await createSigner('P-256')
 const resources = createResources({ db: database.db, store, certificate: signer.pem })

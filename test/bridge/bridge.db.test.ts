@@ -1,25 +1,12 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import Koa from 'koa'
-import { bridgeUseCases } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createReceivingRepositories } from '../../src/archive/receiving-repository.ts'
 import { newId } from '../../src/base/ids.ts'
-import { createLog } from '../../src/base/log.ts'
-import { createBridge } from '../../src/bridge/app.ts'
-import { createCaptureStore } from '../../src/capture/capture-store.ts'
-import { createCaptureQueue } from '../../src/capture/queue.ts'
-import { createThreads } from '../../src/http/threads.ts'
-import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
-import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
-import { createApiKeys } from '../../src/workspace/api-keys.ts'
-import { openAuthenticator } from '../../src/workspace/authenticator.ts'
+import { rfcCredentialsOf } from '../../src/security/seal.ts'
+import { startApi } from '../support/api.ts'
 import { tablesWith } from '../support/canary.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
-import { logsTo } from '../support/logs.ts'
 import { exception, fault, result, startRfcSystem } from '../support/rfc-system.ts'
 import { openSocket } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
@@ -72,8 +59,6 @@ const allowed = [
   'Z_BROKEN',
 ]
 let workspaces = 0
-const threads = createThreads(testConfig())
-afterAll(threads.close)
 
 /** Starts a bridge on a free port and creates a workspace that calls the test system through it. */
 const startBridge = async (
@@ -83,57 +68,23 @@ const startBridge = async (
   { variables = {}, maxConcurrentPerWorkspace = 16 }: { variables?: Record<string, string>; maxConcurrentPerWorkspace?: number } = {},
 ) => {
   const { db } = database
-  const config = testConfig({
-    RFC_TIMEOUT_MS: '500',
-    RFC_ANSWER_MAX_BYTES: '200000',
-    RELAY_ALLOWED_PRIVATE_CIDRS: cidrs,
-    ...variables,
+  const api = await startApi(db, {
+    variables: { RFC_TIMEOUT_MS: '500', RFC_ANSWER_MAX_BYTES: '200000', RELAY_ALLOWED_PRIVATE_CIDRS: cidrs, ...variables },
+    limits: { bridge: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace } },
   })
-  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
-  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
-  const log: string[] = []
-  const captures = createCaptureQueue(createCaptureStore(db), config, createLog('silent'))
-  const app = new Koa()
-  // Do not print errors of clients that disconnect. src/http/server.ts ignores them, too.
-  app.silent = true
-  app.use(
-    createBridge({
-      ...bridgeUseCases(db),
-      db,
-      config,
-      limits: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace },
-      keyRing,
-      captures,
-      outbound,
-      runOnThread: threads.run,
-      authenticator: openAuthenticator(createApiKeys(db), config),
-      ...logsTo(log),
-    }),
-  )
-  app.use((context) => {
-    context.body = 'not the bridge'
-  })
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  closers.push(async () => {
-    server.close()
-    server.closeAllConnections()
-    await captures.close()
-    await outbound.close()
-  })
+  closers.push(api.stop)
+  const { baseUrl: base, port, log, captures, keyRing } = api
 
   workspaces += 1
-  const name = `acme/bridge-${workspaces}`
-  const { id } = await createWorkspace(db, name)
+  const { id, name, keys } = await api.tenant(`acme/bridge-${workspaces}`)
   const settings = rfc && { rfc: { url: system.url, client: '100', language: 'EN', allowed_functions: allowed, ...rfc } }
   await db('workspaces')
     .where({ id })
     .update({ settings: JSON.stringify(settings ?? {}), rfc_credentials_sealed: keyRing.seal(credentials, rfcCredentialsOf(id)) })
-  const { key } = await createKey(db, { workspace: name, level: 'member' })
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     id,
     name,
+    keys,
     /** Returns the captured requests after all of them have been written. */
     captured: async () => {
       await captures.close()
@@ -146,12 +97,12 @@ const startBridge = async (
     },
     /** Sends a call of RFC_PING with a hand-written header and body. */
     send: async (header: string, body: string) => {
-      const opened = await openSocket((server.address() as AddressInfo).port)
+      const opened = await openSocket(port)
       const lines = [
         `POST /bridge/${name}/rfc/RFC_PING HTTP/1.1`,
         'Host: relay',
         'Connection: close',
-        `Authorization: Bearer ${key}`,
+        `Authorization: Bearer ${keys.member}`,
         header,
       ]
       await opened.send(`${lines.join('\r\n')}\r\n\r\n${body}`)
@@ -167,7 +118,7 @@ const startBridge = async (
       const method = options.method ?? 'POST'
       const response = await fetch(`${base}/bridge/${name}/rfc/${functionName}`, {
         method,
-        headers: { authorization: `Bearer ${options.key ?? key}`, 'content-type': 'application/json', ...options.headers },
+        headers: { authorization: `Bearer ${options.key ?? keys.member}`, 'content-type': 'application/json', ...options.headers },
         ...(method === 'POST' && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
         ...(options.signal && { signal: options.signal }),
       })
@@ -287,8 +238,7 @@ describe('a remote function call', () => {
 
   test('requires a key of level member and the method POST', async () => {
     const bridge = await startBridge()
-    const { key } = await createKey(database.db, { workspace: bridge.name, level: 'viewer' })
-    expect(await bridge.call('RFC_PING', {}, { key })).toMatchObject({ status: 403, code: 'forbidden' })
+    expect(await bridge.call('RFC_PING', {}, { key: bridge.keys.viewer })).toMatchObject({ status: 403, code: 'forbidden' })
     expect(await bridge.call('RFC_PING', {}, { key: 'relay_no' })).toMatchObject({ status: 401, code: 'unauthorized' })
     const get = await bridge.call('RFC_PING', {}, { method: 'GET' })
     expect(get).toMatchObject({ status: 405, code: 'method_not_allowed' })

@@ -1,16 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createKey } from '../../src/workspace/administration.ts'
 import { tablesWith } from '../support/canary.ts'
+import { startScene } from '../support/scene.ts'
 import { multipartBody, openSocket, part, type CallOptions } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startCaptureScene } from './scene.ts'
 
-const scene = await startCaptureScene(
-  { CAPTURE_BODY_MAX_BYTES: '1000', RELAY_DOCUMENT_MAX_BYTES: '100000' },
-  { limits: { lingerTimeoutMs: 300 } },
-)
+const scene = await startScene({
+  variables: { CAPTURE_BODY_MAX_BYTES: '1000', RELAY_DOCUMENT_MAX_BYTES: '100000' },
+  limits: { receiver: { lingerTimeoutMs: 300 } },
+})
 const workspace = await scene.workspace()
 await workspace.source.create('D1', 'hello')
 afterAll(() => scene.stop())
@@ -178,7 +177,7 @@ describe('any other request', () => {
 
   test('is captured as 499 without its body if the client disconnects before the answer', async () => {
     const gone = await scene.workspace()
-    const { send, socket } = await openSocket(scene.receiver.port)
+    const { send, socket } = await openSocket(scene.api.port)
     await send(`PUT ${gone.path}?create&${onZ1}&docId=GONE&compId=data HTTP/1.1\r\nHost: cs\r\nContent-Length: 10\r\n\r\nhalf`)
     socket.destroy()
     const [captured] = await gone.list(1)
@@ -196,7 +195,7 @@ describe('any other request', () => {
   test('is captured and answered if its body never arrives', async () => {
     const idle = await scene.workspace()
     for (const connection of ['close', 'keep-alive']) {
-      const { send, received, untilClosed } = await openSocket(scene.receiver.port)
+      const { send, received, untilClosed } = await openSocket(scene.api.port)
       await send(`PUT ${idle.path}?nonsense HTTP/1.1\r\nHost: cs\r\nContent-Length: 10\r\nConnection: ${connection}\r\n\r\nhalf`)
       await untilClosed()
       expect(received()).toMatch(/^HTTP\/1.1 400 /)
@@ -209,9 +208,9 @@ describe('any other request', () => {
   })
 
   test('to an unknown workspace is only counted', async () => {
-    const answer = await fetch(`${scene.receiver.baseUrl}/receiver/acme/nowhere?get&${onZ1}&docId=D1`)
+    const answer = await fetch(`${scene.api.baseUrl}/receiver/acme/nowhere?get&${onZ1}&docId=D1`)
     expect(answer.status).toBe(404)
-    const [lost] = scene.receiver.captures.metrics
+    const [lost] = scene.api.captures.metrics
     const lostRequests = async () => (await lost!.get()).values.find(({ labels }) => labels['reason'] === 'no_workspace')?.value
     await until('the request is counted', async () => (await lostRequests()) === 1)
     expect(await scene.db('captured_requests').where({ id: answer.headers.get('x-relay-request-id') })).toEqual([])
@@ -298,7 +297,7 @@ describe('a secret', () => {
     expect(JSON.stringify(captured)).not.toContain(canary)
 
     expect(await tablesWith(scene.db, canary)).toEqual([])
-    expect(scene.receiver.log.join('')).not.toContain(canary)
+    expect(scene.api.log.join('')).not.toContain(canary)
   })
 
   test('in a JSON document that is read is redacted in the capture, but not in the answer', async () => {
@@ -320,9 +319,8 @@ describe('a secret', () => {
     const { id, query_string: queryString } = await workspace.captureOf(answer)
     expect(queryString).toBe(`${before}&secKey=[REDACTED]&access_token=[REDACTED]`)
     for (const level of ['viewer', 'member', 'admin'] as const) {
-      const { key } = await createKey(scene.db, { workspace: workspace.name, level })
       for (const path of [`/requests/${id}`, '/requests?per_page=100&doc_id=NONE']) {
-        const { status, json } = await workspace.ask('GET', path, key)
+        const { status, json } = await workspace.ask('GET', path, workspace.keys[level])
         expect([level, status, JSON.stringify(json).includes(urlCanary)]).toEqual([level, 200, false])
         expect(JSON.stringify(json)).toContain('secKey=[REDACTED]')
       }
@@ -330,7 +328,7 @@ describe('a secret', () => {
     const first = await workspace.captureOf(await workspace.source.call(`secKey=${urlCanary}`))
     expect(first.query_string).toBe('secKey=[REDACTED]')
     expect(await tablesWith(scene.db, urlCanary)).toEqual([])
-    expect(scene.receiver.log.join('')).not.toContain(urlCanary)
+    expect(scene.api.log.join('')).not.toContain(urlCanary)
   })
 
   test('in a form or in XML is in no row', async () => {

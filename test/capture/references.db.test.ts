@@ -11,11 +11,11 @@ import type { Capture } from '../../src/capture/capture.ts'
 import { createFilesStore } from '../../src/content/files.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createRetention, sweepOrphans } from '../../src/maintenance/retention.ts'
-import { startApi } from '../api/api.ts'
+import { startApi } from '../support/api.ts'
 import { testConfig } from '../support/factories.ts'
+import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { multipartBody, part, type SourceAnswer } from '../support/source-system.ts'
 import { describeReferences } from './references.ts'
-import { startCaptureScene, type CaptureWorkspace } from './scene.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'contents-'))
 afterAll(() => rm(directory, { recursive: true, force: true }))
@@ -28,7 +28,7 @@ describeReferences(
 
 const MiB = 1024 * 1024
 
-const scene = await startCaptureScene({ CAPTURE_BODY_MAX_BYTES: String(32 * MiB), CAPTURE_MEMORY_MAX_BYTES: String(MiB) })
+const scene = await startScene({ variables: { CAPTURE_BODY_MAX_BYTES: String(32 * MiB), CAPTURE_MEMORY_MAX_BYTES: String(MiB) } })
 afterAll(() => scene.stop())
 
 const idOf = (answer: SourceAnswer) => answer.headers['x-relay-request-id']!
@@ -37,10 +37,10 @@ const rowOf = (answer: SourceAnswer, kind: 'request' | 'response' = 'request') =
     .db('captured_bodies')
     .where({ request_id: idOf(answer), kind })
     .first()
-const requestBodyOf = async (workspace: CaptureWorkspace, answer: SourceAnswer) => (await workspace.bodyOf(idOf(answer), 'request')).bytes
+const requestBodyOf = async (workspace: SceneWorkspace, answer: SourceAnswer) => (await workspace.bodyOf(idOf(answer), 'request')).bytes
 
 /** Returns a capture of a read of a content, as the queue writes it. */
-const readOf = (workspace: CaptureWorkspace, contentIds: string[]): Capture => {
+const readOf = (workspace: SceneWorkspace, contentIds: string[]): Capture => {
   const id = newId()
   return {
     id,
@@ -128,7 +128,7 @@ describe('a captured body', () => {
   test('is not stored if the client disconnects while it reads the document', async () => {
     const workspace = await scene.workspace()
     await workspace.source.create('D1', randomBytes(24 * MiB))
-    const url = `${scene.receiver.baseUrl}${workspace.path}?get&pVersion=0045&contRep=Z1&docId=D1`
+    const url = `${scene.api.baseUrl}${workspace.path}?get&pVersion=0045&contRep=Z1&docId=D1`
     const [response] = await once(httpRequest(url).end(), 'response')
     response.destroy()
     const [read] = await workspace.list(2)
@@ -141,7 +141,7 @@ describe('a captured body', () => {
     await workspace.source.create('D1', 'start')
     const answers: SourceAnswer[] = []
     for (let number = 0; number < 65; number += 1) answers.push(await workspace.source.append('D1', `append ${number}`))
-    const sweep = () => sweepOrphans(scene.db, scene.receiver.stores, new Date(Date.now() + 60_000))
+    const sweep = () => sweepOrphans(scene.db, scene.api.stores, new Date(Date.now() + 60_000))
     expect(await sweep()).toBeGreaterThan(0)
     for (const [number, answer] of answers.entries()) expect(String(await requestBodyOf(workspace, answer))).toBe(`append ${number}`)
   })
@@ -181,12 +181,12 @@ describe('a captured body', () => {
   test('cannot be downloaded from a process without access to the content store, which shows everything else', async () => {
     const workspace = await scene.workspace()
     const create = await workspace.source.create('D1', '<a>hello</a>', { headers: { 'content-type': 'text/xml' } })
-    const api = await startApi(scene.db)
+    const api = await startApi(scene.db, { contents: {} })
     try {
       const path = `/api/${workspace.name}/requests/${idOf(create)}`
-      const { json } = await api.call('GET', path, { key: workspace.key })
+      const { json } = await api.call('GET', path, { key: workspace.keys.admin })
       expect(json.data.attributes).toMatchObject({ status_code: 201, request_body_truncated: false, request_body_preview: null })
-      expect((await api.call('GET', `${path}/body/request`, { key: workspace.key })).status).toBe(503)
+      expect((await api.call('GET', `${path}/body/request`, { key: workspace.keys.admin })).status).toBe(503)
     } finally {
       await api.stop()
     }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createRetention, sweepOrphans } from '../../src/maintenance/retention.ts'
-import type { ReceiverOptions } from '../receiver/receiver.ts'
+import type { ApiOptions } from '../support/api.ts'
 import { testConfig } from '../support/factories.ts'
+import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
 import { multipartBody, part, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startCaptureScene, type CaptureScene, type CaptureWorkspace } from './scene.ts'
 
 const KiB = 1024
 const dayMs = 86_400_000
@@ -14,22 +14,22 @@ const idOf = (answer: SourceAnswer) => answer.headers['x-relay-request-id']!
 const daysFromNow = (days: number) => new Date(Date.now() + days * dayMs)
 
 /** Defines the tests of captured bodies that refer to contents, for one content store. */
-export const describeReferences = (name: string, openStore: () => NonNullable<ReceiverOptions['openStore']>) => {
+export const describeReferences = (name: string, openStore: () => NonNullable<ApiOptions['openStore']>) => {
   describe(`a captured body that is a document in the ${name} store`, () => {
     // Retention and the sweep count what all workspaces have, so each test has a scene of its own.
-    let scene: CaptureScene
+    let scene: Scene
     beforeEach(async () => {
-      scene = await startCaptureScene({ CAPTURE_BODY_MAX_BYTES: String(1024 * KiB) }, { openStore: openStore() })
+      scene = await startScene({ variables: { CAPTURE_BODY_MAX_BYTES: String(1024 * KiB) }, openStore: openStore() })
     })
     afterEach(() => scene.stop())
 
-    const contentIdsOf = (workspace: CaptureWorkspace): Promise<string[]> =>
+    const contentIdsOf = (workspace: SceneWorkspace): Promise<string[]> =>
       scene.db('contents').where({ workspace_id: workspace.workspaceId }).orderBy('id').pluck('id')
-    const isStored = async (workspace: CaptureWorkspace, id: string, kind: 'request' | 'response' = 'request') =>
+    const isStored = async (workspace: SceneWorkspace, id: string, kind: 'request' | 'response' = 'request') =>
       (await workspace.bodyOf(id, kind)).status === 200
 
     /** Waits until a body is captured, and expects it to refer to contents and to have these bytes. */
-    const expectReference = async (workspace: CaptureWorkspace, answer: SourceAnswer, kind: 'request' | 'response', bytes: Buffer) => {
+    const expectReference = async (workspace: SceneWorkspace, answer: SourceAnswer, kind: 'request' | 'response', bytes: Buffer) => {
       const { id, [`${kind}_body_truncated`]: isTruncated } = await workspace.captureOf(answer)
       expect(isTruncated).toBe(false)
       expect(await scene.db('captured_bodies').where({ request_id: id, kind })).toMatchObject([{ data: null, pieces: expect.any(Array) }])
@@ -39,7 +39,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Re
     }
 
     /** As if the document had been delivered, so that retention may remove its content. */
-    const deliver = ({ workspaceId }: CaptureWorkspace) =>
+    const deliver = ({ workspaceId }: SceneWorkspace) =>
       scene.db('deliveries').where({ workspace_id: workspaceId }).update({ status: 'delivered' })
     const applyRetention = async (days: number) => {
       const removed = await createRetention(scene.db, testConfig()).removeExpired(daysFromNow(days), neverAborted)
@@ -47,7 +47,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Re
       await ensurePartitions(scene.db, new Date())
       return removed
     }
-    const sweep = () => sweepOrphans(scene.db, scene.receiver.stores, daysFromNow(100))
+    const sweep = () => sweepOrphans(scene.db, scene.api.stores, daysFromNow(100))
 
     test('has the bytes of a create, an update, an append and of every read', async () => {
       const workspace = await scene.workspace()

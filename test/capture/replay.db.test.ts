@@ -1,16 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { newId } from '../../src/base/ids.ts'
-import { createKey } from '../../src/workspace/administration.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
+import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner } from '../support/signer.ts'
 import { part, type SourceAnswer } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { until } from '../support/until.ts'
-import { startCaptureScene, type CaptureWorkspace } from './scene.ts'
 
 const [scene, signer] = await Promise.all([
-  startCaptureScene({ RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000' }),
+  startScene({ variables: { RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000' } }),
   createSigner('RSA 2048'),
 ])
 afterAll(async () => {
@@ -21,7 +20,7 @@ afterAll(async () => {
 const idOf = (answer: SourceAnswer) => answer.headers['x-relay-request-id']!
 
 /** Replays a request. @returns the captured request of the replay */
-const replay = async (workspace: CaptureWorkspace, id: string) => {
+const replay = async (workspace: SceneWorkspace, id: string) => {
   const { status, json } = await workspace.ask('POST', `/requests/${id}/replay`)
   expect([status, json]).toEqual([202, { data: { replay_of: id, new_request_id: expect.stringMatching(/^[0-9A-Z]{26}$/) } }])
   const replayId = json.data.new_request_id as string
@@ -31,12 +30,12 @@ const replay = async (workspace: CaptureWorkspace, id: string) => {
   return { id: replayId, ...captured.data.attributes }
 }
 
-const refusalOf = async (workspace: CaptureWorkspace, id: string, key = workspace.key) => {
+const refusalOf = async (workspace: SceneWorkspace, id: string, key = workspace.keys.admin) => {
   const { status, json } = await workspace.ask('POST', `/requests/${id}/replay`, key)
   return { status, code: json.error.code }
 }
 
-const markDeleted = (workspace: CaptureWorkspace, docId: string) =>
+const markDeleted = (workspace: SceneWorkspace, docId: string) =>
   scene.db('archive_documents').where({ repository_id: workspace.repositoryId, doc_id: docId }).update({ deleted_at: scene.db.fn.now() })
 
 describe('a replay', () => {
@@ -226,8 +225,7 @@ describe('the replay endpoint', () => {
       for (const path of ['', '/body/request']) expect((await workspace.ask('GET', `/requests/${id}${path}`)).status).toBe(404)
     }
     const ownId = idOf(await workspace.source.create('D1', 'x'))
-    const { key } = await createKey(scene.db, { workspace: workspace.name, level: 'member' })
-    expect(await refusalOf(workspace, ownId, key)).toEqual({ status: 403, code: 'forbidden' })
+    expect(await refusalOf(workspace, ownId, workspace.keys.member)).toEqual({ status: 403, code: 'forbidden' })
     expect(await scene.db('documents').where({ workspace_id: workspace.workspaceId })).toHaveLength(1)
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient, RelayError, unwrap } from '../../clients/typescript/src/index.ts'
-import { startScene } from '../api/api.ts'
+import { startScene } from '../support/scene.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -13,7 +13,7 @@ const client = join(root, 'clients/typescript/')
 const { api, acme, stop } = await startScene()
 afterAll(stop)
 
-const relayOf = (apiKey = acme.keys.admin) => createClient({ baseUrl: `${api.url}/`, workspace: 'acme/prod', apiKey })
+const relayOf = (apiKey = acme.keys.admin) => createClient({ baseUrl: `${api.baseUrl}/`, workspace: 'acme/prod', apiKey })
 
 test('a call uses the workspace and the API key, and its response is typed', async () => {
   const relay = relayOf()
@@ -79,14 +79,14 @@ test('an error response is thrown as a RelayError with code, request id and deta
 
 test('an error response of a proxy is thrown as a RelayError', async () => {
   const fetch = () => Promise.resolve(new Response('<h1>Bad Gateway</h1>', { status: 502, headers: { 'retry-after': '7' } }))
-  const relay = createClient({ baseUrl: api.url, workspace: 'acme/prod', apiKey: 'x', fetch })
+  const relay = createClient({ baseUrl: api.baseUrl, workspace: 'acme/prod', apiKey: 'x', fetch })
   await expect(unwrap(relay.GET('/settings'))).rejects.toMatchObject({ status: 502, code: 'unknown', retryAfterSeconds: 7 })
 })
 
 test('a date in Retry-After is ignored', async () => {
   const headers = { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }
   const fetch = () => Promise.resolve(new Response('', { status: 503, headers }))
-  const relay = createClient({ baseUrl: api.url, workspace: 'acme/prod', apiKey: 'x', fetch })
+  const relay = createClient({ baseUrl: api.baseUrl, workspace: 'acme/prod', apiKey: 'x', fetch })
   await expect(unwrap(relay.GET('/settings'))).rejects.toMatchObject({ status: 503, retryAfterSeconds: undefined })
 })
 
@@ -95,7 +95,7 @@ test('the example of the README runs', async () => {
   const readme = await readFile(join(client, 'README.md'), 'utf8')
   expect(/```ts\n([\s\S]*?)```/.exec(readme)?.[1]).toBe(example.replace('./src/index.ts', 'document-relay-client'))
 
-  const env = { ...process.env, RELAY_URL: api.url, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: acme.keys.admin }
+  const env = { ...process.env, RELAY_URL: api.baseUrl, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: acme.keys.admin }
   const { stdout } = await run(process.execPath, [join(client, 'example.ts')], { env })
   expect(stdout).toBe('0 failed documents\n404 not_found There is no such resource in this workspace.\n')
 })

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { startScene } from '../api/api.ts'
 import { pack } from '../support/pack.ts'
+import { startScene } from '../support/scene.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -61,7 +61,7 @@ describe('the installed client', () => {
     expect(stdout.startsWith('Version 5.')).toBe(version === '5')
     // The compiler prints its errors on standard output.
     expect(await tsc(compilers[version]).catch((thrown: unknown) => thrown)).toMatchObject({ stdout: '' })
-    const env = { ...process.env, RELAY_URL: api.url, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: 'none' }
+    const env = { ...process.env, RELAY_URL: api.baseUrl, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: 'none' }
     await expect(run(process.execPath, [join(folder, 'user.js')], { env })).rejects.toMatchObject({
       stderr: expect.stringContaining("code: 'unauthorized'"),
     })

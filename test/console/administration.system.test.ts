@@ -1,5 +1,5 @@
 import { newId } from '../../src/base/ids.ts'
-import { startScene } from '../api/api.ts'
+import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
 import { startBrowser, takeScreenshot } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
@@ -10,7 +10,7 @@ afterAll(async () => {
   await browser.close()
   await stop()
 })
-const consoleUrl = `${api.url}/console`
+const consoleUrl = `${api.baseUrl}/console`
 
 let workspaces = 0
 /** Creates a workspace with a destination that notices can be sent to. */

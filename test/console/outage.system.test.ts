@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { openDatabase } from '../../src/db/database.ts'
-import { createKey } from '../../src/workspace/administration.ts'
-import { startApi } from '../api/api.ts'
 import { insertDocument } from '../api/insert-document.ts'
+import { startApi } from '../support/api.ts'
+import { createKeys } from '../support/client.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 import { startGate } from '../support/tcp-proxy.ts'
@@ -17,7 +17,7 @@ const gatedUrl = new URL(database.url)
 gatedUrl.port = String(databaseGate.port)
 const gatedDatabase = openDatabase(databaseConfig(gatedUrl.href), 'behind a gate')
 const api = await startApi(gatedDatabase)
-const relayGate = await startGate(Number(new URL(api.url).port))
+const relayGate = await startGate(Number(new URL(api.baseUrl).port))
 const consoleUrl = `http://127.0.0.1:${relayGate.port}/console`
 afterEach(async () => {
   await databaseGate.open()
@@ -36,12 +36,12 @@ const createScene = async () => {
   const { workspaceId, workspaceSlug, repositoryId, repoId, destinations, connections } = await createRoutes(database.db, [
     { name: 'Archive' },
   ])
-  const { key } = await createKey(database.db, { workspace: `acme/${workspaceSlug}`, level: 'member' })
+  const keys = await createKeys(database.db, `acme/${workspaceSlug}`)
   const delivery = { destinationId: destinations['Archive']!, connectionId: connections['Archive']! }
   const insert = (docId: string, status: 'delivered' | 'failed') =>
     insertDocument(database.db, { workspaceId, repositoryId, repoId, docId, status, deliveries: [{ ...delivery, status }] })
   const open = async () => {
-    const { page } = await openConsole(browser, consoleUrl, key)
+    const { page } = await openConsole(browser, consoleUrl, keys.member)
     // Nothing below loads the page again.
     await page.evaluate("window.isSame = 'yes'")
     return page

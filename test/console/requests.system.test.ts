@@ -1,23 +1,20 @@
-import { keyLevels, type KeyLevel } from '../../src/security/levels.ts'
-import { createKey } from '../../src/workspace/administration.ts'
-import { startCaptureScene } from '../capture/scene.ts'
+import type { KeyLevel } from '../../src/security/levels.ts'
+import { startScene } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
 import { startBrowser } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
 
-const scene = await startCaptureScene()
+const scene = await startScene()
 const browser = await startBrowser()
 afterAll(async () => {
   await browser.close()
   await scene.stop()
 })
-const consoleUrl = `${scene.api.url}/console`
+const consoleUrl = `${scene.api.baseUrl}/console`
 
 const createWorkspace = async () => {
   const workspace = await scene.workspace()
-  const keys = {} as Record<KeyLevel, string>
-  for (const level of keyLevels) keys[level] = (await createKey(scene.db, { workspace: workspace.name, level })).key
-  return { ...workspace, keys, open: (level: KeyLevel) => openConsole(browser, consoleUrl, keys[level]) }
+  return { ...workspace, open: (level: KeyLevel) => openConsole(browser, consoleUrl, workspace.keys[level]) }
 }
 
 const invoice = '{"invoice":{"number":4711,"total":119.00,"api_token":"canary-token"},"lines":[{"text":"Paper"},{"text":"Ink"}]}'

@@ -1,8 +1,8 @@
 import { availableParallelism, cpus } from 'node:os'
 import type { Page } from 'playwright-core'
 import { openDatabase } from '../../src/db/database.ts'
-import { createKey } from '../../src/workspace/administration.ts'
-import { startApi } from '../api/api.ts'
+import { startApi } from '../support/api.ts'
+import { createKeys } from '../support/client.ts'
 import { findWrongCounters } from '../support/counters.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
@@ -34,19 +34,15 @@ afterAll(async () => {
   await database.drop()
 })
 
-let workspace: string
-let key: string
+const names = ['Archive', 'Approval workflow', 'Mail room', 'Tax audit']
+const routes = await createRoutes(
+  database.db,
+  names.map((name) => ({ name })),
+)
+const workspace = `acme/${routes.workspaceSlug}`
+const { member: key } = await createKeys(database.db, workspace)
 
-beforeAll(async () => {
-  const names = ['Archive', 'Approval workflow', 'Mail room', 'Tax audit']
-  const routes = await createRoutes(
-    database.db,
-    names.map((name) => ({ name })),
-  )
-  workspace = `acme/${routes.workspaceSlug}`
-  key = (await createKey(database.db, { workspace, level: 'member' })).key
-  await insertManyDocuments(patient, routes, 'Archive', count)
-}, fillMs)
+beforeAll(() => insertManyDocuments(patient, routes, 'Archive', count), fillMs)
 
 const report = (text: string) =>
   void process.stdout.write(`${count} documents, ${availableParallelism()} x ${cpus()[0]?.model ?? 'processor'}: ${text}\n`)
@@ -77,7 +73,7 @@ test(
     const steps: [name: string, atMs: number][] = []
     const passed = async (name: string) => steps.push([name, await ageOf(page)])
 
-    await page.goto(`${api.url}/console/documents`)
+    await page.goto(`${api.baseUrl}/console/documents`)
     await page.locator('#key').fill(key)
     await page.keyboard.press('Enter')
     await page.getByRole('table', { name: 'Documents' }).getByRole('link').first().waitFor()
@@ -110,7 +106,7 @@ test(
     /** Loads a screen as a browser does that has never seen it. */
     const load = async (path: string, shows: string) => {
       await network.send('Network.clearBrowserCache')
-      await page.goto(`${api.url}/console${path}`)
+      await page.goto(`${api.baseUrl}/console${path}`)
       await page.locator(shows).first().waitFor()
       return { firstMs: await firstContentOf(page), completeMs: await ageOf(page) }
     }
@@ -141,7 +137,7 @@ test(
   async () => {
     const since = new Date(Date.now() - 31 * 86_400_000).toISOString()
     const read = async (path: string) => {
-      const response = await fetch(`${api.url}/api/${workspace}${path}`, { headers: { authorization: `Bearer ${key}` } })
+      const response = await fetch(`${api.baseUrl}/api/${workspace}${path}`, { headers: { authorization: `Bearer ${key}` } })
       expect({ path, status: response.status }).toEqual({ path, status: 200 })
       // Untyped JSON. Other tests check its form.
       return (await response.json()) as ReturnType<typeof JSON.parse>

@@ -1,6 +1,5 @@
 import type { Browser, Page } from 'playwright-core'
-import { keyLevels, type KeyLevel } from '../../src/security/levels.ts'
-import { createKey } from '../../src/workspace/administration.ts'
+import type { KeyLevel } from '../../src/security/levels.ts'
 import { fullOr } from '../support/full-run.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startRelay, type Running } from '../support/relay.ts'
@@ -52,9 +51,8 @@ const start = async () => {
       { workspaceSettings },
     )
     const workspace = `acme/${routes.workspaceSlug}`
-    const keys = {} as Record<KeyLevel, string>
-    for (const level of keyLevels) keys[level] = (await createKey(relay.db, { workspace, level })).key
-    const consoleUrl = `${api.url}/console`
+    const { keys } = routes
+    const consoleUrl = `${api.baseUrl}/console`
 
     /** Sends a document that Mail room refuses with 401, until it has failed. */
     const receiveRefused = async (docId?: string) => {

@@ -3,7 +3,7 @@ import { changedValues, newValues, placeDetails, textOf, textsOf } from '../../c
 import { fieldsOf, type SchemaField } from '../../console/schema-form.ts'
 import * as fieldTexts from '../../console/texts/connector-fields.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
-import { readOpenApi } from '../api/contract.ts'
+import { readOpenApi } from '../support/contract.ts'
 
 const description = (await readOpenApi()) as unknown as Parameters<typeof connectorSchemas>[0]
 const schemas = connectorSchemas(description)

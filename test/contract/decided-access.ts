@@ -146,8 +146,8 @@ const keys: Row[] = [
 const settings: Row[] = [
   [
     'settings: a new workspace has the default settings',
-    async ({ other, workspace }) => {
-      const { call, id } = await workspace('acme/untouched')
+    async ({ other, tenant }) => {
+      const { call, id } = await tenant('acme/untouched')
       const { status, json } = await call('GET', '/settings')
       expect({ status, data: json.data }).toEqual({
         status: 200,
@@ -176,8 +176,8 @@ const settings: Row[] = [
   ],
   [
     'settings: PATCH changes only the settings in the body; invalid values are 422, unknown keys 400',
-    async ({ workspace }) => {
-      const { call } = await workspace('acme/changing')
+    async ({ tenant }) => {
+      const { call } = await tenant('acme/changing')
       const { status, json } = await call('PATCH', '/settings', { content_days: 30, max_retries: 0 })
       expect({ status, attributes: json.data.attributes }).toMatchObject({ status: 200, attributes: { content_days: 30, max_retries: 0 } })
       expect((await call('PATCH', '/settings', { max_retries: -1 })).status).toBe(422)
@@ -189,8 +189,8 @@ const settings: Row[] = [
   ],
   [
     'settings: receiver_allowed_cidrs refuses other addresses',
-    async ({ workspace }) => {
-      const { call, send } = await workspace('acme/fenced')
+    async ({ tenant }) => {
+      const { call, send } = await tenant('acme/fenced')
       expect((await send('GET', 'serverInfo')).status).toBe(200)
       await call('PATCH', '/settings', { receiver_allowed_cidrs: ['192.0.2.0/24'] })
       expect((await send('GET', 'serverInfo')).status).toBe(403)

@@ -1,7 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createKey, revokeKey } from '../../src/workspace/administration.ts'
-import { startApi } from '../api/api.ts'
+import { startApi } from '../support/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { ulid, type Json, type Row, type World } from './world.ts'
 

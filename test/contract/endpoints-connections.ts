@@ -18,9 +18,9 @@ export const connectionRows: Row[] = [
   ],
   [
     '4.4 GET /connections is { data: [...] }, without meta',
-    async ({ acme, workspace }) => {
+    async ({ acme, tenant }) => {
       expect(Object.keys((await acme.call('GET', '/connections')).json)).toEqual(['data'])
-      expect((await (await workspace('acme/empty')).call('GET', '/connections')).json).toEqual({ data: [] })
+      expect((await (await tenant('acme/empty')).call('GET', '/connections')).json).toEqual({ data: [] })
     },
   ],
   [

@@ -276,8 +276,8 @@ const auditLogs: Row[] = [
   ],
   [
     '4.7 GET /audit-logs.csv has at most 100,000 rows',
-    async ({ db, workspace }) => {
-      const full = await workspace('acme/full')
+    async ({ db, tenant }) => {
+      const full = await tenant('acme/full')
       await db.raw(
         `insert into audit_logs (id, workspace_id, event, subject_type, subject_id, description, metadata, actor_type)
         select substr(max_id, 1, 10) || lpad(n::text, 16, '0'), ?, 'rfc.call', 'RfcCall', 'S', 'x', '{}', 'system'

@@ -125,8 +125,8 @@ const limits: Row[] = [
   ).map(isBounded),
   [
     '8.2 the audit log is kept for 365 days by default, and indefinitely only in compliance-tier workspaces',
-    async ({ db, workspace }) => {
-      const regulated = await workspace('acme/regulated')
+    async ({ db, tenant }) => {
+      const regulated = await tenant('acme/regulated')
       const days = async () => (await regulated.call('GET', '/settings')).json.data.attributes.audit_days
       const statusOfSetting = async (value: number | null) => (await regulated.call('PATCH', '/settings', { audit_days: value })).status
       expect(await days()).toBe(365)

@@ -1,8 +1,9 @@
 import { newId } from '../../src/base/ids.ts'
 import type { Json, WorkspaceClient } from '../support/client.ts'
+import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startInstallation } from '../support/installation.ts'
 import { exception, result, startRfcSystem } from '../support/rfc-system.ts'
 import { createSigner } from '../support/signer.ts'
-import { startRelay, type Relay } from './relay.ts'
 
 /** A statement, which begins with its section, and a check that proves it. */
 export type Row = readonly [statement: string, check: (world: World) => Promise<void>]
@@ -24,12 +25,13 @@ export const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3
 export const ulid = expect.stringMatching(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/)
 export const count = expect.any(Number)
 
+/** Paths of the target: `accepting` answers 200, `down` 503, `refusing` 400, `switchable` as set by `switchTo`. */
 type TargetPath = 'accepting' | 'down' | 'refusing' | 'switchable'
 
 /** Returns the helpers that checks use in a workspace. */
-const helpersOf = (relay: Relay, workspace: WorkspaceClient) => {
+const helpersOf = (target: HttpTarget, workspace: WorkspaceClient) => {
   const { call } = workspace
-  const webhook = (path: TargetPath = 'accepting', name = `To ${path}`) => workspace.webhook(`${relay.target.origin}/${path}`, name)
+  const webhook = (path: TargetPath = 'accepting', name = `To ${path}`) => workspace.webhook(`${target.origin}/${path}`, name)
   const repository = async (repoId = `R${newId().slice(-8)}`, name = `Repository ${repoId}`) => ({
     repoId,
     id: await workspace.create('/repositories', { repo_id: repoId, name }),
@@ -57,9 +59,17 @@ const helpersOf = (relay: Relay, workspace: WorkspaceClient) => {
 
 /** Starts a relay with two workspaces. The first contains one specimen of every resource. */
 export const startWorld = async () => {
-  const relay = await startRelay()
-  const acme = helpersOf(relay, await relay.workspace('acme/invoices'))
-  const other = helpersOf(relay, await relay.workspace('other/invoices'))
+  const [relay, target] = await Promise.all([
+    startInstallation({ RELAY_WRONG_KEYS_PER_MINUTE: '1000', CAPTURE_BODY_MAX_BYTES: '100000' }),
+    startHttpTarget(),
+  ])
+  let switchable = 400
+  target.answerWith(({ url }, response) => {
+    const statuses: Record<string, number> = { '/down': 503, '/refusing': 400, '/switchable': switchable }
+    response.writeHead(statuses[url] ?? 200).end('test response')
+  })
+  const acme = helpersOf(target, await relay.tenant('acme/invoices'))
+  const other = helpersOf(target, await relay.tenant('other/invoices'))
   const signer = await createSigner('RSA 2048')
   const erp = await startRfcSystem({
     RFC_PING: (parameters) => result('RFC_PING', parameters, '<ECHOTEXT>pong</ECHOTEXT>'),
@@ -87,6 +97,13 @@ export const startWorld = async () => {
   }
   return {
     ...relay,
+    target,
+    /** Sets the status with which the target path `switchable` answers. */
+    switchTo: (status: number) => {
+      switchable = status
+    },
+    /** Returns the documents of a repository that have arrived at the target. */
+    arrivalsOf: (repoId: string) => target.arrivals.filter(({ headers }) => headers['x-relay-repo-id'] === repoId),
     acme,
     other,
     signer,
@@ -96,6 +113,7 @@ export const startWorld = async () => {
       await signer.remove()
       await erp.stop()
       await relay.stop()
+      await target.stop()
     },
   }
 }

@@ -9,7 +9,7 @@ import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrations.ts'
 import { requireServer } from '../../src/db/require-server.ts'
-import { startReceiver } from '../receiver/receiver.ts'
+import { startApi } from '../support/api.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { startPgbouncer } from '../support/pgbouncer.ts'
@@ -78,7 +78,7 @@ describe('PgBouncer', () => {
     const url = await start({ pool_mode: 'transaction', default_pool_size: '3' })
     await startProcess({ DATABASE_URL: url, DATABASE_TRANSACTION_POOLING: 'true' })
     const db = openDatabase({ ...databaseConfig(url), DATABASE_TRANSACTION_POOLING: true }, 'test pooled')
-    const receiver = await startReceiver(db)
+    const receiver = await startApi(db)
     const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
     const source = createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`)
     // Some take several windows of COPY.

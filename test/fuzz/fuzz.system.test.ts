@@ -9,19 +9,19 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createDownloadLinks } from '../../src/security/download-link.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
-import { createKey } from '../../src/workspace/administration.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
-import { readOpenApi } from '../api/contract.ts'
 import { insertDocument } from '../api/insert-document.ts'
 import { apiKeyParts } from '../support/api-key.ts'
+import { createKeys } from '../support/client.ts'
+import { readOpenApi } from '../support/contract.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { fullOr } from '../support/full-run.ts'
 import { linesOfLevel } from '../support/log-lines.ts'
-import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { relayVariables, saveTarget, startRelayProcess } from '../support/relay-process.ts'
 import { exception, fault, result, startRfcSystem } from '../support/rfc-system.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
-import { createSigner, type Signer } from '../support/signer.ts'
+import { createSigner } from '../support/signer.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { createApiSurface } from './api-surface.ts'
@@ -32,7 +32,7 @@ import { bridgeRequest, downloadRequest, functions, probeRequest, referenceReque
 import { createRandom, type Random } from './random.ts'
 import { receiverRequest } from './receiver-surface.ts'
 import { serialize, type FuzzRequest } from './request.ts'
-import type { FuzzedWorkspace, World } from './world.ts'
+import type { World } from './world.ts'
 
 const seed = Number(process.env['TEST_SEED'] ?? 20261123)
 const requestCount = Number(process.env['FUZZ_REQUESTS'] ?? fullOr(100_000, 2_500))
@@ -62,20 +62,10 @@ const system = await startRfcSystem({
   ARCHIV_CONNECTION_INSERT: (called) => result('ARCHIV_CONNECTION_INSERT', called, ''),
 })
 
-let relay: RelayProcess
-let signer: Signer
-let world: World
-/** For damaged requests: a damaged name of a header or parameter no longer tells that its value is secret. */
-let worldOfDamaged: World
-let secrets: string[]
+const signer = await createSigner('RSA 2048')
 const logProblems: string[] = []
 /** Of the test itself. Requests must not change them. */
 const protectedIds = new Set<string>()
-
-const keysOf = async (workspace: string): Promise<FuzzedWorkspace['keys']> => {
-  const keyOf = async (level: string) => (await createKey(db, { workspace, level })).key
-  return { viewer: await keyOf('viewer'), member: await keyOf('member'), admin: await keyOf('admin') }
-}
 
 /** Makes the repository Z2 require signatures. @returns queries that are signed for it */
 const signRepository = async (workspaceId: string): Promise<string[]> => {
@@ -125,113 +115,112 @@ const signRepository = async (workspaceId: string): Promise<string[]> => {
   return queries
 }
 
-beforeAll(async () => {
-  signer = await createSigner('RSA 2048')
-  const routes = await createRoutes(db, [{ name: 'files', connector: 'sftp' }, { name: 'hook' }])
-  const { workspaceId, repositoryId, repoId, destinations, connections } = routes
-  const files = { workspaceId, id: destinations['files']! }
-  const hook = { workspaceId, id: destinations['hook']! }
-  await saveTarget(db, files, 'sftp', { host: '127.0.0.1', port: 1 }, { username: 'relay', password: canaries.credential })
-  await saveTarget(db, hook, 'webhook', { url: 'http://127.0.0.1:1/' }, { bearer_token: canaries.credential })
-  await db('repositories').insert({ id: newId(), workspace_id: workspaceId, repo_id: 'Z3', name: 'Wired to nothing' })
-  const rfc = { url: system.url, client: '100', allowed_functions: functions.filter((name) => name !== 'Z_FORBIDDEN') }
-  const rfcCredentials = createKeyRing(secretKeys).seal(system.logon, rfcCredentialsOf(workspaceId))
-  await db('workspaces')
-    .where({ id: workspaceId })
-    .update({ settings: JSON.stringify({ rfc }), rfc_credentials_sealed: rfcCredentials })
-  const signedQueries = await signRepository(workspaceId)
+const routes = await createRoutes(db, [{ name: 'files', connector: 'sftp' }, { name: 'hook' }])
+const { workspaceId, repositoryId, repoId, destinations, connections } = routes
+const files = { workspaceId, id: destinations['files']! }
+const hook = { workspaceId, id: destinations['hook']! }
+await saveTarget(db, files, 'sftp', { host: '127.0.0.1', port: 1 }, { username: 'relay', password: canaries.credential })
+await saveTarget(db, hook, 'webhook', { url: 'http://127.0.0.1:1/' }, { bearer_token: canaries.credential })
+await db('repositories').insert({ id: newId(), workspace_id: workspaceId, repo_id: 'Z3', name: 'Wired to nothing' })
+const rfc = { url: system.url, client: '100', allowed_functions: functions.filter((name) => name !== 'Z_FORBIDDEN') }
+const rfcCredentials = createKeyRing(secretKeys).seal(system.logon, rfcCredentialsOf(workspaceId))
+await db('workspaces')
+  .where({ id: workspaceId })
+  .update({ settings: JSON.stringify({ rfc }), rfc_credentials_sealed: rfcCredentials })
+const signedQueries = await signRepository(workspaceId)
 
-  const contents = createPostgresStore(db)
-  const documents: string[] = []
-  for (const status of ['failed', 'failed', 'delivered', 'retrying', 'pending', 'discarded'] as const) {
-    const delivery = {
-      destinationId: hook.id,
-      connectionId: connections['hook']!,
-      status: status === 'discarded' ? ('held' as const) : status,
-    }
-    const content = await contents.write(workspaceId, Readable.from([Buffer.from('hello')]))
-    await db.transaction((trx) => content.own(trx))
-    const row = { workspaceId, repositoryId, repoId, status, deliveries: status === 'discarded' ? [] : [delivery] }
-    const id = await insertDocument(db, { ...row, ...(status !== 'discarded' && { contentId: content.id }) })
-    documents.push(id)
+const contents = createPostgresStore(db)
+const documents: string[] = []
+for (const status of ['failed', 'failed', 'delivered', 'retrying', 'pending', 'discarded'] as const) {
+  const delivery = {
+    destinationId: hook.id,
+    connectionId: connections['hook']!,
+    status: status === 'discarded' ? ('held' as const) : status,
   }
-  const changing = await createRoutes(db, [])
-  const foreign = await createRoutes(db, [{ name: 'other' }])
-  const [steadyName, changingName] = [`acme/${routes.workspaceSlug}`, `acme/${changing.workspaceSlug}`]
-  world = {
-    steady: { name: steadyName, keys: await keysOf(steadyName) },
-    changing: { name: changingName, keys: await keysOf(changingName) },
-    foreignKey: (await keysOf(`acme/${foreign.workspaceSlug}`)).admin,
-    foreignIds: [foreign.repositoryId, foreign.destinations['other']!, foreign.connections['other']!],
-    ids: {
-      documents,
-      destinations: [hook.id],
-      repositories: [],
-      connections: [],
-      requests: [],
-      certificates: [],
-      'bulk-retries': [],
-      'api-keys': [],
-    },
-    testable: [files.id],
-    signedQueries,
-    links: [],
-    canaries,
-  }
-  worldOfDamaged = {
-    ...world,
-    steady: { name: steadyName, keys: await keysOf(steadyName) },
-    changing: { name: changingName, keys: await keysOf(changingName) },
-    canaries: { credential: 'no-canary', content: 'no-canary' },
-  }
-  secrets = [
-    canaries.credential,
-    system.logon.password,
-    secretKeys[0]!.split(':')[1]!,
-    new URL(database.url).password,
-    ...[...Object.values(world.steady.keys), ...Object.values(world.changing.keys), world.foreignKey].map((key) => apiKeyParts(key).secret),
-  ].filter((secret) => secret.length >= 10)
+  const content = await contents.write(workspaceId, Readable.from([Buffer.from('hello')]))
+  await db.transaction((trx) => content.own(trx))
+  const row = { workspaceId, repositoryId, repoId, status, deliveries: status === 'discarded' ? [] : [delivery] }
+  const id = await insertDocument(db, { ...row, ...(status !== 'discarded' && { contentId: content.id }) })
+  documents.push(id)
+}
+const changing = await createRoutes(db, [])
+const foreign = await createRoutes(db, [{ name: 'other' }])
+const [steadyName, changingName] = [`acme/${routes.workspaceSlug}`, `acme/${changing.workspaceSlug}`]
+const world: World = {
+  steady: { name: steadyName, keys: await createKeys(db, steadyName) },
+  changing: { name: changingName, keys: await createKeys(db, changingName) },
+  foreignKey: (await createKeys(db, `acme/${foreign.workspaceSlug}`)).admin,
+  foreignIds: [foreign.repositoryId, foreign.destinations['other']!, foreign.connections['other']!],
+  ids: {
+    documents,
+    destinations: [hook.id],
+    repositories: [],
+    connections: [],
+    requests: [],
+    certificates: [],
+    'bulk-retries': [],
+    'api-keys': [],
+  },
+  testable: [files.id],
+  signedQueries,
+  links: [],
+  canaries,
+}
+/** For damaged requests: a damaged name of a header or parameter no longer tells that its value is secret. */
+const worldOfDamaged: World = {
+  ...world,
+  steady: { name: steadyName, keys: await createKeys(db, steadyName) },
+  changing: { name: changingName, keys: await createKeys(db, changingName) },
+  canaries: { credential: 'no-canary', content: 'no-canary' },
+}
+const secrets = [
+  canaries.credential,
+  system.logon.password,
+  secretKeys[0]!.split(':')[1]!,
+  new URL(database.url).password,
+  ...[...Object.values(world.steady.keys), ...Object.values(world.changing.keys), world.foreignKey].map((key) => apiKeyParts(key).secret),
+].filter((secret) => secret.length >= 10)
 
-  relay = await startRelayProcess(
-    'api',
-    {
-      ...relayVariables(database, { address: '127.0.0.1:1' }),
-      RELAY_TRUST_PROXY: 'true',
-      RELAY_CORS_ORIGINS: 'https://console.example',
-      RELAY_WRONG_KEYS_PER_MINUTE: '1000000',
-      RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE: '0',
-      DELIVERY_CONNECT_TIMEOUT_MS: '500',
-      RFC_TIMEOUT_MS: '1000',
-      TEMPORAL_START_TIMEOUT_MS: '500',
-    },
-    { preload: new URL('./probe.ts', import.meta.url).href },
-  )
-  for (const table of ['repositories', 'destinations', 'connections'])
-    for (const id of (await db(table).pluck('id')) as string[]) protectedIds.add(id)
-  world.links.push(...(await createLinks(workspaceId, files.id)))
-  let line = ''
-  relay.child.stderr!.on('data', (chunk: Buffer) => {
-    const lines = (line + chunk.toString('utf8')).split('\n')
-    line = lines.pop()!
-    for (const each of lines) {
-      logProblems.push(...linesOfLevel(each, ['error', 'fatal']))
-      for (const secret of [...secrets, canaries.content]) if (each.includes(secret)) logProblems.push(`logs the secret ${secret}: ${each}`)
-    }
-  })
-})
+const relay = await startRelayProcess(
+  'api',
+  {
+    ...relayVariables(database, { address: '127.0.0.1:1' }),
+    RELAY_TRUST_PROXY: 'true',
+    RELAY_CORS_ORIGINS: 'https://console.example',
+    RELAY_WRONG_KEYS_PER_MINUTE: '1000000',
+    RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE: '0',
+    DELIVERY_CONNECT_TIMEOUT_MS: '500',
+    RFC_TIMEOUT_MS: '1000',
+    TEMPORAL_START_TIMEOUT_MS: '500',
+  },
+  { preload: new URL('./probe.ts', import.meta.url).href },
+)
 
 /** Creates a document that no request changes, and download links for it: valid and expired. */
-const createLinks = async (workspaceId: string, destinationId: string): Promise<string[]> => {
-  const source = createSourceSystem(`${relay.baseUrl}/receiver/${world.steady.name}`)
+const createLinks = async (): Promise<string[]> => {
+  const source = createSourceSystem(`${relay.baseUrl}/receiver/${steadyName}`)
   await source.create('LINKED', 'hello')
   await source.close()
   const documentId = (await db('documents').where({ doc_id: 'LINKED' }).first('id')).id as string
   protectedIds.add(documentId)
   const { pathOf } = createDownloadLinks(secretKeys)
   return [86_400_000, -1_000].map((ms) =>
-    pathOf({ workspaceId, documentId, destinationId, version: 1, expiresAt: new Date(Date.now() + ms) }),
+    pathOf({ workspaceId, documentId, destinationId: files.id, version: 1, expiresAt: new Date(Date.now() + ms) }),
   )
 }
+
+for (const table of ['repositories', 'destinations', 'connections'])
+  for (const id of (await db(table).pluck('id')) as string[]) protectedIds.add(id)
+world.links.push(...(await createLinks()))
+let line = ''
+relay.child.stderr!.on('data', (chunk: Buffer) => {
+  const lines = (line + chunk.toString('utf8')).split('\n')
+  line = lines.pop()!
+  for (const each of lines) {
+    logProblems.push(...linesOfLevel(each, ['error', 'fatal']))
+    for (const secret of [...secrets, canaries.content]) if (each.includes(secret)) logProblems.push(`logs the secret ${secret}: ${each}`)
+  }
+})
 
 afterAll(async () => {
   await relay.kill()

@@ -3,7 +3,7 @@ import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { errorStatus } from '../../src/base/errors.ts'
 import { isReceiverTarget } from '../../src/receiver/exchange.ts'
 import { refusalStatus } from '../../src/receiver/refusal.ts'
-import { createContract } from '../api/contract.ts'
+import { createContract } from '../support/contract.ts'
 import type { RawAnswer } from './connection.ts'
 import type { FuzzRequest } from './request.ts'
 

@@ -1,6 +1,6 @@
 import type { KeyLevel } from '../../src/security/levels.ts'
 
-export interface FuzzedWorkspace {
+interface FuzzedWorkspace {
   /** `user/workspace`. */
   name: string
   keys: Record<KeyLevel, string>

@@ -4,13 +4,13 @@ import { newId } from '../../src/base/ids.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { startScene } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
 import { documentsToCome, dueStarts } from '../support/starts.ts'
-import { startScene } from './receiver.ts'
 
 const quietMs = 60_000
 
-const scene = await startScene({ RELAY_APPEND_QUIET_MS: String(quietMs) })
+const scene = await startScene({ variables: { RELAY_APPEND_QUIET_MS: String(quietMs) } })
 const workspace = await scene.workspace([{ name: 'archive' }, { name: 'backup' }])
 afterAll(() => scene.stop())
 

@@ -1,5 +1,5 @@
+import { startScene } from '../support/scene.ts'
 import { openSocket, part } from '../support/source-system.ts'
-import { startScene } from './receiver.ts'
 
 /** Returns the line of an index that defines a field: the name in 40 characters, then the offset and length of the value. */
 const field = (name: string, offset: number, length: number) =>
@@ -57,7 +57,7 @@ describe('attrSearch', () => {
   })
 
   test('accepts an unencoded # between two conditions', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     const query = 'attrSearch&pVersion=0045&contRep=Z1&docId=LIST&pattern=0+4+1000#4+10+LH&numResults=9'
     await send(`GET ${workspace.path}?${query} HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 200 OK\r\n[^]*\r\n\r\n1;73;138;$/)

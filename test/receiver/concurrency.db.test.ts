@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { PassThrough } from 'node:stream'
 import { newId } from '../../src/base/ids.ts'
 import { receiverLimits } from '../../src/receiver/limits.ts'
+import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 let scene: Scene
 let workspace: SceneWorkspace
 
 const startWith = (lockTimeoutMs: number) => {
   beforeAll(async () => {
-    scene = await startScene({}, { limits: { lockTimeoutMs } })
+    scene = await startScene({ limits: { receiver: { lockTimeoutMs } } })
   })
   beforeEach(async () => {
     workspace = await scene.workspace()
@@ -42,7 +42,7 @@ const inconsistencies = async () => {
   )
   return rows
 }
-const countDocuments = async () => (await scene.countRows(workspace.workspaceId)).documents
+const countDocuments = async () => (await workspace.countRows()).documents
 
 describe('concurrent requests', () => {
   // Long enough that no request gives up waiting for the lock on a slow disk.
@@ -129,7 +129,7 @@ describe('a document that another request locks for too long', () => {
 
   test('is answered with 409 by update and delete, and can be changed once it is unlocked', async () => {
     await workspace.source.create('L1', 'before')
-    const before = await scene.countRows(workspace.workspaceId)
+    const before = await workspace.countRows()
     const holder = await scene.db.transaction()
     try {
       await holder('archive_documents').where({ doc_id: 'L1', workspace_id: workspace.workspaceId }).forUpdate()
@@ -144,7 +144,7 @@ describe('a document that another request locks for too long', () => {
     } finally {
       await holder.rollback()
     }
-    expect(await scene.countRows(workspace.workspaceId)).toEqual(before)
+    expect(await workspace.countRows()).toEqual(before)
     expect((await workspace.source.update('L1', 'after')).status).toBe(200)
   })
 

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { openSocket, part, partOf } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { expectRefusal, withoutServerHeaders } from './answers.ts'
-import { startScene, type SceneWorkspace } from './receiver.ts'
 
 const scene = await startScene()
 const workspace = await scene.workspace()
@@ -15,7 +15,7 @@ describe('create by PUT', () => {
   let first: { workspace: SceneWorkspace; answer: string }
   beforeAll(async () => {
     const creating = await scene.workspace()
-    const { send, socket, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, socket, untilClosed } = await openSocket(scene.api.port)
     await send(
       `PUT ${creating.path}?create&pVersion=0045&contRep=Z1&docId=${docId1}&compId=data&docProt=rud&accessMode=c&authId=CN%3DTST&expiration=20301231235959&secKey=MIIB%3D HTTP/1.1\r\n` +
         'Host: cs\r\nContent-Type: application/pdf; version=1.7\r\nContent-Length: 5\r\nConnection: close\r\n\r\n%PDF-',
@@ -58,7 +58,7 @@ describe('create by PUT', () => {
   })
 
   test('uses the default content type if none is sent', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     const query = 'create&pVersion=0045&contRep=Z1&docId=TYPELESS&compId=data'
     await send(`PUT ${workspace.path}?${query} HTTP/1.1\r\nHost: cs\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 201 created/)
@@ -91,7 +91,7 @@ describe('create by PUT', () => {
       const answers = await Promise.all([racing.source.create(`T${round}`, body), racing.source.create(`T${round}`, body)])
       expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([201, 403])
     }
-    expect(await scene.countRows(racing.workspaceId)).toEqual({ archiveDocuments: 100, documents: 100, contents: 100 })
+    expect(await racing.countRows()).toEqual({ archiveDocuments: 100, documents: 100, contents: 100 })
     expect(await documentsToCome(scene.db, racing.workspaceSlug)).toHaveLength(100)
   })
 })
@@ -126,7 +126,7 @@ describe('create by POST', () => {
       400,
       expect.stringMatching(/^too_large: .* at most 1000 components$/),
     ])
-    expect(await scene.countRows(many.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+    expect(await many.countRows()).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
   })
 
   test('streams parts of megabytes', async () => {
@@ -150,21 +150,21 @@ describe('a repository without a route', () => {
       { doc_id: 'D2', comp_id: 'data', status: 'discarded', size_bytes: 3 },
       { doc_id: 'D2', comp_id: 'note', status: 'discarded', size_bytes: 1 },
     ])
-    expect(await scene.countRows(unrouted.workspaceId)).toEqual({ archiveDocuments: 0, documents: 3, contents: 0 })
+    expect(await unrouted.countRows()).toEqual({ archiveDocuments: 0, documents: 3, contents: 0 })
   })
 
   test('is logged once, until documents have been delivered again', async () => {
     const { source, repositoryId } = await scene.workspace()
     const links = scene.db('connection_repositories').where({ repository_id: repositoryId })
     const [link] = await links.clone()
-    const logged = () => scene.receiver.log.filter((line) => line.includes('is not delivered')).map((line) => JSON.parse(line) as object)
+    const logged = () => scene.api.log.filter((line) => line.includes('is not delivered')).map((line) => JSON.parse(line) as object)
     const before = logged().length
     await source.create('D1', 'connected')
     await links.clone().delete()
     const first = await source.create('D2', 'x')
     await source.createParts('D3', [part('data', 'x')])
     await source.get('D1')
-    expect(logged().slice(before)).toMatchObject([{ level: 40, request_id: first.headers['x-relay-request-id'], repo_id: 'Z1' }])
+    expect(logged().slice(before)).toMatchObject([{ level: 'warn', request_id: first.headers['x-relay-request-id'], repo_id: 'Z1' }])
     await scene.db('connection_repositories').insert(link)
     await source.create('D4', 'connected')
     await links.clone().delete()
@@ -182,6 +182,6 @@ describe('a repository without a route', () => {
       expect(answer).toMatchObject({ status: 403, headers: { 'x-errordescription': expect.stringMatching(/^document_exists/) } })
     }
     expect(String((await unrouted.source.get('D1')).body)).toBe('before')
-    expect(await scene.countRows(unrouted.workspaceId)).toEqual({ archiveDocuments: 1, documents: 1, contents: 1 })
+    expect(await unrouted.countRows()).toEqual({ archiveDocuments: 1, documents: 1, contents: 1 })
   })
 })

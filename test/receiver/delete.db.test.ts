@@ -1,6 +1,6 @@
+import { startScene } from '../support/scene.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { withoutServerHeaders } from './answers.ts'
-import { startScene } from './receiver.ts'
 
 const scene = await startScene()
 const workspace = await scene.workspace()
@@ -12,7 +12,7 @@ const description = (pattern: RegExp) => ({ 'x-errordescription': expect.stringM
 describe('delete of a document', () => {
   test('answers GET as specified', async () => {
     await workspace.source.create('D1', 'x')
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(`GET ${workspace.path}?delete&pVersion=0045&contRep=Z1&docId=D1 HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
     expect(withoutServerHeaders(await untilClosed())).toBe('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: no-store\r\n\r\n')
   })

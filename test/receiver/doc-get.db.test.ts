@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { startScene } from '../support/scene.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { asExample, boundaryOf, exampleHeaders, exampleOf } from './answers.ts'
-import { startScene } from './receiver.ts'
 
 const docId = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
@@ -73,7 +73,7 @@ describe('docGet', () => {
   test('keeps serving requests after clients have disconnected in the middle of an answer', async () => {
     await workspace.source.create('LEFT', Buffer.alloc(20 * 1024 * 1024, 'x'))
     for (let round = 0; round < 30; round += 1) {
-      const { send, socket } = await openSocket(scene.receiver.port)
+      const { send, socket } = await openSocket(scene.api.port)
       await send(`GET ${workspace.path}?docGet&pVersion=0045&contRep=Z1&docId=LEFT HTTP/1.1\r\nHost: cs\r\n\r\n`)
       if (round % 2 === 0) await new Promise((resolve) => socket.once('readable', resolve))
       socket.destroy()

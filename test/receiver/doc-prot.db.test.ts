@@ -1,5 +1,5 @@
+import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
 import type { CallOptions, SourceAnswer } from '../support/source-system.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 const scenes: Scene[] = []
 afterAll(async () => {
@@ -11,7 +11,7 @@ const code = ({ status, headers }: SourceAnswer) => headers['x-errordescription'
 
 /** Creates documents of every protection without signatures, then lets the repository require signatures. */
 const startProtected = async (variables: Record<string, string>): Promise<SceneWorkspace> => {
-  const scene = await startScene(variables)
+  const scene = await startScene({ variables })
   scenes.push(scene)
   const workspace = await scene.workspace()
   for (const [docId, docProt] of [

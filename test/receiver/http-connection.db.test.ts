@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { receiverLimits } from '../../src/receiver/limits.ts'
+import { startScene } from '../support/scene.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startScene } from './receiver.ts'
 
 const limits = { idleTimeoutMs: 2_000, minBodyBytes: 100, lingerTimeoutMs: 1_500 }
-const scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '2000000' }, { limits })
+const scene = await startScene({ variables: { RELAY_DOCUMENT_MAX_BYTES: '2000000' }, limits: { receiver: limits } })
 const workspace = await scene.workspace()
 await workspace.source.create('TAKEN', 'x')
 afterAll(() => scene.stop())
@@ -72,7 +72,7 @@ describe('the query', () => {
     ['a=b#c', 'a=b#c', 'a=b#c'],
   ])('with the compId %s means the component %s', async (raw, compId, header) => {
     const docId = `COMP-${Buffer.from(raw).toString('hex')}`
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     const query = `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=${raw}`
     await send(`PUT ${workspace.path}?${query} HTTP/1.1\r\nHost: cs\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 201/)
@@ -83,7 +83,7 @@ describe('the query', () => {
   })
 
   test('is read from a request line in absolute form', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(`GET http://cs.example:1080${workspace.path}?serverInfo HTTP/1.1\r\nHost: cs\r\nConnection: close\r\n\r\n`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 200 OK/)
   })
@@ -105,14 +105,14 @@ describe('a compId in a part', () => {
 
 describe('a body', () => {
   test('can be sent by HTTP/1.0', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(`PUT ${workspace.path}?${createQuery('HTTP10')} HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 201 created\r\n/)
     expect(String((await workspace.source.get('HTTP10')).body)).toBe('hello')
   })
 
   test('can be chunked', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(head('CHUNKED', 'Transfer-Encoding: chunked', 'Connection: close'))
     await send('3\r\nhel\r\n')
     await send('2\r\nlo\r\n0\r\n\r\n')
@@ -121,7 +121,7 @@ describe('a body', () => {
   })
 
   test('is requested by 100 Continue if the client expects it', async () => {
-    const { send, received, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, received, untilClosed } = await openSocket(scene.api.port)
     await send(head('EXPECT', 'Content-Length: 5', 'Expect: 100-continue', 'Connection: close'))
     expect(await untilReceived(received, '100 Continue')).toMatch(/^HTTP\/1.1 100 Continue\r\n/)
     await send('hello')
@@ -129,20 +129,20 @@ describe('a body', () => {
   })
 
   test('without a Content-Length is refused', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(head('LENGTHLESS', 'Connection: close'))
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: invalid_parameter: Content-Length is missing/s)
   })
 
   test('without a Content-Length is also refused by append, since 200 would acknowledge bytes that were never read', async () => {
     await workspace.source.create('ENDLESS', 'x')
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(`PUT ${workspace.path}?append&pVersion=0045&contRep=Z1&docId=ENDLESS&compId=data HTTP/1.0\r\n\r\n`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: invalid_parameter: Content-Length is missing/s)
   })
 
   test('that ends before its Content-Length is not stored', async () => {
-    const { send, socket } = await openSocket(scene.receiver.port)
+    const { send, socket } = await openSocket(scene.api.port)
     await send(head('SHORT', 'Content-Length: 1900000'))
     await send('x'.repeat(storedAfterBytes))
     await untilStoring()
@@ -152,9 +152,9 @@ describe('a body', () => {
   })
 
   test('whose client resets the connection is not stored, by PUT or by POST', async () => {
-    const one = await openSocket(scene.receiver.port)
+    const one = await openSocket(scene.api.port)
     await one.send(head('RESET', 'Content-Length: 1900000') + 'x'.repeat(storedAfterBytes))
-    const other = await openSocket(scene.receiver.port)
+    const other = await openSocket(scene.api.port)
     await other.send(
       `POST ${workspace.path}?create&pVersion=0045&contRep=Z1&docId=RESETPART HTTP/1.1\r\nHost: cs\r\nContent-Length: 1900000\r\n` +
         `Content-Type: multipart/form-data; boundary=B\r\n\r\n--B\r\nX-compId: a\r\n\r\n${'x'.repeat(500_000)}\r\n--B\r\nX-compId: b\r\n\r\n${'x'.repeat(500_000)}`,
@@ -168,10 +168,10 @@ describe('a body', () => {
   })
 
   test('that stalls or trickles is aborted after the idle timeout', async () => {
-    const stalled = await openSocket(scene.receiver.port)
+    const stalled = await openSocket(scene.api.port)
     await stalled.send(head('STALLED', 'Content-Length: 1000'))
     await stalled.send('x')
-    const trickling = await openSocket(scene.receiver.port)
+    const trickling = await openSocket(scene.api.port)
     await trickling.send(head('TRICKLING', 'Content-Length: 1000'))
     const began = Date.now()
     const timer = setInterval(() => void trickling.send('x'), 100)
@@ -184,7 +184,7 @@ describe('a body', () => {
   })
 
   test('that is slow but above the minimum rate is accepted', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(head('SLOW', 'Content-Length: 600', 'Connection: close'))
     for (let sent = 0; sent < 6; sent += 1) {
       await send('x'.repeat(100))
@@ -196,13 +196,13 @@ describe('a body', () => {
 
 describe('a refused body', () => {
   test('is answered before it is read if its Content-Length is too large', async () => {
-    const { send, received } = await openSocket(scene.receiver.port)
+    const { send, received } = await openSocket(scene.api.port)
     await send(head('HUGE', 'Content-Length: 5000000000'))
     expect(await untilReceived(received, 'too_large')).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s)
   })
 
   test('that is chunked is answered as soon as it is too large, and not stored', async () => {
-    const { send, received } = await openSocket(scene.receiver.port)
+    const { send, received } = await openSocket(scene.api.port)
     await send(head('HUGECHUNKS', 'Transfer-Encoding: chunked'))
     for (let sent = 0; sent < 25; sent += 1) await send(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
     expect(await untilReceived(received, 'too_large')).toMatch(/^HTTP\/1.1 400 .*X-ErrorDescription: too_large/s)
@@ -210,7 +210,7 @@ describe('a refused body', () => {
   })
 
   test('is read to its end, so that the client receives the answer, and the connection stays open', async () => {
-    const { send, received } = await openSocket(scene.receiver.port)
+    const { send, received } = await openSocket(scene.api.port)
     await send(head('TAKEN', 'Content-Length: 1900000'))
     await send('x'.repeat(1_900_000))
     expect(await untilReceived(received, 'document_exists')).toMatch(/^HTTP\/1.1 403 .*document_exists/s)
@@ -219,7 +219,7 @@ describe('a refused body', () => {
   })
 
   test('is read before the answer if the connection closes afterwards', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(`PUT ${workspace.path}?${createQuery('TAKEN')} HTTP/1.0\r\nContent-Length: 1900000\r\n\r\n`)
     await delay(50)
     await send('x'.repeat(1_900_000))
@@ -227,7 +227,7 @@ describe('a refused body', () => {
   })
 
   test('is read for a limited time', async () => {
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(head('TAKEN', 'Content-Length: 1900000'))
     const timer = setInterval(() => void send('x'), 50)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 403/)
@@ -235,7 +235,7 @@ describe('a refused body', () => {
   })
 
   test('in parts is also read to its end', async () => {
-    const { send, received } = await openSocket(scene.receiver.port)
+    const { send, received } = await openSocket(scene.api.port)
     const noName = `--B\r\nContent-Type: text/plain\r\n\r\n${'x'.repeat(1_000_000)}\r\n--B--\r\n`
     await send(
       `POST ${workspace.path}?create&pVersion=0045&contRep=Z1&docId=NONAME HTTP/1.1\r\nHost: cs\r\nContent-Length: ${noName.length}\r\n` +

@@ -1,8 +1,8 @@
 import { webhook } from '../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, payloadOf } from '../connectors/payloads.ts'
+import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
-import { startScene } from './receiver.ts'
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 const scene = await startScene()
@@ -15,7 +15,7 @@ const installationId = async (): Promise<string> => (await scene.db('installatio
 
 /** Delivers a document to the receiver, as an attempt at a destination with its address does. */
 const deliverBack = async (path: string, docId: string, id: string) => {
-  const url = `${scene.receiver.baseUrl}${path}?create&pVersion=0047&contRep=Z1&docId=${docId}&compId=data`
+  const url = `${scene.api.baseUrl}${path}?create&pVersion=0047&contRep=Z1&docId=${docId}&compId=data`
   const target = { config: webhook.config.parse({ url, method: 'PUT' }), credentials: {} }
   return webhook.deliver(payloadOf(Buffer.from('hello')), target, contextOf(outbound, { installationId: id }))
 }
@@ -27,7 +27,7 @@ test('a document that comes back to the relay that has sent it is refused, captu
     permanent: true,
     answer: { status: 508, body: expect.stringContaining('loop_detected') as string },
   })
-  expect(await scene.countRows(workspace.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+  expect(await workspace.countRows()).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
   const captured = () => scene.db('captured_requests').where({ workspace_id: workspace.workspaceId })
   const [row] = await until('the request is captured', captured, (rows) => rows.length > 0)
   expect(row).toMatchObject({ status_code: 508, request_headers: { 'x-relay-hops': await installationId() } })

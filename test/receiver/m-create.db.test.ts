@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { multipartBody, openSocket, part, partOf, type PartToSend } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { withoutServerHeaders } from './answers.ts'
-import { startScene, type SceneWorkspace } from './receiver.ts'
 
 let workspace: SceneWorkspace
 
-const scene = await startScene({}, { limits: { maxParts: 50 } })
+const scene = await startScene({ limits: { receiver: { maxParts: 50 } } })
 beforeEach(async () => {
   workspace = await scene.workspace()
 })
@@ -25,7 +25,7 @@ describe('mCreate', () => {
     const [one, two] = ['D0000000000000000000000000000001', 'D0000000000000000000000000000002'] as const
     await workspace.source.create(two, 'bb')
     const body = multipartBody('MB7', [partOf(one, 'data', 'aa'), partOf(two, 'data', 'cc')])
-    const { send, untilClosed } = await openSocket(scene.receiver.port)
+    const { send, untilClosed } = await openSocket(scene.api.port)
     await send(
       `POST ${workspace.path}?mCreate&pVersion=0045&contRep=Z1&docId=${one} HTTP/1.1\r\nHost: cs\r\n` +
         `Content-Type: multipart/form-data; boundary=MB7\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${String(body)}`,
@@ -61,13 +61,13 @@ describe('mCreate', () => {
   test('continues after a document that exists, and stores nothing for it', async () => {
     const large = randomBytes(600_000)
     await workspace.source.create('M2', 'old')
-    const before = await scene.countRows(workspace.workspaceId)
+    const before = await workspace.countRows()
     const parts = [partOf('M1', 'data', 'a'), partOf('M1', 'note', 'n'), partOf('M2', 'data', large), partOf('M3', 'data', large)]
     const answer = await workspace.source.mCreate('M1', parts)
     expect(answer.status).toBe(250)
     expect(String(answer.body)).toBe(lines(['M1', 201], ['M2', 403], ['M3', 201]))
     expect((await workspace.source.get('M3')).body.equals(large)).toBe(true)
-    expect(await scene.countRows(workspace.workspaceId)).toEqual({
+    expect(await workspace.countRows()).toEqual({
       archiveDocuments: before.archiveDocuments + 2,
       documents: before.documents + 3,
       contents: before.contents + 3,
@@ -95,7 +95,7 @@ describe('mCreate', () => {
     } finally {
       await scene.db.raw('alter table documents drop constraint no_failing')
     }
-    expect(await scene.countRows(workspace.workspaceId)).toEqual({ archiveDocuments: 2, documents: 2, contents: 2 })
+    expect(await workspace.countRows()).toEqual({ archiveDocuments: 2, documents: 2, contents: 2 })
   })
 
   test('is acknowledged without storing content if the repository has no route', async () => {
@@ -103,7 +103,7 @@ describe('mCreate', () => {
     const answer = await unrouted.source.mCreate('M1', [partOf('M1', 'data', 'a'), partOf('M2', 'data', 'b')])
     expect(answer.status).toBe(201)
     expect(String(answer.body)).toBe(lines(['M1', 201], ['M2', 201]))
-    expect(await scene.countRows(unrouted.workspaceId)).toEqual({ archiveDocuments: 0, documents: 2, contents: 0 })
+    expect(await unrouted.countRows()).toEqual({ archiveDocuments: 0, documents: 2, contents: 0 })
   })
 
   test.each<[string, PartToSend[]]>([
@@ -117,7 +117,7 @@ describe('mCreate', () => {
   ])('answers 400 and creates no document, for %s', async (_, parts) => {
     const answer = await workspace.source.mCreate('M1', parts)
     expect(answer).toMatchObject({ status: 400, headers: { 'x-errordescription': expect.stringMatching(/^invalid_parameter: /) } })
-    expect(await scene.countRows(workspace.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+    expect(await workspace.countRows()).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
   })
 
   test('refuses more parts than the limit', async () => {
@@ -132,6 +132,6 @@ describe('mCreate', () => {
     const created = answers.flatMap(({ body }) => String(body).match(/docId="\w+";retCode="201"/g) ?? [])
     expect(new Set(created).size).toBe(20)
     expect(created).toHaveLength(20)
-    expect(await scene.countRows(workspace.workspaceId)).toEqual({ archiveDocuments: 20, documents: 20, contents: 20 })
+    expect(await workspace.countRows()).toEqual({ archiveDocuments: 20, documents: 20, contents: 20 })
   })
 })

@@ -3,11 +3,11 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/database.ts'
+import { startApi } from '../support/api.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 import { createSourceSystem, multipartBody, partOf, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startReceiver } from './receiver.ts'
 
 /** Starts a TCP proxy to the database that can be interrupted and restored. */
 const startDatabaseProxy = async (databaseUrl: string) => {
@@ -51,7 +51,7 @@ const acquireTimeoutMs = 1_000
 const database = await createTestDatabase()
 const proxy = await startDatabaseProxy(database.url)
 const proxiedDb = openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy')
-const receiver = await startReceiver(proxiedDb)
+const receiver = await startApi(proxiedDb)
 const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
 const source = createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`)
 afterAll(async () => {

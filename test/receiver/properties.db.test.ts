@@ -7,9 +7,9 @@ import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
 import { Refusal } from '../../src/receiver/refusal.ts'
 import { fullOr } from '../support/full-run.ts'
 import { bytesOf, check, mutate, mutationsOf, withinASecond } from '../support/properties.ts'
+import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
 import { multipartBody, openSocket, part } from '../support/source-system.ts'
 import { bodyTokens, boundary, cuts, multipartBodies, split } from './multipart-bodies.ts'
-import { startScene, type Scene, type SceneWorkspace } from './receiver.ts'
 
 /** Returns the result of `work`, or the refusal that it throws. Rethrows any other error. */
 const orRefusal = <T>(work: () => T | Promise<T>): Promise<T | Refusal> =>
@@ -149,7 +149,7 @@ describe('a damaged create request', () => {
   let workspace: SceneWorkspace
 
   beforeAll(async () => {
-    scene = await startScene({}, { limits: { maxParts: 5 } })
+    scene = await startScene({ limits: { receiver: { maxParts: 5 } } })
     workspace = await scene.workspace()
   })
   afterAll(() => scene.stop())
@@ -178,7 +178,7 @@ describe('a damaged create request', () => {
     const query = damage.query?.(plain) ?? plain
     const body = insertLarge(damage.body?.(content) ?? content)
     const head = ` HTTP/1.1\r\nHost: cs\r\nContent-Type: multipart/form-data; boundary=${boundary}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`
-    const connection = await openSocket(scene.receiver.port)
+    const connection = await openSocket(scene.api.port)
     try {
       const at = cutAt % (body.length + 1)
       await connection.send(Buffer.concat([Buffer.from(`${method} ${workspace.path}?`), query, Buffer.from(head), body.subarray(0, at)]))
@@ -191,7 +191,7 @@ describe('a damaged create request', () => {
   }
 
   const countRows = async () => {
-    const { archiveDocuments, documents, contents } = await scene.countRows(workspace.workspaceId)
+    const { archiveDocuments, documents, contents } = await workspace.countRows()
     expect(documents).toBe(contents)
     return { archiveDocuments, documents }
   }

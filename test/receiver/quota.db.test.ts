@@ -7,12 +7,12 @@ import { createSegmentedStores } from '../../src/content/segments.ts'
 import { createRetention, sweepOrphans } from '../../src/maintenance/retention.ts'
 import { createStorageMetrics } from '../../src/observe/metrics.ts'
 import { testConfig } from '../support/factories.ts'
+import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
-import { startScene, type SceneWorkspace } from './receiver.ts'
 
 const installationMaxBytes = 3_000_000
 
-const scene = await startScene({ RELAY_WORKSPACE_MAX_BYTES: String(installationMaxBytes) })
+const scene = await startScene({ variables: { RELAY_WORKSPACE_MAX_BYTES: String(installationMaxBytes) } })
 afterAll(() => scene.stop())
 
 const set = ({ workspaceId }: SceneWorkspace, settings: object) =>
@@ -80,14 +80,14 @@ describe('a workspace with a quota', () => {
     const { source } = workspace
     await set(workspace, { receiver_max_bytes: 1_000 })
     expect((await source.create('Q1', randomBytes(900))).status).toBe(201)
-    const before = await scene.countRows(workspace.workspaceId)
+    const before = await workspace.countRows()
     const data = randomBytes(101)
     expect(await source.create('Q2', data)).toMatchObject(refusedByQuota)
     expect(await source.create('Q2', Readable.from([data]))).toMatchObject(refusedByQuota)
     expect(await source.createParts('Q2', [part('data', data)])).toMatchObject(refusedByQuota)
     expect(await source.update('Q1', data)).toMatchObject(refusedByQuota)
     expect(await source.append('Q1', data)).toMatchObject(refusedByQuota)
-    expect(await scene.countRows(workspace.workspaceId)).toEqual(before)
+    expect(await workspace.countRows()).toEqual(before)
 
     expect((await source.create('Q3', randomBytes(100))).status).toBe(201)
     expect((await source.create('Q4', '')).status).toBe(201)
@@ -138,7 +138,7 @@ test('refusals are counted by code', async () => {
   const workspace = await scene.workspace()
   await set(workspace, { receiver_max_bytes: 0 })
   const registry = new Registry()
-  for (const metric of scene.receiver.metrics) registry.registerMetric(metric)
+  for (const metric of scene.api.receiverMetrics) registry.registerMetric(metric)
   const count = async () =>
     Number(/^relay_receiver_refusals_total\{code="quota_exceeded"\} (\d+)$/m.exec(await registry.metrics())?.[1] ?? 0)
   const before = await count()

@@ -1,6 +1,6 @@
+import { startScene } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
 import { asExample, boundaryOf, exampleHeaders, exampleOf } from './answers.ts'
-import { startScene } from './receiver.ts'
 
 const docId = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
@@ -199,7 +199,7 @@ describe('serverInfo', () => {
 
   test('answers 404 for an unknown repository or workspace', async () => {
     expect((await workspace.source.serverInfo('&contRep=Z9')).headers['x-errordescription']).toMatch(/^repository_not_found/)
-    const answer = await fetch(`${scene.receiver.baseUrl}/receiver/acme/nowhere?serverInfo`)
+    const answer = await fetch(`${scene.api.baseUrl}/receiver/acme/nowhere?serverInfo`)
     expect(answer.status).toBe(404)
   })
 

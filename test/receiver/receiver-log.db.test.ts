@@ -1,19 +1,19 @@
 import { Registry } from 'prom-client'
+import { startScene } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
-import { startScene } from './receiver.ts'
 
 const scene = await startScene()
 afterAll(() => scene.stop())
 
 const linesOf = (event: string, workspace: string) =>
-  scene.receiver.log
+  scene.api.log
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter((line) => line['event'] === event && line['workspace'] === workspace)
 
 const metrics = async () => {
   const registry = new Registry()
-  for (const metric of scene.receiver.metrics) registry.registerMetric(metric)
+  for (const metric of scene.api.receiverMetrics) registry.registerMetric(metric)
   return registry.metrics()
 }
 
@@ -88,6 +88,6 @@ test('a refused request is logged and counted with its code, and not as received
   expect(line).toMatchObject({ command: 'create', repo_id: 'Z1', doc_id: 'D1', code: 'document_exists', source_ip: expect.any(String) })
   expect(String(long!['doc_id']).length).toBeLessThan(1_000)
   expect(linesOf('document.received', `acme/${workspaceSlug}`)).toHaveLength(1)
-  expect(scene.receiver.log.join('')).not.toContain('canary')
+  expect(scene.api.log.join('')).not.toContain('canary')
   expect(valueOf(await metrics(), 'relay_receiver_refusals_total{code="document_exists"}')).toBeGreaterThan(0)
 })

@@ -1,9 +1,9 @@
 import { newId } from '../../src/base/ids.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
+import { startScene } from '../support/scene.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner } from '../support/signer.ts'
 import { multipartBody, part, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
-import { startScene } from './receiver.ts'
 
 // A signature covers the values of the signed parameters without separators. Each test signs a URL as a source system does, and uses its
 // secKey in a URL for something else that consists of the same text.

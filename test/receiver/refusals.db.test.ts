@@ -1,8 +1,8 @@
+import { startScene } from '../support/scene.ts'
 import { multipartBody, part, type CallOptions } from '../support/source-system.ts'
 import { expectRefusal } from './answers.ts'
-import { startScene } from './receiver.ts'
 
-const scene = await startScene({ RELAY_DOCUMENT_MAX_BYTES: '100000' }, { limits: { maxParts: 5 } })
+const scene = await startScene({ variables: { RELAY_DOCUMENT_MAX_BYTES: '100000' }, limits: { receiver: { maxParts: 5 } } })
 const workspace = await scene.workspace()
 await workspace.source.create('D1', 'hello')
 afterAll(() => scene.stop())
@@ -72,7 +72,7 @@ describe('a malformed request', () => {
     const answer = await fresh.source.call('create&pVersion=0045&contRep=Z1&docId=BAD', { method: 'POST', headers, body: cut })
     expect(answer.headers['x-errordescription']).toMatch(/^invalid_parameter: malformed multipart body/)
     expect((await fresh.source.info('BAD')).status).toBe(404)
-    expect(await scene.countRows(fresh.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+    expect(await fresh.countRows()).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
   })
 
   test('is not one with an empty part without a name, or with the name in Content-Disposition', async () => {
@@ -130,7 +130,7 @@ describe('a repository', () => {
       expect([answer.status, answer.headers['x-errordescription']]).toEqual([401, expect.stringMatching(/^signature_missing/)])
       expect(answer.headers['www-authenticate']).toBeUndefined()
     }
-    expect(await scene.countRows(signed.workspaceId)).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
+    expect(await signed.countRows()).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
     const answer = await signed.source.serverInfo('&contRep=Z1')
     expect(String(answer.body)).toContain('contRepStatusDescription="signatures are required"')
   })
@@ -152,19 +152,22 @@ describe('a repository', () => {
 
 describe('a path', () => {
   test('outside of /receiver/{userSlug}/{workspaceSlug} is passed on', async () => {
-    for (const path of ['/', '/receiver', '/receiver/acme', '/receivers/acme/main', '/api/acme/main/documents']) {
-      expect((await fetch(scene.receiver.baseUrl + path)).status).toBe(418)
+    for (const path of ['/', '/receiver', '/receiver/acme', '/receivers/acme/main']) {
+      const answer = await fetch(scene.api.baseUrl + path)
+      // A receiver answers without JSON.
+      expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'not_found' } }])
     }
+    expect((await fetch(`${scene.api.baseUrl}/api/acme/main/documents`)).status).toBe(401)
   })
 
   test('can continue after the workspace', async () => {
-    const answer = await fetch(`${scene.receiver.baseUrl}${workspace.path}/100/some%20file.pdf?get&${onD1}`)
+    const answer = await fetch(`${scene.api.baseUrl}${workspace.path}/100/some%20file.pdf?get&${onD1}`)
     expect(await answer.text()).toBe('hello')
   })
 
   test('of an unknown workspace is answered with 404', async () => {
     for (const slug of ['nowhere', '%00', '%ff', "'"]) {
-      const answer = await fetch(`${scene.receiver.baseUrl}/receiver/acme/${slug}?get&${onD1}`)
+      const answer = await fetch(`${scene.api.baseUrl}/receiver/acme/${slug}?get&${onD1}`)
       expect(answer.status).toBe(404)
     }
   })

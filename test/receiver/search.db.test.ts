@@ -1,5 +1,5 @@
+import { startScene } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
-import { startScene } from './receiver.ts'
 
 const scene = await startScene()
 const workspace = await scene.workspace()

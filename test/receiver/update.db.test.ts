@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { startScene } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
-import { startScene } from './receiver.ts'
 
 const scene = await startScene()
 const workspace = await scene.workspace()
@@ -77,12 +77,12 @@ describe('update by PUT', () => {
   })
 
   test('answers 404 for an unknown document, and stores nothing', async () => {
-    const before = await scene.countRows(workspace.workspaceId)
+    const before = await workspace.countRows()
     expect(await workspace.source.update('NOWHERE', randomBytes(600_000))).toMatchObject({
       status: 404,
       headers: description(/^document_not_found: /),
     })
-    expect(await scene.countRows(workspace.workspaceId)).toEqual(before)
+    expect(await workspace.countRows()).toEqual(before)
   })
 
   test('requires a compId', async () => {
@@ -117,7 +117,7 @@ describe('update by POST', () => {
 
   test('changes and stores nothing if its transaction fails', async () => {
     await workspace.source.createParts('P4', [part('data', 'one'), part('note', 'two')])
-    const before = await scene.countRows(workspace.workspaceId)
+    const before = await workspace.countRows()
     const startsBefore = (await startsOf('P4')).length
     await scene.db.raw(`alter table documents add constraint no_failing check (comp_id <> 'FAIL')`)
     try {
@@ -127,17 +127,17 @@ describe('update by POST', () => {
     }
     expect(String((await workspace.source.get('P4')).body)).toBe('one')
     expect((await workspace.source.info('P4')).headers['x-numbercomps']).toBe('2')
-    expect(await scene.countRows(workspace.workspaceId)).toEqual(before)
+    expect(await workspace.countRows()).toEqual(before)
     expect(await startsOf('P4')).toHaveLength(startsBefore)
   })
 
   test('changes and stores nothing if a part is malformed', async () => {
     await workspace.source.createParts('P3', [part('data', 'one'), part('note', 'two')])
-    const before = await scene.countRows(workspace.workspaceId)
+    const before = await workspace.countRows()
     const malformed = { headers: { 'X-compId': 'note', 'Content-Length': 9 }, body: 'x' }
     expect((await workspace.source.updateParts('P3', [part('data', 'x'.repeat(600_000)), malformed])).status).toBe(400)
     expect(String((await workspace.source.get('P3')).body)).toBe('one')
-    expect(await scene.countRows(workspace.workspaceId)).toEqual(before)
+    expect(await workspace.countRows()).toEqual(before)
   })
 })
 

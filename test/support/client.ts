@@ -179,11 +179,15 @@ export const createClient = ({ baseUrl, name, key: usualKey, contract }: ClientO
   }
 }
 
-/** Creates a workspace with a key of each level, and a client that uses the admin key. @param name `user/workspace` */
-export const createWorkspaceClient = async (db: Database, baseUrl: string, name: string, contract?: Contract) => {
-  const { id } = await createWorkspace(db, name)
+/** Creates a key of each level for a workspace. @param name `user/workspace` */
+export const createKeys = async (db: Database, name: string): Promise<Record<KeyLevel, string>> => {
   const keyOf = async (level: KeyLevel) => (await createKey(db, { workspace: name, level })).key
-  const keys: Record<KeyLevel, string> = { viewer: await keyOf('viewer'), member: await keyOf('member'), admin: await keyOf('admin') }
+  return { viewer: await keyOf('viewer'), member: await keyOf('member'), admin: await keyOf('admin') }
+}
+
+/** Creates a key of each level for a workspace that exists, and a client that uses the admin key. @param workspace.name `user/workspace` */
+export const openClient = async (db: Database, baseUrl: string, { id, name }: { id: string; name: string }, contract?: Contract) => {
+  const keys = await createKeys(db, name)
   const client = createClient({ baseUrl, name, key: keys.admin, contract })
   return {
     ...client,
@@ -192,6 +196,12 @@ export const createWorkspaceClient = async (db: Database, baseUrl: string, name:
     // The lowest level that may call functions.
     bridge: (functionName: string, body: unknown, key = keys.member) => client.bridge(functionName, body, key),
   }
+}
+
+/** Creates a workspace with a key of each level, and a client that uses the admin key. @param name `user/workspace` */
+export const createWorkspaceClient = async (db: Database, baseUrl: string, name: string, contract?: Contract) => {
+  const { id } = await createWorkspace(db, name)
+  return openClient(db, baseUrl, { id, name }, contract)
 }
 
 export type WorkspaceClient = Awaited<ReturnType<typeof createWorkspaceClient>>

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -28,32 +29,51 @@ export interface RelayProcess {
   memory(): Promise<{ now: number; peak: number }>
 }
 
+type Verb = 'api' | 'worker' | 'server'
+
 interface StartOptions {
-  preload?: string
+  /** Module that is loaded first, and that may exchange messages with this process. */
+  preload?: string | undefined
+  /** Path of the program; the one of the checkout by default. */
   main?: string
-  command?: (verb: string, variables: Record<string, string>) => { file: string; args: string[]; options: SpawnOptions }
+  /** Options of Node, for example `--cpu-prof`. */
+  nodeOptions?: string[]
+  /** Takes all output. To read it from a pipe would use time of a process that measures. */
+  logFile?: string
+  /** How to run a verb of another installation, with these variables and no others. */
+  command?: (verb: Verb, variables: Record<string, string>) => { file: string; args: string[]; options: SpawnOptions }
 }
 
-/**
- * Starts `relay api` or `relay worker` as a child process and waits until it is ready.
- * @param options.preload module that is loaded first, and that may exchange messages with this process
- * @param options.main path of the program; the one of the checkout by default
- * @param options.command how to run a verb of another installation, with these variables and no others
- */
-export const startRelayProcess = async (
-  verb: 'api' | 'worker',
+/** Starts `relay api`, `relay worker` or `relay server` as a child process. */
+export const spawnRelay = (
+  verb: Verb,
   variables: Record<string, string>,
-  { preload, main = sourceMain, command }: StartOptions = {},
-): Promise<RelayProcess> => {
+  { preload, main = sourceMain, nodeOptions = [], logFile, command }: StartOptions = {},
+): ChildProcess => {
   const settings = { RELAY_PORT: '0', RELAY_WORKER_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables }
   const { file, args, options } = command?.(verb, settings) ?? {
     file: process.execPath,
-    args: [...(preload === undefined ? [] : ['--import', preload]), main, verb],
+    args: [...nodeOptions, ...(preload === undefined ? [] : ['--import', preload]), main, verb],
     options: { env: { ...process.env, ...settings } },
   }
-  const child = spawn(file, args, { ...options, stdio: ['ignore', 'ignore', 'pipe', ...(preload === undefined ? [] : ['ipc' as const])] })
-  const baseUrl = await untilReady(child, verb)
+  if (logFile === undefined) {
+    return spawn(file, args, { ...options, stdio: ['ignore', 'ignore', 'pipe', ...(preload === undefined ? [] : ['ipc' as const])] })
+  }
+  const log = openSync(logFile, 'a')
+  const child = spawn(file, args, { ...options, stdio: ['ignore', log, log] })
+  closeSync(log)
+  return child
+}
+
+/** Starts `relay api`, `relay worker` or `relay server` as a child process and waits until it is ready. */
+export const startRelayProcess = async (
+  verb: Verb,
+  variables: Record<string, string>,
+  options: StartOptions = {},
+): Promise<RelayProcess> => {
+  const child = spawnRelay(verb, variables, options)
   const exited = once(child, 'exit') as Promise<[number | null]>
+  const baseUrl = await untilReady(child, verb, options.logFile)
   return {
     child,
     baseUrl,
@@ -74,25 +94,51 @@ export const startRelayProcess = async (
   }
 }
 
-const untilReady = async (child: ChildProcess, verb: string): Promise<string> => {
-  const lines = createInterface({ input: child.stderr! })
+/** Starts `relay api` and `relay worker`, which share these variables. */
+export const startRelayProcesses = async (variables: Record<string, string>) => {
+  const [api, worker] = await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])
+  return { api, worker, stop: async () => void (await Promise.all([api.stop(), worker.stop()])) }
+}
+
+const untilReady = async (child: ChildProcess, verb: Verb, logFile: string | undefined): Promise<string> => {
   const log: string[] = []
-  try {
-    return await new Promise<string>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`relay ${verb} was not ready in time`)), startTimeoutMs)
-      lines.on('line', (line) => {
-        log.push(line)
-        if (!line.includes(`the ${verb} is ready`)) return
-        clearTimeout(timer)
-        const { base_url, probes_url } = JSON.parse(line) as { base_url?: string; probes_url?: string }
-        resolve(base_url ?? probes_url ?? '')
-      })
-      child.once('exit', (code) => reject(new Error(`relay ${verb} ended with ${code}`)))
+  const ready = Promise.withResolvers<string>()
+  const look = (lines: string[]) => {
+    const address = addressIn(lines, verb)
+    if (address !== undefined) ready.resolve(address)
+  }
+  const readLog = async (file: string) => {
+    log.splice(0, log.length, ...(await readFile(file, 'utf8')).split('\n'))
+    look(log)
+  }
+  if (logFile === undefined) {
+    createInterface({ input: child.stderr! }).on('line', (line) => {
+      log.push(line)
+      look([line])
     })
+  }
+  const poll = logFile === undefined ? undefined : setInterval(() => void readLog(logFile), 20)
+  const timer = setTimeout(() => ready.reject(new Error(`relay ${verb} was not ready in time`)), startTimeoutMs)
+  child.once('exit', (code) => ready.reject(new Error(`relay ${verb} ended with ${code}`)))
+  try {
+    return await ready.promise
   } catch (thrown) {
     child.kill('SIGKILL')
+    if (logFile !== undefined) await readLog(logFile)
     throw new Error(`${(thrown as Error).message}:\n${log.join('\n')}`, { cause: thrown })
+  } finally {
+    clearInterval(poll)
+    clearTimeout(timer)
   }
+}
+
+/** Returns the address that a process has logged when it was ready. */
+const addressIn = (lines: string[], verb: Verb): string | undefined => {
+  if (verb === 'server') return lines.map((line) => /The relay is ready at (\S+)/.exec(line)?.[1]).find((address) => address !== undefined)
+  const line = lines.find((each) => each.includes(`the ${verb} is ready`))
+  if (line === undefined) return undefined
+  const { base_url, probes_url } = JSON.parse(line) as { base_url?: string; probes_url?: string }
+  return base_url ?? probes_url ?? ''
 }
 
 /** Returns the variables that api and worker of a test share: database, Temporal, keys, and permission to deliver to loopback addresses. */

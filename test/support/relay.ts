@@ -4,7 +4,6 @@ import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
-import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
@@ -17,11 +16,10 @@ import { createKeyRing } from '../../src/security/seal.ts'
 import { createTemporal, type Temporal } from '../../src/temporal/client.ts'
 import { createDispatcher } from '../../src/temporal/dispatcher.ts'
 import { createLauncher, type Launcher } from '../../src/temporal/launcher.ts'
-import { createKey } from '../../src/workspace/administration.ts'
 import { deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
 import { deliveryStatusQuery } from '../../workflows/messages.ts'
-import { startApi, type Api } from '../api/api.ts'
-import type { Answer } from './client.ts'
+import { startApi, type Api } from './api.ts'
+import type { Answer, WorkspaceClient } from './client.ts'
 import { createTestDatabase } from './database.ts'
 import { deliveryActivities } from './delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig, type DestinationPlan } from './factories.ts'
@@ -80,8 +78,7 @@ export const startRelay = async (
     const ownLauncher = createLauncher(temporal, createOutbox(db), log, { sweepAgeMs: 0 })
     const api = await startApi(db, {
       variables,
-      overrides: limits,
-      contents: { postgres: createPostgresStore(db) },
+      limits: { endpoints: limits },
       keyRing,
       temporal: { launch: ownLauncher.launch, wakeNext, isDeliveryRunning: temporal.isDeliveryRunning },
     })
@@ -108,10 +105,8 @@ export const startRelay = async (
       createRoutes: async (targets, options) => {
         const routes = await createRoutes(db, targets, options)
         for (const { name, credentials: secret } of targets) credentials.set(routes.destinations[name]!, secret ?? {})
-        const workspace = `acme/${routes.workspaceSlug}`
-        const { key } = await createKey(db, { workspace, level: 'admin' })
-        const call = (method: string, path: string, body?: unknown) => api.call(method, `/api/${workspace}${path}`, { key, body })
-        return { ...routes, call, receive: (text = 'hello', docId?: string) => receive(routes, call, text, docId) }
+        const { call, keys } = await api.openTenant({ id: routes.workspaceId, name: `acme/${routes.workspaceSlug}` })
+        return { ...routes, call, keys, receive: (text = 'hello', docId?: string) => receive(routes, call, text, docId) }
       },
     }
     return {
@@ -191,7 +186,7 @@ export const startRelay = async (
 
 export type StartedRelay = Awaited<ReturnType<typeof startRelay>>
 
-type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
+type Call = WorkspaceClient['call']
 
 export interface Running {
   api: Api
@@ -200,7 +195,10 @@ export interface Running {
   createRoutes(
     targets: Target[],
     options?: RouteOptions,
-  ): Promise<Awaited<ReturnType<typeof createRoutes>> & { call: Call; receive(text?: string, docId?: string): Promise<RelayedDocument> }>
+  ): Promise<
+    Awaited<ReturnType<typeof createRoutes>> &
+      Pick<WorkspaceClient, 'call' | 'keys'> & { receive(text?: string, docId?: string): Promise<RelayedDocument> }
+  >
 }
 
 export interface RelayedDocument {

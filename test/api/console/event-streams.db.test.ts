@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
+import { startApi } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { until } from '../../support/until.ts'
-import { objstore, startApi, wire } from '../api.ts'
 import { insertDocument } from '../insert-document.ts'
+import { objstore, wire } from '../objstore.ts'
 
 const database = await createTestDatabase()
-const api = await startApi(database.db, { streamLimits: { intervalMs: 100, heartbeatMs: 1_000, maxStreamsPerKey: 2 } })
+const api = await startApi(database.db, { limits: { streams: { intervalMs: 100, heartbeatMs: 1_000, maxStreamsPerKey: 2 } } })
 const acme = await api.tenant('acme/prod')
 const other = await api.tenant('other/prod')
 const wired = await wire(acme, 'A1')
@@ -22,7 +23,10 @@ afterAll(async () => {
 const fromConsole = { 'sec-fetch-site': 'same-origin' }
 
 const signIn = async (key: string): Promise<string> => {
-  const sent = request(`${api.url}/console/session`, { method: 'POST', headers: { ...fromConsole, 'content-type': 'application/json' } })
+  const sent = request(`${api.baseUrl}/console/session`, {
+    method: 'POST',
+    headers: { ...fromConsole, 'content-type': 'application/json' },
+  })
   sent.end(JSON.stringify({ key }))
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   response.resume()
@@ -31,7 +35,7 @@ const signIn = async (key: string): Promise<string> => {
 
 /** Opens a stream as a browser does, which accepts compressed answers. */
 const listen = async (cookie: string) => {
-  const sent = request(`${api.url}/console/events`, {
+  const sent = request(`${api.baseUrl}/console/events`, {
     headers: { ...fromConsole, cookie, accept: 'text/event-stream', 'accept-encoding': 'gzip, br' },
   })
   sent.end()

@@ -2,10 +2,10 @@ import { request } from 'node:http'
 import { createSignInLinks } from '../../../src/api/sign-in-links.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { apiKeyParts } from '../../support/api-key.ts'
+import { startApi } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { testConfig } from '../../support/factories.ts'
 import { until } from '../../support/until.ts'
-import { startApi } from '../api.ts'
 
 const database = await createTestDatabase()
 const keyRing = createKeyRing(testConfig().RELAY_SECRET_KEYS)
@@ -36,7 +36,7 @@ interface Sent {
 }
 
 /** Sends a request with the headers that a browser would send, of which `fetch` forbids some. */
-const send = (method: string, path: string, { url = api.url, body, headers = {} }: Sent = {}) =>
+const send = (method: string, path: string, { url = api.baseUrl, body, headers = {} }: Sent = {}) =>
   new Promise<{ status: number; headers: Headers; json: ReturnType<typeof JSON.parse>; text: string }>((resolve, reject) => {
     const type = body === undefined ? {} : { 'content-type': 'application/json' }
     const sent = request(url + path, { method, headers: { ...type, ...headers } }, (response) => {
@@ -85,7 +85,7 @@ test('a key is signed in: the session says what it may do, and its cookie contai
 })
 
 test('over TLS, the cookie is secure and bound to the host', async () => {
-  const [cookie] = (await signIn(acme.keys.viewer, { url: overTls.url })).headers.getSetCookie()
+  const [cookie] = (await signIn(acme.keys.viewer, { url: overTls.baseUrl })).headers.getSetCookie()
   expect(cookie).toMatch(/^__Host-relay_session=\S+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+; Secure$/)
 })
 
@@ -140,17 +140,17 @@ describe('a request that another page has sent', () => {
 
   test('an older browser, which sends only the origin, may use the session from the console itself', async () => {
     const cookie = await cookieOf(acme.keys.admin)
-    const { host } = new URL(api.url)
+    const { host } = new URL(api.baseUrl)
     const body = { repo_id: 'S3', name: 'Older browser' }
     const created = await send('POST', `${acme.path}/repositories`, { body, headers: { origin: `http://${host}`, cookie } })
     expect(created.status).toBe(201)
-    const behindProxy = await cookieOf(acme.keys.viewer, { url: overTls.url, headers: { origin: 'https://relay.example' } })
+    const behindProxy = await cookieOf(acme.keys.viewer, { url: overTls.baseUrl, headers: { origin: 'https://relay.example' } })
     expect(behindProxy).toMatch(/^__Host-relay_session=./)
   })
 })
 
 describe('a session ends', () => {
-  const status = async (cookie: string, url = api.url) =>
+  const status = async (cookie: string, url = api.baseUrl) =>
     (await send('GET', destinations, { url, headers: { ...fromConsole, cookie } })).status
 
   const newKey = async (expiresAt?: string) => {
@@ -187,19 +187,19 @@ describe('a session ends', () => {
   })
 
   test('after RELAY_SESSION_TTL_MS, even if the browser keeps the cookie', async () => {
-    const cookie = await cookieOf(acme.keys.viewer, { url: overTls.url })
-    expect(await status(cookie, overTls.url)).toBe(200)
+    const cookie = await cookieOf(acme.keys.viewer, { url: overTls.baseUrl })
+    expect(await status(cookie, overTls.baseUrl)).toBe(200)
     const realNow = Date.now
     Date.now = () => realNow() + 61_000
     try {
-      expect(await status(cookie, overTls.url)).toBe(401)
+      expect(await status(cookie, overTls.baseUrl)).toBe(401)
     } finally {
       Date.now = realNow
     }
   })
 
   test.each([
-    ['of another installation', async () => cookieOf(acme.keys.viewer, { url: elsewhere.url })],
+    ['of another installation', async () => cookieOf(acme.keys.viewer, { url: elsewhere.baseUrl })],
     ['that was modified', async () => (await cookieOf(acme.keys.viewer)).replace(/.{4}$/, 'AAAA')],
     ['that is no envelope', async () => 'relay_session=hello'],
     ['that is a key', async () => `relay_session=${acme.keys.admin}`],
@@ -223,9 +223,9 @@ test('a key in the Authorization header decides, whatever the cookie says', asyn
 
 test('wrong keys at the sign-in count with those at the API', async () => {
   const wrong = acme.keys.admin.replace(/.{4}$/, 'AAAA')
-  expect((await signIn(wrong, { url: guarded.url })).json.error.code).toBe('unauthorized')
+  expect((await signIn(wrong, { url: guarded.baseUrl })).json.error.code).toBe('unauthorized')
   await guarded.call('GET', destinations, { key: wrong })
-  const refused = await signIn(wrong, { url: guarded.url })
+  const refused = await signIn(wrong, { url: guarded.baseUrl })
   expect(refused).toMatchObject({ status: 429, json: { error: { code: 'rate_limited' } } })
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
 })
@@ -282,7 +282,7 @@ describe('a link', () => {
     const token = links.create(apiKeyParts(acme.keys.viewer).id, 60_000)
     const foreign = await send('POST', '/console/session', { body: { token }, headers: { 'sec-fetch-site': 'cross-site' } })
     expect(foreign.status).toBe(403)
-    const wrong = () => send('POST', '/console/session', { url: guardedLinks.url, body: { token: 'wrong' }, headers: fromConsole })
+    const wrong = () => send('POST', '/console/session', { url: guardedLinks.baseUrl, body: { token: 'wrong' }, headers: fromConsole })
     await until('wrong links are refused for a while', async () => (await wrong()).status === 429)
   })
 })

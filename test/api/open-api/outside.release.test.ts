@@ -6,11 +6,12 @@ import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { createConnectors } from '../../../src/connectors/index.ts'
 import { createPostgresStore } from '../../../src/content/postgres.ts'
+import { startApi } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { fullOr } from '../../support/full-run.ts'
 import { linesOfLevel } from '../../support/log-lines.ts'
-import { startApi, wire } from '../api.ts'
 import { insertDocument } from '../insert-document.ts'
+import { wire } from '../objstore.ts'
 
 // Programs of others read openapi.json: a validator, a generator of clients, and a tester that derives requests from it.
 
@@ -113,7 +114,7 @@ test('openapi-python-client generates a client for all operations, which works',
   const bodies = kinds.map(({ kind, example }) => ({ name: kind, connector_type: kind, ...example }))
   await writeFile(options.program, clientProgram)
   await writeFile(`${options.program}.json`, JSON.stringify(bodies))
-  const output = await python([options.program, api.url + acme.path, acme.keys.admin, id])
+  const output = await python([options.program, api.baseUrl + acme.path, acme.keys.admin, id])
   expect(JSON.parse(output)).toEqual({
     created: kinds.map(({ kind }) => kind),
     listed: [
@@ -150,7 +151,7 @@ test(
     // Whether a value is valid is not decided by its schema alone: ids have to exist, versions have to match. A full run tries it, and its
     // findings have to be judged.
     const checks = fullOr(1, 0) === 1 ? [] : ['--exclude-checks', 'positive_data_acceptance,negative_data_rejection']
-    const target = ['--url', api.url + acme.path, '--header', `Authorization: Bearer ${acme.keys.admin}`, '--request-timeout', '60']
+    const target = ['--url', api.baseUrl + acme.path, '--header', `Authorization: Bearer ${acme.keys.admin}`, '--request-timeout', '60']
     const output = await python([
       '-m',
       'schemathesis.cli',

@@ -1,6 +1,6 @@
+import { longAgo } from '../../support/scene.ts'
 import { part } from '../../support/source-system.ts'
 import { compIdsOf, partsOf, post } from '../answers.ts'
-import { longAgo } from '../receiver.ts'
 import { alphabet, alphabetType } from './administration.ts'
 import { outcomeOf, put, type Step } from './story.ts'
 

@@ -51,7 +51,7 @@ export const extremes: Step[] = [
       const created = ask('create', { docId: 'LARGE', compId: 'data', method: 'PUT', headers, body: Readable.from(chunks()) })
       expect(await outcomeOf(created)).toEqual([201])
 
-      const answer = await fetch(`${scene.receiver.baseUrl}${path}?${await url('get', { docId: 'LARGE' })}`)
+      const answer = await fetch(`${scene.api.baseUrl}${path}?${await url('get', { docId: 'LARGE' })}`)
       expect([answer.status, answer.headers.get('content-length')]).toEqual([200, String(largeMiB * MiB)])
       const received = createHash('sha256')
       for await (const bytes of answer.body!) received.update(bytes)
@@ -63,7 +63,7 @@ export const extremes: Step[] = [
     async ({ scene, workspaceId, ask }) => {
       const create = { docId: 'L1', compId: 'data', ...put('before') }
       expect(await outcomeOf(ask('create', create))).toEqual([201])
-      const other = openDatabase(databaseConfig(scene.url), 'test holder')
+      const other = openDatabase(databaseConfig(scene.database.url), 'test holder')
       const holder = await other.transaction()
       try {
         await holder('archive_documents').where({ workspace_id: workspaceId, doc_id: 'L1' }).forUpdate()

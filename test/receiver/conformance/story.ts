@@ -1,9 +1,9 @@
 import { readCertificate } from '../../../src/security/certificate.ts'
 import { createCertificates } from '../../../src/workspace/certificates.ts'
+import { startScene } from '../../support/scene.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../../support/signed-query.ts'
 import { createSigner, type KeyKind, type Signer } from '../../support/signer.ts'
 import type { CallOptions, SourceAnswer } from '../../support/source-system.ts'
-import { startScene } from '../receiver.ts'
 
 /** How the source system of a run signs. Without it, the repository does not verify signatures. */
 export interface Signing {
@@ -50,7 +50,7 @@ export const base = ['contRep', 'docId', 'docProt', 'accessMode', 'authId', 'exp
 /** Starts a run of the conformance script: a repository, its source system, and the actions of an operator. */
 export const startStory = async (signing: Signing | undefined) => {
   const { kind, digest } = signing ?? { kind: 'RSA 2048', digest: 'sha256' }
-  const scene = await startScene({}, { limits: { lockTimeoutMs } })
+  const scene = await startScene({ limits: { receiver: { lockTimeoutMs } } })
   const [signer, stranger, workspace] = await Promise.all([createSigner(kind), createSigner(kind), scene.workspace()])
   const { source, workspaceId, repositoryId } = workspace
   const certificates = createCertificates(scene.db)

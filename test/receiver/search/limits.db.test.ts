@@ -3,9 +3,9 @@ import { request } from 'node:http'
 import { Readable } from 'node:stream'
 import { createPostgresStore } from '../../../src/content/postgres.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { startScene, type SceneWorkspace } from '../../support/scene.ts'
 import { part } from '../../support/source-system.ts'
 import { until } from '../../support/until.ts'
-import { startScene, type SceneWorkspace } from '../receiver.ts'
 
 let held: Promise<void> | undefined
 let waiting = 0
@@ -28,7 +28,7 @@ const openStore = (db: Database) => {
   }
 }
 
-const scene = await startScene({}, { openStore })
+const scene = await startScene({ openStore })
 const [acme, other, third] = [await scene.workspace(), await scene.workspace(), await scene.workspace()]
 afterAll(scene.stop)
 
@@ -74,18 +74,18 @@ test('a search beyond the limit of its workspace, 8, or of the process, 16, is a
 
 test('a search ends if its client closes the connection', async () => {
   await whileSearchesWait(async (untilWaiting) => {
-    const sent = request(`${scene.receiver.baseUrl}${acme.path}?${query}`).end()
+    const sent = request(`${scene.api.baseUrl}${acme.path}?${query}`).end()
     const failed = once(sent, 'error')
     await untilWaiting(1)
     sent.destroy(new Error('gone'))
     await failed
-    await until('the search has ended', () => scene.receiver.log.some((line) => line.includes('closed the connection during a search')))
+    await until('the search has ended', () => scene.api.log.some((line) => line.includes('closed the connection during a search')))
   })
   expect((await search(acme)).status).toBe(200)
 })
 
 test('a search that takes too long is answered 503', async () => {
-  const slow = await startScene({ RELAY_SEARCH_TIMEOUT_MS: '1' })
+  const slow = await startScene({ variables: { RELAY_SEARCH_TIMEOUT_MS: '1' } })
   try {
     const workspace = await slow.workspace()
     await workspace.source.createParts('D1', [part('data', bytes), part('descr', bytes)])
@@ -101,7 +101,7 @@ test('a search that takes too long is answered 503', async () => {
 test('a search with a hostile pattern is answered 503, and its thread serves the next search', async () => {
   // Searching a window for this pattern takes a thread 2.5 seconds.
   const hostile = `${'a'.repeat(512)}b${'a'.repeat(511)}`
-  const impatient = await startScene({ RELAY_SEARCH_TIMEOUT_MS: '1000', RELAY_THREADS: '1' })
+  const impatient = await startScene({ variables: { RELAY_SEARCH_TIMEOUT_MS: '1000', RELAY_THREADS: '1' } })
   try {
     const { source } = await impatient.workspace()
     await source.create('D1', bytes)

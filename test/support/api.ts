@@ -1,0 +1,190 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import Koa, { type Middleware } from 'koa'
+import type { Metric } from 'prom-client'
+import { apiEndpoints, createApi, type EndpointDeps } from '../../src/api/app.ts'
+import { createReadVersions } from '../../src/api/console/changes.ts'
+import { createConsole } from '../../src/api/console/console.ts'
+import { createEventStreams } from '../../src/api/console/event-streams.ts'
+import type { Endpoint } from '../../src/api/endpoint.ts'
+import { createReference } from '../../src/api/open-api/reference.ts'
+import { apiUseCases, bridgeUseCases, receiverUseCases } from '../../src/app/use-cases.ts'
+import { createBridge, type BridgeDeps } from '../../src/bridge/app.ts'
+import { createCaptureStore } from '../../src/capture/capture-store.ts'
+import { createCaptureQueue, type CaptureQueue } from '../../src/capture/queue.ts'
+import { createSealedQueries } from '../../src/capture/redact.ts'
+import { createReplay, type Replay } from '../../src/capture/replay.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createSegmentedStores } from '../../src/content/segments.ts'
+import type { ContentStore, Stores } from '../../src/content/store.ts'
+import type { Database } from '../../src/db/database.ts'
+import { refuseUnknown } from '../../src/http/errors.ts'
+import { dispatch } from '../../src/http/server.ts'
+import { createThreads } from '../../src/http/threads.ts'
+import { createReceiver } from '../../src/receiver/app.ts'
+import type { ReceiverLimits } from '../../src/receiver/limits.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing, type KeyRing } from '../../src/security/seal.ts'
+import { openAuthenticator } from '../../src/workspace/authenticator.ts'
+import { createPinConfig } from '../../src/workspace/pin-config.ts'
+import { callJson, createWorkspaceClient, openClient, type Answer, type WorkspaceClient } from './client.ts'
+import { createContract, readOpenApi } from './contract.ts'
+import { testConfig } from './factories.ts'
+import { logsTo } from './logs.ts'
+
+const connectors = createConnectors()
+
+export interface ApiOptions {
+  variables?: Record<string, string>
+  /** By default with a key that no other API has. */
+  keyRing?: KeyRing
+  /** By default all connectors. */
+  findConnector?: EndpointDeps['findConnector']
+  /** Opens the content store that the receiver writes to; by default PostgreSQL. */
+  openStore?: (db: Database) => ContentStore
+  /** The stores that the management API reads from; by default the one that the receiver writes to. */
+  contents?: Stores
+  /** By default there is no Temporal: messages stay in the outbox. */
+  temporal?: Partial<Pick<EndpointDeps, 'launch' | 'wakeNext' | 'isDeliveryRunning'>>
+  replay?: Replay
+  limits?: {
+    endpoints?: Pick<EndpointDeps, 'batchSize' | 'exportLimits' | 'maxCertificates' | 'probeTimeoutMs'>
+    streams?: Parameters<typeof createEventStreams>[2]
+    receiver?: Partial<ReceiverLimits>
+    bridge?: BridgeDeps['limits']
+  }
+}
+
+export interface Api {
+  baseUrl: string
+  port: number
+  db: Database
+  /** The lines that were logged. */
+  log: string[]
+  endpoints: Endpoint[]
+  /** The content store of the receiver. */
+  stores: Stores
+  /** Its `close` writes the captures that are still in the queue. */
+  captures: CaptureQueue
+  openQuery: ReturnType<typeof createSealedQueries>['open']
+  keyRing: KeyRing
+  receiverMetrics: Metric[]
+  call(method: string, path: string, options?: Parameters<typeof callJson>[3]): Promise<Answer>
+  /** Creates a workspace, and a client with a key of each level. @param name `user/workspace` */
+  tenant(name: string): Promise<WorkspaceClient>
+  /** Returns a client of a workspace that exists, with a key of each level. */
+  openTenant(workspace: { id: string; name: string }): Promise<WorkspaceClient>
+  stop(): Promise<void>
+}
+
+/**
+ * Starts what `relay api` serves in this process: the management API, the console, the receivers and the bridge on one port. Every answer of
+ * the management API is checked against openapi.json.
+ */
+export const startApi = async (
+  db: Database,
+  {
+    variables = {},
+    keyRing = createKeyRing([`test:${randomBytes(32).toString('base64')}`]),
+    findConnector = connectors.find,
+    openStore = createPostgresStore,
+    contents,
+    temporal = {},
+    replay,
+    limits = {},
+  }: ApiOptions = {},
+): Promise<Api> => {
+  const config = testConfig(variables)
+  const lines: string[] = []
+  const logs = logsTo(lines)
+  const { log } = logs
+  const useCases = apiUseCases(db, config)
+  const authenticator = openAuthenticator(useCases.apiKeys, config)
+  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const writeTo = openStore(db)
+  const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
+  const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })
+  const sealedQueries = createSealedQueries(keyRing)
+  const threads = createThreads(config)
+  const common = { config, ...logs, keyRing, outbound, authenticator, captures, runOnThread: threads.run, launch: () => {}, ...temporal }
+
+  const receiver = createReceiver({
+    ...common,
+    ...receiverUseCases(db, { ...config, ...limits.receiver }),
+    contents: { stores, writeTo },
+    sealedQueries,
+    limits: limits.receiver ?? {},
+  })
+  const bridge = createBridge({ ...common, ...bridgeUseCases(db), db, limits: limits.bridge ?? {} })
+  const deps = {
+    wakeNext: async () => {},
+    isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
+    ...common,
+    ...useCases,
+    eventStreams: createEventStreams(createReadVersions(db), log, limits.streams),
+    findConnector,
+    pinConfig: createPinConfig(db, { keyRing, findConnector }),
+    contents: contents ?? stores,
+    replay:
+      replay ??
+      createReplay({ db, find: useCases.capturedRequests.findForReplay, openQuery: sealedQueries.open, execute: receiver.replay }),
+    ...limits.endpoints,
+  }
+
+  const app = new Koa()
+  app.silent = true
+  // The HTTP server sets a policy for every surface, which an answer of the receiver must replace or remove.
+  app.use((context, next) => {
+    context.set('content-security-policy', "default-src 'none'")
+    return next()
+  })
+  // When it is first asked for: to describe the API takes 0.2 seconds of processor time.
+  let reference: Middleware | undefined
+  const describe: Middleware = (context, next) => (reference ??= createReference(config))(context, next)
+  app.use(
+    dispatch({
+      receiver: receiver.middleware,
+      bridge,
+      'openapi.json': describe,
+      docs: describe,
+      console: createConsole(deps),
+      api: createApi(deps),
+    }),
+  )
+  app.use(refuseUnknown(logs))
+  const server = app.listen(0, '127.0.0.1')
+  // The default of 5 s ends when a busy machine lets a test wait as long between two calls: the second would meet a connection that closes.
+  server.keepAliveTimeout = 120_000
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const baseUrl = `http://127.0.0.1:${port}`
+  const contract = createContract(await readOpenApi())
+
+  return {
+    baseUrl,
+    port,
+    db,
+    log: lines,
+    endpoints: apiEndpoints(deps),
+    stores,
+    captures,
+    openQuery: sealedQueries.open,
+    keyRing,
+    receiverMetrics: receiver.metrics,
+    call: (method, path, options) => callJson(baseUrl, method, path, options, contract),
+    tenant: (name) => createWorkspaceClient(db, baseUrl, name, contract),
+    openTenant: (workspace) => openClient(db, baseUrl, workspace, contract),
+    stop: async () => {
+      await deps.eventStreams.close()
+      server.closeAllConnections()
+      await new Promise((resolve) => {
+        server.close(resolve)
+      })
+      await captures.close()
+      await threads.close()
+      await outbound.close()
+    },
+  }
+}
