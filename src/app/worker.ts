@@ -83,7 +83,7 @@ export const startWorker = async (
     const delivery = createDeliveryActivities({
       db,
       // It has also marked the attempt as begun.
-      loadJob: (...request) => loadJob(...request).finally(dispatcher.poke),
+      loadJob: (request, start) => loadJob(request, start).finally(() => dispatcher.noteBegun(request)),
       recordAttempt: attemptSpans ? attemptSpans.reporting(recordAttempt) : recordAttempt,
       redeliverNewer: createRedeliverNewer(db),
       slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),

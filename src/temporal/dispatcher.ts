@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts'
 import type { Database } from '../db/database.ts'
 import { holdDuty, leaveDuty } from '../db/duties.ts'
 import { createToBegin, startsOf, type WaitingDocument } from '../delivery/to-begin.ts'
+import type { DeliveryRef } from '../delivery/transition.ts'
 import type { Temporal } from './client.ts'
 import { isUnavailable } from './errors.ts'
 import { createStartWindow } from './start-window.ts'
@@ -18,10 +19,10 @@ const dispatcherLimits = {
   stuckMs: 10_000,
   /** Pause of a document that Temporal refuses. */
   refusedMs: 60_000,
+  /** While something is open, it is noticed this soon that another worker has begun it. */
+  busyMs: 25,
 }
 
-// While something is open, its end is noticed this soon, also if another worker has begun it.
-const busyMs = 25
 // An idle dispatcher looks for work this often: a document that its API process does not start waits half of it, on average.
 const idleMs = 100
 const standbyMs = 1_000
@@ -33,6 +34,8 @@ const duty = 'dispatch'
 interface Open {
   workspaceId: string
   startedAt: number
+  /** Ids of the destinations whose deliveries this worker has not begun. */
+  waiting: Set<string>
 }
 
 /**
@@ -44,7 +47,7 @@ export const createDispatcher = (
   { db, temporal, config, log }: { db: Database; temporal: Pick<Temporal, 'send'>; config: DeliveryTermsConfig; log: Log },
   limits: Partial<typeof dispatcherLimits> = {},
 ) => {
-  const { leaseMs, stuckMs, refusedMs } = { ...dispatcherLimits, ...limits }
+  const { leaseMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
   const now = () => performance.now()
   const toBegin = createToBegin(db)
   const window = createStartWindow(now)
@@ -54,12 +57,14 @@ export const createDispatcher = (
   const closed = new AbortController()
   const underWay = new Set<Promise<void>>()
   let pausedUntil = 0
-  let wake = () => {}
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let woken = new AbortController()
 
   /** Never throws. The loop goes on meanwhile: the answer of Temporal says nothing about when an attempt begins. */
   const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
     const { documentId, workspaceId } = document
-    open.set(documentId, { workspaceId, startedAt: now() })
+    const waiting = new Set(document.deliveries.map(({ destination }) => destination.id))
+    open.set(documentId, { workspaceId, startedAt: now(), waiting })
     const urgency = document.beginAs === 'document' ? (isBusy ? 'busy' : 'quiet') : 'bulk'
     try {
       for (const message of startsOf(document, urgency, config)) await temporal.send(message)
@@ -72,17 +77,22 @@ export const createDispatcher = (
     }
   }
 
-  /** Notices what has begun. */
+  const closeOne = (documentId: string, { startedAt }: Open): void => {
+    window.noteBegun(now() - startedAt)
+    open.delete(documentId)
+  }
+
+  /** Notices what other workers have begun. */
   const closeBegun = async (): Promise<void> => {
-    if (open.size === 0) return
+    if (open.size === 0 || now() - lookedAt < busyMs) return
+    lookedAt = now()
     const waiting = await toBegin.stillWaiting([...open.keys()])
     const stuck: string[] = []
-    for (const [documentId, { startedAt }] of open) {
-      if (!waiting.has(documentId)) window.noteBegun(now() - startedAt)
-      else if (now() - startedAt > stuckMs) stuck.push(documentId)
-      else continue
-      open.delete(documentId)
+    for (const [documentId, document] of open) {
+      if (!waiting.has(documentId)) closeOne(documentId, document)
+      else if (now() - document.startedAt > stuckMs) stuck.push(documentId)
     }
+    for (const documentId of stuck) open.delete(documentId)
     if (stuck.length > 0) await toBegin.leave(stuck)
   }
 
@@ -103,10 +113,8 @@ export const createDispatcher = (
   }
 
   const rest = async (ms: number): Promise<void> => {
-    const woken = new AbortController()
-    wake = () => woken.abort()
     await sleep(ms, undefined, { signal: AbortSignal.any([woken.signal, closed.signal]) }).catch(() => {})
-    wake = () => {}
+    woken = new AbortController()
   }
 
   const run = async (): Promise<void> => {
@@ -137,8 +145,13 @@ export const createDispatcher = (
     start: (): void => {
       running ??= run()
     },
-    /** Looks for work at once: something has begun, or was committed. */
-    poke: (): void => wake(),
+    /** Notes that this worker has begun a delivery, and begins the next one at once if there is a place. */
+    noteBegun: ({ documentId, destinationId }: DeliveryRef): void => {
+      const document = open.get(documentId)
+      if (!document?.waiting.delete(destinationId) || document.waiting.size > 0) return
+      closeOne(documentId, document)
+      woken.abort()
+    },
     /** Gives the duty up. What has not been begun is left to another worker. */
     close: async (): Promise<void> => {
       closed.abort()

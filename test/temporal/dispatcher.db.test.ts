@@ -124,6 +124,20 @@ test('while no attempt begins, a few documents are open, and a place is kept for
   expect(dispatcher.started.at(-1)).toMatchObject({ urgency: 'busy' })
 })
 
+test('a delivery that this worker has begun makes room at once, and a document keeps its place until all of its deliveries have begun', async () => {
+  const routes = await createRoutes(database.db, [{ name: 'archive' }, { name: 'mail' }])
+  await receive(40, routes)
+  // It looks for what others have begun after a minute only.
+  const dispatcher = startDispatcher({ begins: false, limits: { busyMs: 60_000 } })
+  await until('the window is full', () => dispatcher.started.length === 7)
+  const { documentId } = dispatcher.started[0]!.input
+  dispatcher.noteBegun({ documentId, destinationId: routes.destinations['mail']! })
+  await delay(300)
+  expect(dispatcher.started).toHaveLength(7)
+  dispatcher.noteBegun({ documentId, destinationId: routes.destinations['archive']! })
+  await until('the next one is started', () => dispatcher.started.length === 8)
+})
+
 test('a document of one workspace does not wait for the thousands of another', async () => {
   const flood = await receive(60)
   const [single] = await receive(1)
