@@ -14,11 +14,10 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 // The relay limits a failing start to 10 seconds. A process that does not end never does.
 const endTimeoutMs = 90_000
 
-/** Accepts connections and never answers, as a path does that drops packets. */
-
 const env = await startTemporalServer()
 const database = await createTestDatabase()
 const dataDir = await makeDirectory()
+/** Accepts connections and never answers, as a path does that drops packets. */
 const silent = createServer().listen(0, '127.0.0.1')
 await once(silent, 'listening')
 const takenPort = String((silent.address() as AddressInfo).port)
@@ -56,13 +55,13 @@ const services = ['api', 'worker'].flatMap((verb): Start[] => [
     step: 'the database has no schema',
     verb,
     variables: () => ({ DATABASE_URL: databaseNamed('postgres') }),
-    reason: /relay: .*Run: relay migrate/s,
+    reason: /^relay: The database lacks \d+ migrations of this version, the first is \w+\. Run: relay migrate\n$/,
   },
   {
     step: 'the port is taken',
     verb,
     variables: () => ({ RELAY_PORT: takenPort, RELAY_WORKER_PORT: takenPort }),
-    reason: /relay: Port \d+ is already in use\. Set RELAY_(WORKER_)?PORT to a free port\./,
+    reason: /^relay: Port \d+ is already in use\. Set RELAY_(WORKER_)?PORT to a free port\.\n$/,
   },
 ])
 
@@ -71,7 +70,7 @@ const others: Start[] = [
     step: 'Temporal refuses connections',
     verb: 'worker',
     variables: () => ({ TEMPORAL_ADDRESS: '127.0.0.1:1' }),
-    reason: /relay: Cannot connect to Temporal at 127\.0\.0\.1:1/,
+    reason: /^relay: Cannot connect to Temporal at 127\.0\.0\.1:1: /,
   },
   {
     step: 'Temporal is silent',
@@ -119,6 +118,7 @@ const run = async (verb: string, variables: Record<string, string>) => {
       HOME,
       NODE_COMPILE_CACHE,
       RELAY_DATA_DIR: dataDir.path,
+      RELAY_LOG_LEVEL: 'silent',
       RELAY_HOST: '127.0.0.1',
       RELAY_PORT: '0',
       RELAY_WORKER_PORT: '0',

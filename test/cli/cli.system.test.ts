@@ -1,14 +1,12 @@
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { version } from '../../src/base/version.ts'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { createRoutes, testConfig } from '../support/factories.ts'
+import { createRoutes } from '../support/factories.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -173,21 +171,6 @@ describe('the relay command line', () => {
     expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('relay: Set RELAY_SECRET_KEYS to the new key') })
   })
 
-  test('api and worker refuse to start with an empty database', async () => {
-    const empty = new URL(database.url)
-    empty.pathname = '/postgres'
-    const variables = { DATABASE_URL: empty.href, RELAY_SECRET_KEYS: testConfig().RELAY_SECRET_KEYS.join(','), RELAY_PORT: '0' }
-    for (const verb of ['api', 'worker']) {
-      const { status, stderr } = await relay([verb], { ...variables, RELAY_LOG_LEVEL: 'silent' })
-      expect({ status, stderr }).toEqual({
-        status: 1,
-        stderr: expect.stringMatching(
-          /^relay: The database lacks \d+ migrations of this version, the first is \w+\. Run: relay migrate\n$/,
-        ),
-      })
-    }
-  })
-
   test.each([
     [['workspace', 'create', 'Acme'], 'user/workspace'],
     [['key', 'create', 'no/where', '--level', 'admin'], 'no workspace no/where'],
@@ -206,22 +189,6 @@ describe('the relay command line', () => {
     const { status, stderr } = await relay(['workspace', 'list'], { DATABASE_URL: withoutSchema.href })
     expect(status).toBe(1)
     expect(stderr).toBe('relay: The database has no schema yet. Run: relay migrate\n')
-  })
-
-  test('reports a port that is in use, and a Temporal server that cannot be reached', async () => {
-    const occupied = createServer().listen(0, '127.0.0.1')
-    await once(occupied, 'listening')
-    const port = String((occupied.address() as AddressInfo).port)
-    const variables = { DATABASE_URL: database.url, RELAY_SECRET_KEYS: testConfig().RELAY_SECRET_KEYS.join(','), RELAY_HOST: '127.0.0.1' }
-    expect(await relay(['api'], { ...variables, RELAY_PORT: port })).toMatchObject({
-      status: 1,
-      stderr: `relay: Port ${port} is already in use. Set RELAY_PORT to a free port.\n`,
-    })
-    occupied.close()
-    expect(await relay(['worker'], variables)).toMatchObject({
-      status: 1,
-      stderr: expect.stringMatching(/^relay: Cannot connect to Temporal at 127\.0\.0\.1:1: /),
-    })
   })
 
   test('reads variables from a file, and names those that it does not know', async () => {
