@@ -1,10 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { deliveryWorkflowId, documentWorkflowId } from '../workflows/ids.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { createTestDatabase } from './support/database.ts'
 import { documentKeyOf } from './support/factories.ts'
 import { relayVariables, startRelayProcess, routeToWebhook, type RelayProcess } from './support/relay-process.ts'
 import { repeatJob } from './support/repeat-job.ts'
@@ -21,13 +20,9 @@ interface ReceivedRequest {
   sha256: string
 }
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: Server
 let requests: ReceivedRequest[] = []
 /** Called after the first bytes of a body. The target reads the rest when the returned promise resolves. */
 let onFirstBytes: () => Promise<void> = async () => {}
-const processes: RelayProcess[] = []
 
 const handleRequest = async (request: IncomingMessage, response: ServerResponse) => {
   const hash = createHash('sha256')
@@ -45,15 +40,14 @@ const handleRequest = async (request: IncomingMessage, response: ServerResponse)
   response.end()
 }
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  await repeatJob(env.client, 'sweep-outbox', 1_000)
-  target = createServer((request, response) => void handleRequest(request, response)).listen(0, '127.0.0.1')
-  await once(target, 'listening')
-})
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+await repeatJob(env.client, 'sweep-outbox', 1_000)
+const target = createServer((request, response) => void handleRequest(request, response)).listen(0, '127.0.0.1')
+await once(target, 'listening')
 
 afterAll(async () => {
+  await stopAll()
   target.closeAllConnections()
   target.close()
   await env.teardown()
@@ -65,17 +59,29 @@ beforeEach(() => {
   onFirstBytes = async () => {}
 })
 
-afterEach(async () => {
-  for (const running of processes.splice(0)) await running.kill().catch(() => undefined)
-})
+/** The process of each kind that runs, which the next test uses as well: a start takes a second of processor time. */
+const processes = new Map<'api' | 'worker', RelayProcess>()
 
 const start = async (verb: 'api' | 'worker', temporal: TemporalConnection = env) => {
-  const running = await startRelayProcess(verb, {
+  const started = await startRelayProcess(verb, {
     ...relayVariables(database, temporal),
     DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
   })
-  processes.push(running)
-  return running
+  processes.set(verb, started)
+  return started
+}
+
+const running = async (verb: 'api' | 'worker') => processes.get(verb) ?? start(verb)
+
+const stop = async (verb: 'api' | 'worker', how: 'kill' | 'stop' = 'kill') => {
+  const process = processes.get(verb)
+  processes.delete(verb)
+  return process?.[how]()
+}
+
+const stopAll = async () => {
+  await stop('api')
+  await stop('worker')
 }
 
 // The default is 10 seconds.
@@ -106,11 +112,12 @@ const untilCompleted = async (documentIds: string[]) =>
 describe('an acknowledged document', () => {
   test('is delivered once if the api is killed between its answer and the start of the workflow', async () => {
     const { workspaceId, workspaceSlug } = await createRouteToTarget()
+    await stopAll()
     // No server listens at this address, so the workflow cannot be started after the answer.
     const api = await start('api', { address: '127.0.0.1:1' })
     const bodies = Array.from({ length: 5 }, () => randomBytes(300_000))
     for (const [index, body] of bodies.entries()) expect(await create(api, workspaceSlug, `DOC${index}`, body)).toBe(201)
-    await api.kill()
+    await stop('api')
     expect(await database.db('deliveries').where({ workspace_id: workspaceId }).whereNotNull('begin_at')).toHaveLength(bodies.length)
     // Each was captured with its body in the transaction of its document.
     expect(await database.db('captured_bodies').where({ workspace_id: workspaceId, kind: 'request' })).toHaveLength(bodies.length)
@@ -125,8 +132,8 @@ describe('an acknowledged document', () => {
 
   test('is delivered once if the worker is killed during a delivery, and the interrupted attempt is recorded', async () => {
     const { workspaceId, workspaceSlug, destinationId } = await createRouteToTarget()
-    const api = await start('api')
-    const first = await start('worker')
+    const api = await running('api')
+    await running('worker')
     let isHalfSent = false
     onFirstBytes = async () => {
       onFirstBytes = async () => {}
@@ -141,7 +148,7 @@ describe('an acknowledged document', () => {
     await until('a heartbeat reported the attempt', async () =>
       (await delivery.describe()).raw.pendingActivities?.some(({ heartbeatDetails }) => heartbeatDetails?.payloads?.length),
     )
-    await first.kill()
+    await stop('worker')
     expect(requests).toEqual([])
 
     await start('worker')
@@ -158,11 +165,11 @@ describe('an acknowledged document', () => {
 
   test('lets api and worker exit with status 0 on SIGTERM once it is delivered', async () => {
     const { workspaceId, workspaceSlug } = await createRouteToTarget()
-    const api = await start('api')
-    const worker = await start('worker')
+    const api = await running('api')
+    await running('worker')
     expect(await create(api, workspaceSlug, 'LAST', Buffer.from('bye'))).toBe(201)
     await untilDelivered(workspaceId, 1)
-    expect(await api.stop()).toBe(0)
-    expect(await worker.stop()).toBe(0)
+    expect(await stop('api', 'stop')).toBe(0)
+    expect(await stop('worker', 'stop')).toBe(0)
   })
 })
