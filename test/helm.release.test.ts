@@ -88,10 +88,7 @@ const helm = () => {
   return path
 }
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'relay-helm-'))
-})
+const folder = await mkdtemp(join(tmpdir(), 'relay-helm-'))
 afterAll(() => rm(folder, { recursive: true }))
 
 const valuesFile = async (values: object): Promise<string[]> => {

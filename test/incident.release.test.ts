@@ -1,16 +1,15 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createKey } from '../src/workspace/administration.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { createTestDatabase } from './support/database.ts'
 import { createRoutes } from './support/factories.ts'
 import { fullOr } from './support/full-run.ts'
-import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
-import { startOtlpCollector, type OtlpCollector } from './support/otlp-collector.ts'
+import { startHttpTarget } from './support/http-target.ts'
+import { startOtlpCollector } from './support/otlp-collector.ts'
 import { startPrometheus, type Prometheus } from './support/prometheus.ts'
 import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
 import { repeatJob } from './support/repeat-job.ts'
-import { startMailServer, type MailServer } from './support/smtp-server.ts'
+import { startMailServer } from './support/smtp-server.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
@@ -25,24 +24,16 @@ const documentsPerSecond = 4
 // Untyped JSON.
 type Json = ReturnType<typeof JSON.parse>
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let archive: HttpTarget
-let alerts: HttpTarget
-let mailServer: MailServer
-let collector: OtlpCollector
 let prometheus: Prometheus | undefined
 const processes: RelayProcess[] = []
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  for (const job of ['sweep-outbox', 'check-incidents', 'compute-metrics']) await repeatJob(env.client, job, checkIntervalMs)
-  archive = await startHttpTarget()
-  alerts = await startHttpTarget()
-  collector = await startOtlpCollector()
-  mailServer = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
-}, 300_000)
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+for (const job of ['sweep-outbox', 'check-incidents', 'compute-metrics']) await repeatJob(env.client, job, checkIntervalMs)
+const archive = await startHttpTarget()
+const alerts = await startHttpTarget()
+const collector = await startOtlpCollector()
+const mailServer = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
 afterAll(async () => {
   await prometheus?.stop()
   for (const running of processes) await running.kill()

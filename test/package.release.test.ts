@@ -19,16 +19,11 @@ import { until } from './support/until.ts'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../', import.meta.url))
 
-let folder: string
-let packed: Awaited<ReturnType<typeof pack>>
 /** The installed command. */
-let main: string
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'relay-package-'))
-  packed = await pack(root, folder)
-  main = await installPacked(packed.file, folder)
-}, 300_000)
+const folder = await mkdtemp(join(tmpdir(), 'relay-package-'))
+const packed = await pack(root, folder)
+const main = await installPacked(packed.file, folder)
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 test('the packed relay has what it needs and nothing else, and delivers a document from an empty folder', async () => {

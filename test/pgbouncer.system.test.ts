@@ -1,12 +1,11 @@
 import { fileURLToPath } from 'node:url'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { migrationSource } from '../src/db/migrations.ts'
 import { runProgram } from '../src/dev/programs.ts'
 import { maintenanceJobNames } from '../src/maintenance/jobs.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
+import { createTestDatabase } from './support/database.ts'
+import { startHttpTarget } from './support/http-target.ts'
 import { linesOfLevel } from './support/log-lines.ts'
-import { startPgbouncer, type Pgbouncer } from './support/pgbouncer.ts'
+import { startPgbouncer } from './support/pgbouncer.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
 import { createSourceSystem } from './support/source-system.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
@@ -18,18 +17,12 @@ const sessions = 3
 // With fewer, each connection runs a statement once, and a prepared one would not be noticed.
 const documentCount = 20
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let pooler: Pgbouncer
-let target: HttpTarget
 const processes: RelayProcess[] = []
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  target = await startHttpTarget()
-  pooler = await startPgbouncer(database.url, { pool_mode: 'transaction', default_pool_size: String(sessions) })
-})
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+const target = await startHttpTarget()
+const pooler = await startPgbouncer(database.url, { pool_mode: 'transaction', default_pool_size: String(sessions) })
 
 afterAll(async () => {
   await Promise.all(processes.map((one) => one.kill()))

@@ -1,9 +1,8 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createKey } from '../src/workspace/administration.ts'
 import { apiKeyParts } from './support/api-key.ts'
 import { tablesWith } from './support/canary.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
+import { createTestDatabase } from './support/database.ts'
+import { startHttpTarget } from './support/http-target.ts'
 import { relayVariables, routeTo, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
 import { createSourceSystem } from './support/source-system.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
@@ -13,18 +12,13 @@ const credential = 'canary-credential-4c1f'
 const bytes = 'canary-bytes-90ab'
 const secKey = 'canarySecKey7d2e'
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: HttpTarget
 const processes: RelayProcess[] = []
 let log = ''
 
-beforeAll(async () => {
-  ;[env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
-  const variables = { ...relayVariables(database, env), RELAY_LOG_LEVEL: 'trace' }
-  processes.push(...(await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])))
-  for (const { child } of processes) child.stderr!.on('data', (data: Buffer) => (log += String(data)))
-})
+const [env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
+const variables = { ...relayVariables(database, env), RELAY_LOG_LEVEL: 'trace' }
+processes.push(...(await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])))
+for (const { child } of processes) child.stderr!.on('data', (data: Buffer) => (log += String(data)))
 afterAll(async () => {
   await Promise.all(processes.map(({ stop }) => stop()))
   await target.stop()

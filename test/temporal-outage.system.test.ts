@@ -1,40 +1,32 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startTemporalDevServer, type TemporalDevServer } from '../src/dev/temporal-dev-server.ts'
+import { startTemporalDevServer } from '../src/dev/temporal-dev-server.ts'
 import { configOf } from './dev/support.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { startHttpTarget, type HttpTarget } from './support/http-target.ts'
+import { createTestDatabase } from './support/database.ts'
+import { startHttpTarget } from './support/http-target.ts'
 import { relayVariables, startRelayProcess, routeToWebhook, type RelayProcess } from './support/relay-process.ts'
 import { until } from './support/until.ts'
 
 // Runs real processes with the default intervals.
 
-let database: TestDatabase
-let target: HttpTarget
-let dataDir: string
-let temporal: TemporalDevServer | undefined
+const database = await createTestDatabase()
+const target = await startHttpTarget()
+const dataDir = await mkdtemp(join(tmpdir(), 'relay-outage-'))
+// Uses the same port and the same database file at every start.
+const startTemporal = () => startTemporalDevServer({ dataDir, config: configOf(), say: () => {} })
+let temporal = await startTemporal()
 const processes: RelayProcess[] = []
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  target = await startHttpTarget()
-  dataDir = await mkdtemp(join(tmpdir(), 'relay-outage-'))
-  temporal = await startTemporal()
-})
 afterAll(async () => {
   for (const running of processes) await running.kill()
-  await temporal?.stop()
+  await temporal.stop()
   await target.stop()
   await database.drop()
   await rm(dataDir, { recursive: true, force: true })
 })
 
-// Uses the same port and the same database file at every start.
-const startTemporal = () => startTemporalDevServer({ dataDir, config: configOf(), say: () => {} })
-
 const startRelay = async (verb: 'api' | 'worker') => {
-  const running = await startRelayProcess(verb, relayVariables(database, { address: temporal!.address }))
+  const running = await startRelayProcess(verb, relayVariables(database, { address: temporal.address }))
   processes.push(running)
   return running
 }
@@ -51,7 +43,7 @@ describe('documents received while Temporal is unavailable', () => {
     expect(await create('BEFORE')).toBe(201)
     await until('the first document is delivered', () => target.arrivals.length > 0)
 
-    await temporal!.stop()
+    await temporal.stop()
     for (const docId of ['D1', 'D2', 'D3']) expect(await create(docId)).toBe(201)
     for (const { baseUrl } of [api, worker]) {
       await until(`${baseUrl} has noticed the outage`, async () => {

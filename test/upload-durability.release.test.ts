@@ -1,12 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, ListPartsCommand } from '@aws-sdk/client-s3'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { documentWorkflowId } from '../workflows/ids.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { createTestDatabase } from './support/database.ts'
 import { documentKeyOf } from './support/factories.ts'
 import { relayVariables, routeTo, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
-import { startS3Server, type S3Server } from './support/s3-server.ts'
+import { startS3Server } from './support/s3-server.ts'
 import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
 import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
@@ -16,17 +15,12 @@ import { until } from './support/until.ts'
 const MiB = 1024 * 1024
 const sizeBytes = 64 * MiB
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let store: S3Server
 const processes: RelayProcess[] = []
 const proxies: TcpProxy[] = []
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  store = await startS3Server()
-})
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+const store = await startS3Server()
 afterAll(async () => {
   await store.stop()
   await env.teardown()

@@ -1,15 +1,15 @@
-import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { openDatabase } from '../../src/db/database.ts'
-import { readReady, type Ready } from '../../src/dev/data-dir.ts'
+import { readReady } from '../../src/dev/data-dir.ts'
 import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
 import { createClient } from '../support/client.ts'
 import { databaseConfig } from '../support/database.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { makeDirectory } from './support.ts'
@@ -20,35 +20,25 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const startTimeoutMs = 200_000
 const largeText = 'text'.repeat(25_000)
 
-let dataDir: string
-let remove: () => Promise<void>
-let server: ChildProcess
-let ready: Ready
+const { path: dataDir, remove } = await makeDirectory()
+const target = await startHttpTarget()
+const server = spawn(process.execPath, [main, 'server'], {
+  env: {
+    ...process.env,
+    RELAY_DATA_DIR: dataDir,
+    RELAY_PORT: '0',
+    RELAY_LOG_FORMAT: 'json',
+    RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN,
+  },
+  stdio: ['ignore', 'ignore', 'pipe'],
+})
 let log = ''
-let target: HttpTarget
-
-beforeAll(async () => {
-  const created = await makeDirectory()
-  dataDir = created.path
-  remove = () => created.remove()
-  target = await startHttpTarget()
-  server = spawn(process.execPath, [main, 'server'], {
-    env: {
-      ...process.env,
-      RELAY_DATA_DIR: dataDir,
-      RELAY_PORT: '0',
-      RELAY_LOG_FORMAT: 'json',
-      RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN,
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  server.stderr!.on('data', (chunk: Buffer) => (log += chunk.toString()))
-  const isReady = () => {
-    if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}: ${log}`)
-    return readReady(dataDir)
-  }
-  ready = (await until('the server is ready', isReady, Boolean, startTimeoutMs))!
-}, startTimeoutMs)
+server.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()))
+const isReady = () => {
+  if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}: ${log}`)
+  return readReady(dataDir)
+}
+const ready = (await until('the server is ready', isReady, Boolean, startTimeoutMs))!
 afterAll(async () => {
   server.kill('SIGKILL')
   await target.stop()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { readConfig, type Config } from '../../src/config/config.ts'
 
 /** Creates the path of a directory with a space in its name, so that a missing quote in a command line fails a test. */
-export const makeDirectory = async (): Promise<{ path: string; remove(): Promise<void> }> => {
+export const makeDirectory = async (): Promise<{ path: string; remove: () => Promise<void> }> => {
   const parent = await mkdtemp(join(tmpdir(), 'relay-embedded-'))
   return { path: join(parent, 'data dir'), remove: () => rm(parent, { recursive: true, force: true }) }
 }

@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts'
 import { startHttpTarget, type Arrival } from '../support/http-target.ts'
 import { startNpmRegistry } from '../support/npm-registry.ts'
 import { startOtlpCollector } from '../support/otlp-collector.ts'
-import { result, startRfcSystem, type RfcSystem } from '../support/rfc-system.ts'
+import { result, startRfcSystem } from '../support/rfc-system.ts'
 import { until } from '../support/until.ts'
 import { comparable, runSteps, stepsOf, walkedPages } from './walk.ts'
 
@@ -20,41 +20,25 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const script = (name: string) => join(root, 'script', name)
 const startTimeoutMs = 200_000
 
-let folder: string
-let server: ReturnType<typeof spawn>
-let baseUrl: string
-let erp: RfcSystem
-let registry: Awaited<ReturnType<typeof startNpmRegistry>>
-
-const startServer = async (dataDir: string) => {
-  server = spawn(script('server'), {
-    env: {
-      ...process.env,
-      RELAY_DATA_DIR: dataDir,
-      RELAY_PORT: '0',
-      RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN,
-    },
-    stdio: 'ignore',
-  })
-  const isReady = () => {
-    if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`)
-    return readReady(dataDir)
-  }
-  return (await until('the server is ready', isReady, Boolean, startTimeoutMs))!.base_url
-}
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'relay-walk-'))
-  erp = await startRfcSystem({
-    ARCHIV_GET_CONNECTIONS: (parameters) => {
-      const connection = '<item><SAP_OBJECT>BKPF</SAP_OBJECT><OBJECT_ID>100019000000012026</OBJECT_ID></item>'
-      return result('ARCHIV_GET_CONNECTIONS', parameters, '<COUNT>1</COUNT>', { CONNECTIONS: connection })
-    },
-    RFC_PING: (parameters) => result('RFC_PING', parameters, `<ECHOTEXT>${String(parameters['REQUTEXT'])}</ECHOTEXT>`),
-  })
-  registry = await startNpmRegistry(join(folder, 'registry'), [version])
-  baseUrl = await startServer(join(folder, 'data'))
+const folder = await mkdtemp(join(tmpdir(), 'relay-walk-'))
+const erp = await startRfcSystem({
+  ARCHIV_GET_CONNECTIONS: (parameters) => {
+    const connection = '<item><SAP_OBJECT>BKPF</SAP_OBJECT><OBJECT_ID>100019000000012026</OBJECT_ID></item>'
+    return result('ARCHIV_GET_CONNECTIONS', parameters, '<COUNT>1</COUNT>', { CONNECTIONS: connection })
+  },
+  RFC_PING: (parameters) => result('RFC_PING', parameters, `<ECHOTEXT>${String(parameters['REQUTEXT'])}</ECHOTEXT>`),
 })
+const registry = await startNpmRegistry(join(folder, 'registry'), [version])
+const dataDir = join(folder, 'data')
+const server = spawn(script('server'), {
+  env: { ...process.env, RELAY_DATA_DIR: dataDir, RELAY_PORT: '0', RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN },
+  stdio: 'ignore',
+})
+const isReady = () => {
+  if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`)
+  return readReady(dataDir)
+}
+const { base_url: baseUrl } = (await until('the server is ready', isReady, Boolean, startTimeoutMs))!
 
 afterAll(async () => {
   const ended = once(server, 'exit')
@@ -99,7 +83,7 @@ const walk = async (page: string, { before = '', files = {}, variables = {}, rep
   const workDir = join(folder, page.replaceAll('/', '-'))
   await mkdir(workDir, { recursive: true })
   for (const [name, content] of Object.entries(files)) await writeFile(join(workDir, name), content)
-  const environment = { ...process.env, RELAY_DATA_DIR: join(folder, 'data'), ...variables }
+  const environment = { ...process.env, RELAY_DATA_DIR: dataDir, ...variables }
   const [, ...answers] = await runSteps([before, ...steps.map(({ commands }) => commands), after].map(adapt), {
     folder: workDir,
     environment,
@@ -232,11 +216,11 @@ set -m
 trap 'for job in $(jobs -p); do kill -- "-$job"; done' EXIT
 `
 
-const temporalAddress = () => ({ TEMPORAL_ADDRESS: readReady(join(folder, 'data'))!.temporal_address })
+const temporalAddress = () => ({ TEMPORAL_ADDRESS: readReady(dataDir)!.temporal_address })
 
 test('the commands of docs/operations.md query a failed delivery, and retry it and all that wait at one destination', async () => {
   const relay = async (...words: string[]) => {
-    const environment = { ...process.env, RELAY_DATA_DIR: join(folder, 'data') }
+    const environment = { ...process.env, RELAY_DATA_DIR: dataDir }
     return (await promisify(execFile)(script('relay'), words, { env: environment })).stdout.trim()
   }
   const target = await startHttpTarget()
@@ -316,7 +300,7 @@ test('the commands of docs/operations.md give some workflows, then all, to the v
 test('the commands of docs/operations.md seal the credentials of script/server with another key', async () => {
   const [rotated] = await walk('docs/operations.md', {
     under: ['Rotate the sealing keys'],
-    replace: { '.relay/secret-key': join(folder, 'data', 'secret-key') },
+    replace: { '.relay/secret-key': join(dataDir, 'secret-key') },
   })
   expect(rotated!.output).toMatch(/^Credentials re-sealed with key k1: [1-9]\d*\n$/)
 })

@@ -19,11 +19,7 @@ const programs = process.env.TEST_POSTGRES_DIR!
 const adminUrl = process.env.TEST_DATABASE_URL!
 const name = `test_${newId().toLowerCase()}`
 
-let folder: string
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'relay-upgrade-'))
-})
+const folder = await mkdtemp(join(tmpdir(), 'relay-upgrade-'))
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 const urlOf = (database: string) => {

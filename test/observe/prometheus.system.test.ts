@@ -1,42 +1,31 @@
 import { readFile } from 'node:fs/promises'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { parse, stringify } from 'yaml'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { dataDirMetricName } from '../../src/observe/metrics.ts'
 import { readServerTime } from '../../src/temporal/pollers.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { dashboardFile, promtoolOn, rulesFile, startPrometheus, type Prometheus } from '../support/prometheus.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { dashboardFile, promtoolOn, rulesFile, startPrometheus } from '../support/prometheus.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-let target: HttpTarget
-let api: RelayProcess
-let worker: RelayProcess
-let prometheus: Prometheus
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+const target = await startHttpTarget()
+const variables = relayVariables(database, env)
+const api = await startRelayProcess('api', variables)
+const worker = await startRelayProcess('worker', variables)
+const prometheus = await startPrometheus({ 'relay-api': new URL(api.baseUrl).host, 'relay-worker': new URL(worker.baseUrl).host })
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  target = await startHttpTarget()
-  const variables = relayVariables(database, env)
-  api = await startRelayProcess('api', variables)
-  worker = await startRelayProcess('worker', variables)
-  prometheus = await startPrometheus({ 'relay-api': new URL(api.baseUrl).host, 'relay-worker': new URL(worker.baseUrl).host })
-
-  const { workspaceSlug } = await routeToWebhook(database, target.origin)
-  const source = createSourceSystem(`${api.baseUrl}/receiver/acme/${workspaceSlug}`)
-  await source.create('D1', 'text')
-  await source.close()
-  await until('the document has arrived', () => target.arrivals.length > 0)
-  // Three processes and Temporal start before the first test.
-}, 300_000)
+const { workspaceSlug } = await routeToWebhook(database, target.origin)
+const source = createSourceSystem(`${api.baseUrl}/receiver/acme/${workspaceSlug}`)
+await source.create('D1', 'text')
+await source.close()
+await until('the document has arrived', () => target.arrivals.length > 0)
 afterAll(async () => {
   await prometheus.stop()
   await api.kill()
@@ -78,8 +67,8 @@ const namesInPage = async (page: string) =>
 const sdkSources = ['sdk-core/src/telemetry/metrics.rs', 'client/src/metrics.rs']
 const namesOfSdk = async () => {
   const crates = path('node_modules/@temporalio/core-bridge/sdk-core/crates/')
-  const sources = await Promise.all(sdkSources.map((source) => readFile(new URL(source, crates), 'utf8')))
-  return new Set(sources.flatMap((source) => [...source.matchAll(/"([a-z_]+)"/g)].map(([, name]) => name!)))
+  const sources = await Promise.all(sdkSources.map((file) => readFile(new URL(file, crates), 'utf8')))
+  return new Set(sources.flatMap((code) => [...code.matchAll(/"([a-z_]+)"/g)].map(([, name]) => name!)))
 }
 const withoutSuffixes = (name: string) => name.replace(/_(?:bucket|sum|count)$/, '')
 const nameInSdk = (name: string) =>

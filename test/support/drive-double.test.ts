@@ -1,22 +1,15 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { Agent, request } from 'undici'
-import { createAuthority, type Authority } from './certificates.ts'
-import { startDriveDouble, type DriveDouble } from './drive-double.ts'
+import { createAuthority } from './certificates.ts'
+import { startDriveDouble } from './drive-double.ts'
 
 // If a double accepted everything, every test of the connector would pass. These tests send the double incorrect requests.
 
 const unit = 256 * 1024
-let authority: Authority
-let double: DriveDouble
-let dispatcher: Agent
-let token: string
-beforeAll(async () => {
-  authority = await createAuthority()
-  double = await startDriveDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
-  dispatcher = new Agent({ connect: { ca: authority.certificate } })
-  token = `Bearer ${(await askToken({})).json.access_token as string}`
-})
+const authority = await createAuthority()
+const double = await startDriveDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
+const dispatcher = new Agent({ connect: { ca: authority.certificate } })
 beforeEach(() => {
   double.files.clear()
   double.sessions.clear()
@@ -44,6 +37,7 @@ const askToken = async ({ claims = {}, key }: { claims?: Record<string, unknown>
     body: new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }).toString(),
   })
 }
+const token = `Bearer ${(await askToken({})).json.access_token as string}`
 const drive = (method: Method, path: string, body?: object, headers: Record<string, string> = {}) =>
   send(method, `${double.rootAt()}${path}`, {
     headers: { authorization: token, ...(body && { 'content-type': 'application/json' }), ...headers },

@@ -1,26 +1,13 @@
 import { Agent, request } from 'undici'
-import { createAuthority, type Authority } from './certificates.ts'
-import { startGraphDouble, type GraphDouble } from './graph-double.ts'
+import { createAuthority } from './certificates.ts'
+import { startGraphDouble } from './graph-double.ts'
 
 // If a double accepted everything, every test of the connector would pass. These tests send the double incorrect requests.
 
 const KiB = 1024
-let authority: Authority
-let double: GraphDouble
-let dispatcher: Agent
-let token: string
-beforeAll(async () => {
-  authority = await createAuthority()
-  double = await startGraphDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
-  dispatcher = new Agent({ connect: { ca: authority.certificate } })
-  const { clientId, clientSecret, tenantId } = double.application
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, scope: double.scope }
-  const answer = await send('POST', `${double.rootAt()}/${tenantId}/oauth2/v2.0/token`, {
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams(form).toString(),
-  })
-  token = `Bearer ${answer.json.access_token as string}`
-})
+const authority = await createAuthority()
+const double = await startGraphDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
+const dispatcher = new Agent({ connect: { ca: authority.certificate } })
 beforeEach(() => {
   double.items.clear()
   double.sessions.clear()
@@ -40,6 +27,13 @@ const send = async (
   const text = await body.text()
   return { status: statusCode, json: (text ? JSON.parse(text) : {}) as Record<string, unknown> }
 }
+const { clientId, clientSecret, tenantId } = double.application
+const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, scope: double.scope }
+const answer = await send('POST', `${double.rootAt()}/${tenantId}/oauth2/v2.0/token`, {
+  headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  body: new URLSearchParams(form).toString(),
+})
+const token = `Bearer ${answer.json.access_token as string}`
 const graph = (method: 'GET' | 'PUT' | 'POST', path: string, body?: Buffer | string) =>
   send(method, `${double.rootAt()}/v1.0${path}`, { headers: { authorization: token }, ...(body !== undefined && { body }) })
 const begin = async (behavior: object) => {

@@ -95,5 +95,3 @@ export const startRfcSystem = async (functions: Record<string, RfcFunction>, log
     },
   }
 }
-
-export type RfcSystem = Awaited<ReturnType<typeof startRfcSystem>>

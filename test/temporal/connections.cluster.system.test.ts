@@ -1,10 +1,9 @@
 import { createSign, generateKeyPairSync } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { Client } from 'pg'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
@@ -18,14 +17,9 @@ import { until } from '../support/until.ts'
 const cluster = temporalCluster()!
 const testMs = 300_000
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: HttpTarget
 const processes: RelayProcess[] = []
 
-beforeAll(async () => {
-  ;[env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
-}, testMs)
+const [env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
 afterEach(async () => {
   for (const running of processes.splice(0)) await running.kill()
 })

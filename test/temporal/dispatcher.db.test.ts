@@ -4,17 +4,14 @@ import { createLog } from '../../src/base/log.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import type { Start } from '../../src/db/starts.ts'
 import { createDispatcher, type Dispatcher } from '../../src/temporal/dispatcher.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { noteAllBegun } from '../support/starts.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
 const running: Dispatcher[] = []
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 afterEach(async () => {
   for (const dispatcher of running.splice(0)) await dispatcher.close()

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { dynamicConfig } from '../../src/dev/temporal-dev-server.ts'
 import type { DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
@@ -10,10 +9,7 @@ import { withWorker } from '../support/temporal.ts'
 // Measured: the single document took 1.8 s behind 2,000 others, 1.3 s alone, and 37 s behind 200 others without fairness.
 const waiting = 200
 
-let env: TestWorkflowEnvironment
-beforeAll(async () => {
-  env = await startTemporalServer(dynamicConfig)
-})
+const env = await startTemporalServer(dynamicConfig)
 afterAll(() => env.teardown())
 
 const documentOf = (workspace: string): DocumentInput => ({

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Config } from '../../src/config/config.ts'
@@ -10,10 +9,10 @@ import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createWakeNext } from '../../src/delivery/wake.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createTemporal, type Temporal } from '../../src/temporal/client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { deliveryActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
@@ -25,29 +24,22 @@ const documents = 3 * perDestination
 const slots = 6 * perDestination
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-let good: HttpTarget
-let broken: HttpTarget
-let hanging: Server
 let openRequests = 0
 let maxOpenRequests = 0
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  good = await startHttpTarget()
-  broken = await startHttpTarget()
-  broken.answerWith((_, response) => response.writeHead(500).end('no'))
-  hanging = createServer((request) => {
-    openRequests += 1
-    maxOpenRequests = Math.max(maxOpenRequests, openRequests)
-    request.on('close', () => {
-      openRequests -= 1
-    })
-  }).listen(0, '127.0.0.1')
-  await once(hanging, 'listening')
-})
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+const good = await startHttpTarget()
+const broken = await startHttpTarget()
+broken.answerWith((_, response) => response.writeHead(500).end('no'))
+const hanging = createServer((request) => {
+  openRequests += 1
+  maxOpenRequests = Math.max(maxOpenRequests, openRequests)
+  request.on('close', () => {
+    openRequests -= 1
+  })
+}).listen(0, '127.0.0.1')
+await once(hanging, 'listening')
 afterAll(async () => {
   hanging.closeAllConnections()
   hanging.close()

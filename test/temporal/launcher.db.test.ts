@@ -4,15 +4,11 @@ import { createLog } from '../../src/base/log.ts'
 import { addMessages, createOutbox, outboxKey, type CancelDelivery, type OutboxMessage } from '../../src/db/outbox.ts'
 import type { Start } from '../../src/db/starts.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { dueMessages } from '../support/outbox.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 beforeEach(() => database.db('outbox').delete())
 

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { type AttemptInput, type DeliveryActivities, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
@@ -12,10 +11,7 @@ const suggestedAfterEvents = 30
 // The attempts before the last one. Each has eleven events, so they require a new run.
 const earlierAttempts = 8
 
-let env: TestWorkflowEnvironment
-beforeAll(async () => {
-  env = await startTemporalServer([`limit.historyCount.suggestContinueAsNew=${suggestedAfterEvents}`])
-})
+const env = await startTemporalServer([`limit.historyCount.suggestContinueAsNew=${suggestedAfterEvents}`])
 afterAll(() => env.teardown())
 
 const inputOf = (documentId = randomUUID()): DocumentInput => ({

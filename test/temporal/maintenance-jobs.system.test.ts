@@ -1,7 +1,6 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { receiveDocument } from '../support/maintenance.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { config, maintenanceActivities } from './maintenance.ts'
@@ -10,12 +9,7 @@ import { config, maintenanceActivities } from './maintenance.ts'
 
 const hour = 3_600_000
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  ;[database, env] = await Promise.all([createTestDatabase(), createTimeSkippingTemporal()])
-})
+const [database, env] = await Promise.all([createTestDatabase(), createTimeSkippingTemporal()])
 afterAll(async () => {
   await env.teardown()
   await database.drop()

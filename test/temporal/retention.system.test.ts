@@ -1,4 +1,3 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { decodeTime } from 'ulid'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createLog } from '../../src/base/log.ts'
@@ -8,18 +7,14 @@ import { listPartitions } from '../../src/db/partitions.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createCheckIncidents } from '../../src/observe/notices/check-incidents.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { captureAt, createRoutes, testConfig } from '../support/factories.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
 const config = testConfig()
 const dayMs = 86_400_000
 
-beforeAll(async () => {
-  ;[database, env] = await Promise.all([createTestDatabase(), createTimeSkippingTemporal()])
-})
+const [database, env] = await Promise.all([createTestDatabase(), createTimeSkippingTemporal()])
 afterAll(async () => {
   await env.teardown()
   await database.drop()

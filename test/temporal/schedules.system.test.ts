@@ -2,7 +2,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { listPollers } from '../../src/temporal/pollers.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { receiveDocument } from '../support/maintenance.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
@@ -12,12 +12,9 @@ import { config, maintenanceActivities } from './maintenance.ts'
 const hour = 3_600_000
 const jobs = maintenanceJobs(config).map((job) => (job.name === 'sweep-outbox' ? { ...job, intervalMs: 1_000 } : job))
 
-let database: TestDatabase
 let env: TestWorkflowEnvironment
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const list = async (query: string) => {

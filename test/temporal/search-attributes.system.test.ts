@@ -2,23 +2,18 @@ import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import type { DocumentInput } from '../../workflows/messages.ts'
 import { searchAttributes } from '../../workflows/options.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer([], [])
-})
+const database = await createTestDatabase()
+const env = await startTemporalServer([], [])
 afterAll(async () => {
   await env.teardown()
   await database.drop()

@@ -6,16 +6,13 @@ import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import { sftp } from '../../../src/connectors/sftp/index.ts'
 import { fingerprintBytes } from '../../../src/connectors/sftp/session.ts'
-import { createOutboundGuard, type OutboundGuard } from '../../../src/security/outbound.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startPlainSftpServer, type PlainSftpServer } from '../../support/plain-sftp-server.ts'
 import { startSshd, type Sshd } from '../../support/sshd.ts'
 import { until } from '../../support/until.ts'
 import { contextOf, failure, payloadOf } from '../payloads.ts'
 
-let outbound: OutboundGuard
-beforeAll(() => {
-  outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-})
+const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 afterAll(() => outbound.close())
 
 describe('sftp to OpenSSH', () => {

@@ -1,7 +1,7 @@
 import { idPrefixAt } from '../../../src/base/ids.ts'
 import { incidentEventNames } from '../../../src/domain/notices.ts'
 import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { testConfig } from '../../support/factories.ts'
 
 // One of a hundred workspaces has a notification, and 5,000 failed deliveries of one error code.
@@ -11,65 +11,59 @@ const rowsPerWorkspace = 400
 const failed = 5_000
 const large = ['documents', 'deliveries', 'captured_requests']
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  const { db } = database
-  const ids = `select 'W' || lpad(w::text, 3, '0') as workspace_id, w from generate_series(0, ${workspaces - 1}) as w`
-  await db.raw(
-    `insert into workspaces (id, user_slug, workspace_slug) select workspace_id, 'acme', lower(workspace_id) from (${ids}) as ids`,
-  )
-  await db.raw(
-    `insert into repositories (id, workspace_id, repo_id, name)
-    select workspace_id || 'R' || n, workspace_id, 'Z' || n, 'A' from (${ids}) as ids, generate_series(0, 19) as n`,
-  )
-  await db.raw(
-    `insert into destinations (id, workspace_id, name, connector_type, config, credentials_sealed)
-    select workspace_id || 'D' || n, workspace_id, 'A', 'webhook', '{}', '' from (${ids}) as ids, generate_series(0, 9) as n`,
-  )
-  await db.raw(`insert into destination_gates (destination_id, circuit) select id, 'open' from destinations where id like '%D1'`)
-  const documents = (rows: string, status: string) =>
-    db.raw(
-      `with rows as (${rows}), inserted as (
-        insert into documents (
-          id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
-        select
-          id, workspace_id, workspace_id || 'R' || n % 20, 'Z' || n % 20, id, 'data', 'application/pdf', 5, :status, now(), now(), id
-        from rows
-      )
-      insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, last_error_code)
-      select id, workspace_id || 'D' || n % 10, workspace_id, 'C', :status, 'a', case when :status = 'failed' then 'http_500' end
-      from rows`,
-      { status },
+const database = await createTestDatabase()
+const { db } = database
+const ids = `select 'W' || lpad(w::text, 3, '0') as workspace_id, w from generate_series(0, ${workspaces - 1}) as w`
+await db.raw(`insert into workspaces (id, user_slug, workspace_slug) select workspace_id, 'acme', lower(workspace_id) from (${ids}) as ids`)
+await db.raw(
+  `insert into repositories (id, workspace_id, repo_id, name)
+  select workspace_id || 'R' || n, workspace_id, 'Z' || n, 'A' from (${ids}) as ids, generate_series(0, 19) as n`,
+)
+await db.raw(
+  `insert into destinations (id, workspace_id, name, connector_type, config, credentials_sealed)
+  select workspace_id || 'D' || n, workspace_id, 'A', 'webhook', '{}', '' from (${ids}) as ids, generate_series(0, 9) as n`,
+)
+await db.raw(`insert into destination_gates (destination_id, circuit) select id, 'open' from destinations where id like '%D1'`)
+const documents = (rows: string, status: string) =>
+  db.raw(
+    `with rows as (${rows}), inserted as (
+      insert into documents (
+        id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
+      select
+        id, workspace_id, workspace_id || 'R' || n % 20, 'Z' || n % 20, id, 'data', 'application/pdf', 5, :status, now(), now(), id
+      from rows
     )
-  await documents(
-    `select workspace_id || 'X' || n as id, workspace_id, n from (${ids}) as ids, generate_series(1, ${rowsPerWorkspace}) as n`,
-    'delivered',
+    insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, last_error_code)
+    select id, workspace_id || 'D' || n % 10, workspace_id, 'C', :status, 'a', case when :status = 'failed' then 'http_500' end
+    from rows`,
+    { status },
   )
-  await documents(`select 'W001F' || n as id, 'W001' as workspace_id, n from generate_series(1, ${failed}) as n`, 'failed')
-  await db.raw(
-    `insert into captured_requests (
-      id, workspace_id, channel, http_method, uri, query_string, repo_id, request_headers, source_ip, request_at, status_code,
-      response_headers, duration_ms, response_at)
-    select
-      :prefix || lpad(w::text, 4, '0') || lpad(n::text, 12, '0'), workspace_id, 'receiver', 'PUT', '/', '', 'Z' || n % 20, '{}', '::1',
-      now(), 200, '{}', 1, now()
-    from (${ids}) as ids, generate_series(1, ${rowsPerWorkspace}) as n`,
-    { prefix: idPrefixAt(new Date(Date.now() - 60_000)) },
-  )
-  await db('notifications').insert({
-    id: 'rule',
-    workspace_id: 'W001',
-    name: 'All',
-    events: [...incidentEventNames],
-    destination_id: 'W001D9',
-    quiet_seconds: 0,
-    silence_hours: 72,
-  })
-  for (const table of [...large, 'workspaces', 'repositories', 'destinations', 'destination_gates', 'notifications'])
-    await db.raw('vacuum analyze ??', [table])
+await documents(
+  `select workspace_id || 'X' || n as id, workspace_id, n from (${ids}) as ids, generate_series(1, ${rowsPerWorkspace}) as n`,
+  'delivered',
+)
+await documents(`select 'W001F' || n as id, 'W001' as workspace_id, n from generate_series(1, ${failed}) as n`, 'failed')
+await db.raw(
+  `insert into captured_requests (
+    id, workspace_id, channel, http_method, uri, query_string, repo_id, request_headers, source_ip, request_at, status_code,
+    response_headers, duration_ms, response_at)
+  select
+    :prefix || lpad(w::text, 4, '0') || lpad(n::text, 12, '0'), workspace_id, 'receiver', 'PUT', '/', '', 'Z' || n % 20, '{}', '::1',
+    now(), 200, '{}', 1, now()
+  from (${ids}) as ids, generate_series(1, ${rowsPerWorkspace}) as n`,
+  { prefix: idPrefixAt(new Date(Date.now() - 60_000)) },
+)
+await db('notifications').insert({
+  id: 'rule',
+  workspace_id: 'W001',
+  name: 'All',
+  events: [...incidentEventNames],
+  destination_id: 'W001D9',
+  quiet_seconds: 0,
+  silence_hours: 72,
 })
+for (const table of [...large, 'workspaces', 'repositories', 'destinations', 'destination_gates', 'notifications'])
+  await db.raw('vacuum analyze ??', [table])
 afterAll(() => database.drop())
 
 interface Plan {
@@ -82,7 +76,6 @@ interface Plan {
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
 test('a check reads no large table as a whole', async () => {
-  const { db } = database
   const statements: { sql: string; bindings: readonly unknown[] }[] = []
   const record = (statement: { sql: string; bindings: readonly unknown[] }) => statements.push(statement)
   db.on('query', record)

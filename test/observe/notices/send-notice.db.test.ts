@@ -7,37 +7,29 @@ import { createSendNotice } from '../../../src/observe/notices/send-notice.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { insertDocument } from '../../api/insert-document.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../../support/http-target.ts'
+import { startHttpTarget } from '../../support/http-target.ts'
 import { saveTarget } from '../../support/relay-process.ts'
-import { startMailServer, type MailServer } from '../../support/smtp-server.ts'
+import { startMailServer } from '../../support/smtp-server.ts'
 
 const config = testConfig({ RELAY_BASE_URL: 'https://relay.example.com/', TEMPORAL_UI_URL: 'https://temporal.example.com' })
 const secret = 'whsec_ZmljdGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZQ=='
 const attemptTimeoutMs = 60_000
 const never = new AbortController().signal
 
-let database: TestDatabase
-let target: HttpTarget
-let mailServer: MailServer
-let outbound: ReturnType<typeof createOutboundGuard>
-let notices: ReturnType<typeof createSendNotice>
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  const { db } = database
-  target = await startHttpTarget()
-  mailServer = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
-  outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
-  notices = createSendNotice({
-    db,
-    findConnector: createConnectors().find,
-    keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
-    outbound,
-    installation: createInstallation(db),
-    config,
-  })
+const database = await createTestDatabase()
+const { db } = database
+const target = await startHttpTarget()
+const mailServer = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
+const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+const notices = createSendNotice({
+  db,
+  findConnector: createConnectors().find,
+  keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+  outbound,
+  installation: createInstallation(db),
+  config,
 })
 afterAll(async () => {
   await outbound.close()
@@ -50,13 +42,12 @@ beforeEach(async () => {
   mailServer.mails.length = 0
   target.answerWith((_, response) => void response.end())
   mailServer.answerWith({})
-  await database.db('notifications').delete()
-  await database.db('incidents').delete()
+  await db('notifications').delete()
+  await db('incidents').delete()
 })
 
 /** Writes a notice about a failing destination, to a destination of this kind. */
 const writeNotice = async (kind: 'email' | 'webhook', workspaceSettings: object = {}) => {
-  const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'operators', connector: kind }], { workspaceSettings })
   const destinationId = routes.destinations['operators']!
   const targets = {
@@ -187,7 +178,7 @@ test.each([
 
 test('a notice of a deleted notification is not sent, and one whose workflow was cancelled fails', async () => {
   const deleted = await writeNotice('webhook')
-  await database.db('notifications').where({ workspace_id: deleted.workspaceId }).delete()
+  await db('notifications').where({ workspace_id: deleted.workspaceId }).delete()
   expect(await deleted.send()).toEqual({ status: 'cancelled' })
   const cancelled = await writeNotice('webhook')
   await notices.cancelNotice(cancelled.noticeId)
