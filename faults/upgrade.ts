@@ -1,5 +1,8 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, request } from 'undici'
+import { UserError } from '../src/base/errors.ts'
 import { runProgram } from '../src/dev/programs.ts'
 import { until } from '../test/support/until.ts'
 import { programOf, type Build } from './build.ts'
@@ -7,6 +10,7 @@ import { areSettled, check, type Counts } from './check.ts'
 import { startHaproxy, type Haproxy, type ProxyCounters } from './haproxy.ts'
 import { startInstallation, type Installation } from './installation.ts'
 import { createLoad, type Load, type Workspace } from './load.ts'
+import { openWaits, waitVariables } from './open-waits.ts'
 import type { Kind } from './targets.ts'
 
 export interface Upgrade {
@@ -15,6 +19,12 @@ export interface Upgrade {
   counts: Counts
   findings: string[]
   proxy: ProxyCounters
+  /** What became of the deliveries that waited, one or more in each kind of wait, while the processes were replaced. */
+  waited: { sent: number; missing: string[]; repeated: string[] }
+  /** Workflows of documents and deliveries that are open when everything has arrived: their workers cannot continue them. */
+  openWorkflows: number
+  /** Workflow tasks that a worker could not continue. */
+  failedTasks: number
   /** Requests to the management API. */
   reads: { answered: number; failures: string[] }
   /** Versions that the proxy has reached, in the order of their first answer. */
@@ -35,8 +45,21 @@ export const drainMs = 2_500
 // On a busy machine, the short times of the other rows would repeat attempts, and ask Temporal about every delivery again and again.
 const usualTimes = {
   DELIVERY_HEARTBEAT_TIMEOUT_MS: '30000',
-  DELIVERY_IDLE_TIMEOUT_MS: '60000',
   RECONCILE_INTERVAL_MS: '60000',
+}
+
+/**
+ * Returns the migrations that two builds have under the same name and with another text. No migration of a release is ever changed, but
+ * those of the next release are until it is made: a database of one build is none of the other then.
+ */
+export const changedMigrations = async (from: Build, to: Build): Promise<string[]> => {
+  const folderOf = ({ folder }: Build) => join(folder, 'dist/migrations')
+  const textOf = (build: Build, name: string) => readFile(join(folderOf(build), name), 'utf8').catch(() => undefined)
+  const changed: string[] = []
+  for (const name of (await readdir(folderOf(from))).filter((each) => each.endsWith('.sql'))) {
+    if ((await textOf(from, name)) !== (await textOf(to, name))) changed.push(name)
+  }
+  return changed
 }
 
 /**
@@ -47,7 +70,14 @@ export const runUpgrade = async (
   { from, to }: { from: Build; to: Build },
   { haproxyProgram, say }: { haproxyProgram: string; say: (line: string) => void },
 ): Promise<Upgrade> => {
-  const extraVariables = { RELAY_TRUST_PROXY: 'true', RELAY_DRAIN_MS: String(drainMs), ...usualTimes }
+  const changed = await changedMigrations(from, to)
+  if (changed.length > 0) {
+    throw new UserError(
+      `The builds have different migrations of the same name: ${changed.join(', ')}. No release has changed a migration, so this is no upgrade ` +
+        'that will ever be made. Choose a commit since the last change: git log migrations/',
+    )
+  }
+  const extraVariables = { RELAY_TRUST_PROXY: 'true', RELAY_DRAIN_MS: String(drainMs), ...usualTimes, ...waitVariables }
   const installation = await startInstallation({ say, program: programOf(from), extraVariables, replicas, kinds })
   let haproxy: Haproxy | undefined
   try {
@@ -73,6 +103,7 @@ const upgrade = async (installation: Installation, haproxy: Haproxy, to: Build, 
     intervalMs: 1_000,
     largestBytes: 1024 * 1024,
   })
+  const waiting = await openWaits(installation, haproxy.url)
   const clients = startClients(haproxy.url, workspace, load)
   try {
     load.start()
@@ -89,7 +120,8 @@ const upgrade = async (installation: Installation, haproxy: Haproxy, to: Build, 
 
     await replaceOneByOne(installation, haproxy, programOf(to), say)
     await pause(1_000)
-    say('Waiting until every document is delivered.')
+    say('Ending every wait, and waiting until every document is delivered.')
+    const waited = await waiting.end()
     await load.stop()
     const reads = await clients.stop()
 
@@ -103,6 +135,9 @@ const upgrade = async (installation: Installation, haproxy: Haproxy, to: Build, 
     return {
       migrations: applied,
       ...result,
+      waited,
+      openWorkflows: await countOpenWorkflows(installation),
+      failedTasks: logs.reduce((sum, log) => sum + log.split('\n').filter((line) => failedTask.test(line)).length, 0),
       proxy: await haproxy.counters(),
       reads: { answered: reads.answered, failures: reads.failures },
       versions: reads.versions,
@@ -112,8 +147,25 @@ const upgrade = async (installation: Installation, haproxy: Haproxy, to: Build, 
     }
   } finally {
     await clients.stop()
+    await waiting.stop()
     await load.stop()
     await load.close()
+  }
+}
+
+// What the SDK and the relay log about a workflow that the code of a worker cannot continue.
+const failedTask = /TMPRL1100|Nondeterminism|is unknown to this version/
+
+// Workflows end after their documents, and Temporal lists that later.
+const closingLimitMs = 30_000
+
+const countOpenWorkflows = async ({ config, temporal, temporalProgram }: Installation): Promise<number> => {
+  const query = `ExecutionStatus = 'Running' and WorkflowType in ('document', 'delivery')`
+  const command = ['workflow', 'count', '--query', query, '--output', 'json', '--address', `127.0.0.1:${temporal.port()}`]
+  for (const deadline = Date.now() + closingLimitMs; ; await pause(500)) {
+    const output = await runProgram(temporalProgram, command, { env: config.childEnvironment, timeoutMs: 30_000 })
+    const count = Number((JSON.parse(output) as { count?: string }).count ?? 0)
+    if (count === 0 || Date.now() > deadline) return count
   }
 }
 
