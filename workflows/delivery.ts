@@ -46,8 +46,8 @@ import { unknownOutcome } from './unknown-outcome.ts'
 const recordingTimeMs = 180_000
 
 /**
- * Delivers one document to one destination, and waits for a manual retry if that fails. The attempts of a round are one activity, which
- * Temporal repeats until the delivery has arrived or its retry budget is used up.
+ * Delivers one document to one destination, and waits for a manual retry if that fails, unless many deliveries do. The attempts of a round
+ * are one activity, which Temporal repeats until the delivery has arrived or its retry budget is used up.
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   const { documentId, destination, policy, attemptTimeoutMs, traceparent } = input
@@ -101,7 +101,10 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         await untilCalled(() => run.isCalled === true, outcome.askAgainMs)
       } else if (outcome.status === 'failed') {
         await advance(next, failureOf(next))
-        await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: manualRetryTimer })
+        if (outcome.keepsOpen !== false) {
+          await condition(() => run.requested !== undefined, input.retryWindowMs, { summary: manualRetryTimer })
+        }
+        // A retry of a closed workflow starts it again under the same id.
         if (run.requested === undefined) throw ApplicationFailure.nonRetryable(failureOf(run), 'DeliveryFailed')
       } else if (outcome.status === 'held') {
         await advance(next, 'the connection is inactive. Activate it to continue.')

@@ -21,7 +21,7 @@ interface DeliveryTerms extends DocumentKey {
   /** Span of the request that contained the document, if it was traced: the parent of the spans of the attempts. */
   traceparent?: string
   policy: RetryPolicy
-  /** Time for which a failed delivery stays open and waits for a manual retry. */
+  /** Time for which a failed delivery stays open and waits for a manual retry, unless its outcome says that it closes. */
   retryWindowMs: number
   attemptTimeoutMs: number
   heartbeatTimeoutMs: number

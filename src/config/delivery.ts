@@ -46,7 +46,7 @@ export const deliveryVariables = {
   DELIVERY_RETRY_WINDOW_MS: integer(
     7 * 86_400_000,
     1_000,
-    'Time for which the workflow of a failed delivery stays open in Temporal and waits for a manual retry',
+    'Time for which the workflow of a failed delivery stays open in Temporal and waits for a manual retry, unless many deliveries of its destination have failed',
   ),
 
   DOWNLOAD_LINK_TTL_MS: integer(

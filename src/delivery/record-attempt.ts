@@ -17,6 +17,7 @@ import type { DeliveryJob } from './delivery-job.ts'
 import { leaseMs } from './leases.ts'
 import type { Progress } from './progress.ts'
 import type { RedeliverNewer } from './redeliver.ts'
+import { keepsWorkflow } from './retry-window.ts'
 import { expire, type DeliveryRef } from './transition.ts'
 import type { WakeNext } from './wake.ts'
 
@@ -113,12 +114,17 @@ export const recordFailure = async (
   const facts = { errorCode: failure.code, ...businessObjectOf(job) }
   if (isRetried && status !== 'failed') return { status: 'retrying', delayMs: decision.delayMs, failures, error: message, ...facts }
   return {
-    status: 'failed',
+    ...(await failedOf(deps, input)),
     error: decision.retry || failure.permanent ? message : `${message} (${reasonOf(decision.exhausted, { ...input, failures })})`,
     remedy: remedyFor(failure.code, job.destination.name),
     ...facts,
   }
 }
+
+const failedOf = async ({ db }: ConcludeDeps, { destinationId }: TimedInput) => ({
+  status: 'failed' as const,
+  ...(!(await keepsWorkflow(db, destinationId)) && { keepsOpen: false as const }),
+})
 
 /** The setting that ends a round of attempts. */
 const limits = { count: 'max_retries', time: 'retry_ttl_seconds' } as const
@@ -136,7 +142,7 @@ const clip = (text: string) => (text.length > messageMaxCharacters ? `${text.sli
 export const failExpired = async (deps: ConcludeDeps, input: TimedInput, job: DeliveryJob): Promise<AttemptOutcome> => {
   await expire(deps.db, input)
   return {
-    status: 'failed',
+    ...(await failedOf(deps, input)),
     error: `${job.lastError ?? 'not delivered'} (${reasonOf('time', input)})`,
     remedy: remedyFor(job.lastErrorCode ?? 'unexpected', job.destination.name),
     ...(job.lastErrorCode !== null && { errorCode: job.lastErrorCode }),

@@ -17,8 +17,8 @@ export type AttemptOutcome =
   | { status: 'waiting'; askAgainMs?: number; circuit?: 'open' | 'half_open' }
   /** `failures`: failed attempts of the round. Temporal makes the next attempt after the delay. */
   | { status: 'retrying'; delayMs: number; failures: number; error: string; errorCode?: string; businessObject?: string }
-  /** `remedy`: what an operator should do, as a sentence. */
-  | { status: 'failed'; error: string; errorCode?: string; remedy?: string; businessObject?: string }
+  /** `remedy`: what an operator should do, as a sentence. `keepsOpen`: false if the workflow does not wait for a manual retry. */
+  | { status: 'failed'; error: string; errorCode?: string; remedy?: string; businessObject?: string; keepsOpen?: false }
 
 /** What Temporal tells about an attempt that failed and is repeated. */
 export type FailedAttempt = Pick<Extract<AttemptOutcome, { status: 'retrying' }>, 'error' | 'errorCode' | 'businessObject'>
@@ -83,7 +83,9 @@ export const noteFailure = (run: DeliveryRun, failure: FailedAttempt): DeliveryR
 export const applyOutcome = (run: DeliveryRun, outcome: Exclude<AttemptOutcome, { status: 'retrying' }>): DeliveryRun => {
   if (outcome.status === 'waiting') return run
   const ended = { ...run, ...noError, round: undefined }
-  return outcome.status === 'failed' ? { ...ended, ...outcome } : { ...ended, status: outcome.status }
+  if (outcome.status !== 'failed') return { ...ended, status: outcome.status }
+  const { keepsOpen: _, ...failure } = outcome
+  return { ...ended, ...failure }
 }
 
 const noError = { error: undefined, errorCode: undefined, remedy: undefined }

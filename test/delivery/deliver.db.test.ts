@@ -206,6 +206,18 @@ describe('an attempt', () => {
     expect(await attempts()).toMatchObject([{ outcome: 'permanent' }])
   })
 
+  test('that fails the delivery closes its workflow if the circuit is open, also if it is not made because its time is over', async () => {
+    target.answerWith((_, response) => response.writeHead(503).end())
+    const { db, destinationId, attempt, receive } = await arrange()
+    expect(await attempt({ failures: 2 })).not.toHaveProperty('keepsOpen')
+    await db('destination_gates')
+      .where({ destination_id: destinationId })
+      .update({ circuit: 'open', trial_at: new Date(0) })
+    const [trial, late] = [await receive(), await receive()]
+    expect(await trial.attempt({ failures: 2 })).toMatchObject({ status: 'failed', keepsOpen: false })
+    expect(await late.attempt({ failures: 1, remainingMs: 0 })).toMatchObject({ status: 'failed', keepsOpen: false })
+  })
+
   test('uses the current config of the destination', async () => {
     const { db, destinationId, attempt } = await arrange()
     await db('destinations')

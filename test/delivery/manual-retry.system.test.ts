@@ -74,6 +74,48 @@ describe('a manual retry', () => {
     })
   })
 
+  test('delivers once what has failed behind an open circuit, whose workflows have closed, for one document and for all', async () => {
+    const { DELIVERY_CIRCUIT_FAILURES: toOpen } = scene.relay.config
+    scene.answer({ a: answer503 })
+    await scene.relay.run(async ({ createRoutes }) => {
+      const { receive, call } = await createRoutes(scene.destinations('a'), retrySettings({ max_retries: 0 }))
+      const documents: RelayedDocument[] = []
+      const fail = async () => {
+        const document = await receive(`document ${documents.length}`)
+        documents.push(document)
+        await scene.untilStatus(document, 'failed')
+        return document
+      }
+      const stateOf = async (document: RelayedDocument) =>
+        Promise.all([document.handle(), document.handle('a')].map(async (handle) => (await handle.describe()).status.name))
+      for (let failure = 1; failure < toOpen; failure += 1) await fail()
+      expect(await stateOf(documents[0]!)).toEqual(['RUNNING', 'RUNNING'])
+      // Its failure opens the circuit, and those of the others are trials.
+      const closed = [await fail()]
+      for (const _ of [1, 2]) {
+        await scene.relay
+          .db('destination_gates')
+          .where({ circuit: 'open' })
+          .update({ trial_at: new Date(0) })
+        closed.push(await fail())
+      }
+      for (const document of closed) {
+        const isClosed = async () => (await stateOf(document)).every((name) => name === 'FAILED')
+        await until(scene.env, 'the workflows have closed', isClosed, 100)
+      }
+
+      const requests = scene.requestCount('a')
+      scene.answer({})
+      expect((await closed[0]!.retry()).status).toBe(200)
+      await scene.untilStatus(closed[0]!, 'delivered')
+      expect(scene.requestCount('a')).toBe(requests + 1)
+      expect((await call('POST', '/documents/retry', {})).status).toBe(202)
+      for (const document of documents) await scene.untilStatus(document, 'delivered')
+      expect(scene.requestCount('a')).toBe(requests + documents.length)
+      expect(await stateOf(closed[1]!)).toEqual(['FAILED', 'COMPLETED'])
+    })
+  })
+
   test('starts one round even if it is requested several times at once', async () => {
     scene.answer({ a: () => ({ status: 403 }) })
     await scene.relay.run(async ({ createRoutes, send }) => {

@@ -88,6 +88,7 @@ describe('applyOutcome', () => {
     ['cancelled ends the round', inRound(), { status: 'cancelled' }, { status: 'cancelled' }],
     ['delivered clears the last error', noteFailure(inRound(), failure), { status: 'delivered' }, { status: 'delivered' }],
     ['failed ends the round, with the error and its remedy', inRound(), failed, failed],
+    ['failed as one of many leaves no trace of that in the next run', inRound(), { ...failed, keepsOpen: false }, failed],
     [
       'an error without a code clears the code of the last error',
       noteFailure(inRound(), failure),

@@ -151,6 +151,20 @@ const retryTwice = async ({ until, input }: StoryContext) => {
   await delivery.signal(retrySignal, { requestId: 'first', policy: input.policy })
 }
 
+/** Waits until the workflows have closed, and sends what a retry sends. */
+const retryClosed = async ({ client, input, document, taskQueue }: StoryContext) => {
+  await document.result().catch(() => {})
+  const { destinations, ...shared } = input
+  const again = await client.workflow.signalWithStart('delivery', {
+    ...deliveryOptions({ ...shared, destination: destinations[0]! }, { registered: true }),
+    taskQueue,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+    signal: retrySignal,
+    signalArgs: [{ requestId: 'second', policy: input.policy }],
+  })
+  await again.result()
+}
+
 /** Sends what the activation of a connection sends for a delivery that it held. */
 const release = (client: Client, { destinations, ...terms }: DocumentInput, taskQueue: string) =>
   client.workflow.signalWithStart('delivery', {
@@ -197,18 +211,13 @@ export const stories: Story[] = [
     name: 'retried-after-the-window-closed',
     input: shortWindow,
     answer: (attempt) => (attempt > 1 ? delivered : refused),
-    act: async ({ client, input, document, taskQueue }) => {
-      await document.result().catch(() => {})
-      const { destinations, ...shared } = input
-      const again = await client.workflow.signalWithStart('delivery', {
-        ...deliveryOptions({ ...shared, destination: destinations[0]! }, { registered: true }),
-        taskQueue,
-        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-        signal: retrySignal,
-        signalArgs: [{ requestId: 'second', policy: input.policy }],
-      })
-      await again.result()
-    },
+    act: retryClosed,
+  },
+  {
+    name: 'failed-as-one-of-many-then-retried',
+    destinations: ['archive', 'mail'],
+    answer: (attempt, id) => (id === 'archive' && attempt === 1 ? { ...refused, keepsOpen: false } : delivered),
+    act: retryClosed,
   },
   {
     name: 'delivery-cancelled',

@@ -24,6 +24,16 @@ const start = (input: DocumentInput, taskQueue: string) =>
 const retry = (input: DocumentInput, destinationId: string, requestId: string) =>
   env.client.workflow.getHandle(deliveryWorkflowId(input, destinationId)).signal(retrySignal, { requestId, policy: input.policy })
 
+/** Sends what a retry of a delivery sends whose workflow has closed. */
+const startAgain = ({ destinations, ...shared }: DocumentInput, taskQueue: string) =>
+  env.client.workflow.signalWithStart('delivery', {
+    ...deliveryOptions({ ...shared, destination: destinations[0]! }, { registered: true }),
+    taskQueue,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+    signal: retrySignal,
+    signalArgs: [{ requestId: 'second', policy: shared.policy }],
+  })
+
 type Handle = Awaited<ReturnType<typeof start>>
 
 const statusOf = async (handle: Handle, destinationId: string) =>
@@ -157,17 +167,24 @@ describe('the document workflow', () => {
       })
       expect(attempts).toHaveLength(1)
 
-      const { destinations, ...shared } = input
-      const again = await env.client.workflow.signalWithStart('delivery', {
-        ...deliveryOptions({ ...shared, destination: destinations[0]! }, { registered: true }),
-        taskQueue,
-        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-        signal: retrySignal,
-        signalArgs: [{ requestId: 'second', policy: input.policy }],
-      })
-      expect(await again.result()).toMatchObject({ status: 'delivered' })
+      expect(await (await startAgain(input, taskQueue)).result()).toMatchObject({ status: 'delivered' })
     })
     expect(attempts).toHaveLength(2)
+  })
+
+  test('does not wait for a manual retry of a delivery that is one of many failures: it closes at once, and a retry starts it again', async () => {
+    const input = documentTo('archive', 'mail')
+    const { activities, attemptsTo } = scriptedActivities((id, attempt) =>
+      id === 'archive' && attempt === 1 ? 'one of many' : 'delivered',
+    )
+    await withWorker(env, activities, async (taskQueue) => {
+      const handle = await start(input, taskQueue)
+      await expect(handle.result()).rejects.toMatchObject({ cause: { message: 'not delivered to archive (failed: credentials refused)' } })
+      const events = await eventsOf(deliveryWorkflowId(input, 'archive'))
+      expect(events.filter(({ timerStartedEventAttributes: timer }) => timer)).toEqual([])
+      expect(await (await startAgain(input, taskQueue)).result()).toMatchObject({ status: 'delivered' })
+    })
+    expect([attemptsTo('archive').length, attemptsTo('mail').length]).toEqual([2, 1])
   })
 
   test('repeats an activity that fails because of the relay itself, without use of the retry budget', async () => {

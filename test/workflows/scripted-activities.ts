@@ -8,7 +8,9 @@ import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../work
 export const hour = 3_600_000
 
 /** Creates delivery activities whose outcomes the test sets for the nth attempt at each destination. The retry rules are the real ones. */
-export const scriptedActivities = (answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused' | 'busy') => {
+export const scriptedActivities = (
+  answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused' | 'one of many' | 'busy',
+) => {
   const attempts: { destinationId: string; atMs: number; input: AttemptInput }[] = []
   const rounds = new Map<string, { failures: number; startedAt: number }>()
   const delays = new Map<string, number>()
@@ -26,6 +28,7 @@ export const scriptedActivities = (answer: (destinationId: string, attempt: numb
       if (result === 'delivered') return { status: 'delivered' }
       if (result === 'refused')
         return { status: 'failed', error: 'credentials refused', remedy: 'Save valid credentials, then retry the document.' }
+      if (result === 'one of many') return { status: 'failed', error: 'credentials refused', keepsOpen: false }
       if (result === 'busy') return { status: 'waiting', askAgainMs: hour }
       // What the row of the delivery keeps.
       const round = rounds.get(input.round) ?? { failures: 0, startedAt: atMs }

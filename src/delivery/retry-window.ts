@@ -1,0 +1,40 @@
+import type { Database } from '../db/database.ts'
+
+// Failed deliveries that wait for a manual retry of their own. One more at the same destination is part of a larger fault, which ends with
+// a bulk retry: it closes its workflow, and the retry starts it again. So a destination that is away for a week keeps about this many
+// pairs of workflows open in Temporal, and not two for each of its documents.
+const waitingMax = 100
+
+/**
+ * Returns whether the workflow of a delivery that has failed stays open for the retry window: not behind a circuit, and not if the
+ * destination has many failed deliveries. Reads at most `max` entries of the index deliveries_by_destination. The failure is recorded and
+ * must not be repeated because of this question, so that the answer is yes if the database does not give one.
+ */
+export const keepsWorkflow = async (db: Database, destinationId: string, max = waitingMax): Promise<boolean> => {
+  try {
+    const { rows } = await db.raw<{ rows: { keeps: boolean }[] }>(
+      `
+      select
+        not exists (
+          select
+          from destination_gates
+          where destination_id = :destinationId
+            and circuit <> 'closed'
+        ) and (
+          select count(*)
+          from (
+            select
+            from deliveries
+            where destination_id = :destinationId
+              and status = 'failed'
+            limit :max::integer + 1
+          ) as failed
+        ) <= :max::integer as keeps
+      `,
+      { destinationId, max },
+    )
+    return rows[0]!.keeps
+  } catch {
+    return true
+  }
+}

@@ -1,0 +1,44 @@
+import { createReceive } from '../../src/archive/receive.ts'
+import { addSlots } from '../../src/delivery/leases.ts'
+import { keepsWorkflow } from '../../src/delivery/retry-window.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+const { db, drop } = await createTestDatabase()
+afterAll(drop)
+
+/** Creates a destination with failed deliveries. @returns its id, and the function that asks about one of them */
+const arrange = async (failed: number) => {
+  const routes = await createRoutes(db, [{ name: 'archive' }])
+  const destinationId = routes.destinations['archive']!
+  await addSlots(db, destinationId, { maxConcurrent: 1, maxPerMinute: 0 })
+  for (let index = 0; index < failed; index += 1) await createReceive(db, testConfig())(await receivedDocument(routes, { data: 'hello' }))
+  await db('deliveries').where({ destination_id: destinationId }).update({ status: 'failed' })
+  return { destinationId, keeps: (max?: number) => keepsWorkflow(db, destinationId, max) }
+}
+
+describe('the workflow of a failed delivery', () => {
+  test('stays open while few deliveries of its destination have failed, whatever happens at others', async () => {
+    const [two, three] = [await arrange(2), await arrange(3)]
+    expect([await two.keeps(2), await three.keeps(2)]).toEqual([true, false])
+    expect(await three.keeps()).toBe(true)
+    await db('deliveries').where({ destination_id: three.destinationId }).update({ status: 'retrying' })
+    expect(await three.keeps(2)).toBe(true)
+  })
+
+  test.each([
+    ['closed', true],
+    ['open', false],
+    ['half_open', false],
+  ])('behind a circuit that is %s stays open: %s', async (circuit, expected) => {
+    const { destinationId, keeps } = await arrange(1)
+    await db('destination_gates').where({ destination_id: destinationId }).update({ circuit })
+    expect(await keeps()).toBe(expected)
+  })
+
+  test('stays open if the database does not say how many there are: the failure is recorded, and is not repeated', async () => {
+    const away = await createTestDatabase()
+    await away.drop()
+    expect(await keepsWorkflow(away.db, 'archive')).toBe(true)
+  })
+})
