@@ -1,13 +1,9 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { cancelBatch } from '../../src/delivery/cancel.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 /** Receives documents for two destinations. Their ids are in order of receipt. */

@@ -4,7 +4,7 @@ import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job
 import { closeCircuit, endPause, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import type { Circuit, CircuitSignal } from '../../src/domain/circuit.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { closedCircuit, endAttempt, startAttempt } from './circuit.ts'
 
@@ -17,11 +17,7 @@ const config = testConfig({
   DELIVERY_MAX_CONCURRENT_PER_DESTINATION: '100',
 })
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 interface Started {

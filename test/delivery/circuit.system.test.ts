@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { closeCircuit } from '../../src/delivery/leases.ts'
 import { createKey } from '../../src/workspace/administration.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { repeatJob } from '../support/repeat-job.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
@@ -16,17 +15,12 @@ const maxConcurrent = 4
 const documents = 20
 const minute = 60_000
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: HttpTarget
 const processes: RelayProcess[] = []
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  await repeatJob(env.client, 'sweep-outbox', 1_000)
-  target = await startHttpTarget()
-}, 300_000)
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+await repeatJob(env.client, 'sweep-outbox', 1_000)
+const target = await startHttpTarget()
 afterAll(async () => {
   for (const running of processes) await running.kill()
   await target.stop()

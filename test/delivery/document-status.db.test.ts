@@ -1,13 +1,9 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { deliveryStatuses, documentStatus, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 /** Receives a document for several destinations. @returns a function that sets the statuses of its deliveries and reads its own */

@@ -4,16 +4,12 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { renewLease, withdrawAttempt } from '../../src/delivery/leases.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { catchUpMs } from '../../src/delivery/slots.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
 // The statements by which workers share the limits of a destination. Each load stands for the start of an attempt on some worker.
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 const arrange = async (config: object) => {

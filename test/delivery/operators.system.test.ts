@@ -3,13 +3,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { ListObjectsV2Command } from '@aws-sdk/client-s3'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { bulkRetryWorkflowId } from '../../workflows/ids.ts'
 import { searchAttributes } from '../../workflows/options.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { startRelay, type RelayedDocument, type StartedRelay } from '../support/relay.ts'
-import { startS3Server, type S3Server } from '../support/s3-server.ts'
-import { startSshd, type Sshd } from '../support/sshd.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { startRelay, type RelayedDocument } from '../support/relay.ts'
+import { startS3Server } from '../support/s3-server.ts'
+import { startSshd } from '../support/sshd.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
@@ -20,17 +19,9 @@ const run = promisify(execFile)
 /** Runs the CLI of Temporal. */
 const temporal = (args: string[]) => run(process.env.TEST_TEMPORAL_BIN!, args, { env: { ...process.env, ...temporalVariables(env) } })
 
-let env: TestWorkflowEnvironment
-let relay: StartedRelay
-let web: HttpTarget
-let files: Sshd
-let bucket: S3Server
-
-beforeAll(async () => {
-  env = await startTemporalServer()
-  relay = await startRelay(env)
-  ;[web, files, bucket] = await Promise.all([startHttpTarget(), startSshd(), startS3Server()])
-})
+const env = await startTemporalServer()
+const relay = await startRelay(env)
+const [web, files, bucket] = await Promise.all([startHttpTarget(), startSshd(), startS3Server()])
 afterAll(async () => {
   await Promise.all([web.stop(), files.stop(), bucket.stop()])
   await relay.stop()

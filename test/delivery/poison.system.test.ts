@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
@@ -12,18 +11,14 @@ import { until } from '../support/until.ts'
 
 const maxRetries = 2
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: HttpTarget
 let worker: Promise<RelayProcess> | undefined
-let api: RelayProcess
 /** Called for each request with the poison document. Its answer never comes. */
 let onPoison: () => Promise<void>
 
 const start = (verb: 'api' | 'worker') =>
   startRelayProcess(verb, {
     ...relayVariables(database, env),
-    DELIVERY_HEARTBEAT_TIMEOUT_MS: '5000',
+    DELIVERY_HEARTBEAT_TIMEOUT_MS: '2500',
   })
 
 /** Kills the worker and starts another one. */
@@ -33,18 +28,16 @@ const replaceWorker = async () => {
   await worker
 }
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  target = await startHttpTarget()
-  target.answerWith(({ url }, response) => {
-    if (url === '/poison') void onPoison()
-    else response.end()
-  })
-  api = await start('api')
-  worker = start('worker')
-  await worker
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+const target = await startHttpTarget()
+target.answerWith(({ url }, response) => {
+  if (url === '/poison') void onPoison()
+  else response.end()
 })
+const api = await start('api')
+worker = start('worker')
+await worker
 afterAll(async () => {
   await (await worker)?.kill()
   await api.kill()

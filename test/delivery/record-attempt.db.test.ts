@@ -6,14 +6,10 @@ import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job
 import { createErase } from '../../src/delivery/erase.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 /** Receives a document for these destinations. @returns functions that record attempts and read what was recorded */

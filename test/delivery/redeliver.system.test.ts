@@ -7,11 +7,11 @@ import type { ContentStore } from '../../src/content/store.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { startSshd, type Sshd } from '../support/sshd.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { startSshd } from '../support/sshd.ts'
 import { documentsToCome } from '../support/starts.ts'
 
 // Documents with the same name are delivered to the same path. Whatever the order of attempts, the path holds the newest document at the end.
@@ -20,15 +20,9 @@ const config = testConfig({ RELAY_APPEND_QUIET_MS: '0' })
 const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
 const policy = { maxRetries: 5, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 
-let database: TestDatabase
-let server: Sshd
-let web: HttpTarget
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  server = await startSshd()
-  web = await startHttpTarget()
-})
+const database = await createTestDatabase()
+const server = await startSshd()
+const web = await startHttpTarget()
 afterAll(async () => {
   await web.stop()
   await server.stop()

@@ -1,15 +1,11 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { noteAllBegun, startsToCome } from '../support/starts.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 beforeEach(() => noteAllBegun(database.db))
 

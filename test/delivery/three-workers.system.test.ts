@@ -1,20 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { catchUpMs } from '../../src/delivery/slots.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeTo, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // The limits of a destination hold across all workers of the installation.
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: HttpTarget
-let api: RelayProcess
 const processes: RelayProcess[] = []
 
 const start = async (verb: 'api' | 'worker') => {
@@ -23,13 +18,11 @@ const start = async (verb: 'api' | 'worker') => {
   return running
 }
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-  target = await startHttpTarget()
-  api = await start('api')
-  await Promise.all([start('worker'), start('worker'), start('worker')])
-}, 300_000)
+const database = await createTestDatabase()
+const env = await startTemporalServer()
+const target = await startHttpTarget()
+const api = await start('api')
+await Promise.all([start('worker'), start('worker'), start('worker')])
 afterAll(async () => {
   for (const running of processes) await running.kill()
   await target.stop()
@@ -86,13 +79,13 @@ test('three workers reach the limit of concurrent deliveries together, and never
         response.end()
       })
   })
-  const { ids, destinationId } = await relay({ max_concurrent_deliveries: limit }, 40)
+  const { ids, destinationId } = await relay({ max_concurrent_deliveries: limit }, 24)
   expect(maxOpen).toBe(limit)
   expect((await workersOf(ids, destinationId)).size).toBeGreaterThan(1)
 }, 300_000)
 
 test('three workers together never exceed the limit of deliveries per minute', async () => {
-  const [perMinute, documents] = [120, 24]
+  const [perMinute, documents] = [120, 18]
   const arrivedAt: number[] = []
   target.answerWith((_, response) => {
     arrivedAt.push(performance.now())

@@ -8,11 +8,9 @@ import { createRelease, hold } from '../../src/delivery/release.ts'
 import { requeue } from '../../src/delivery/retry.ts'
 import { type DeliveryRef, expire, transition } from '../../src/delivery/transition.ts'
 import { deliveryStatuses, transitions, type DeliveryOperation, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 
-let database: TestDatabase
-let document: Awaited<ReturnType<typeof receiveDocument>>
 const config = testConfig()
 
 const receiveDocument = async () => {
@@ -24,10 +22,8 @@ const receiveDocument = async () => {
   return { ...routes, ...incoming, delivery, connectionId: routes.connections['archive']! }
 }
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  document = await receiveDocument()
-})
+const database = await createTestDatabase()
+const document = await receiveDocument()
 afterAll(() => database.drop())
 
 const attempt = async (operation: AttemptEnd['operation'], replacedContent = false) => {

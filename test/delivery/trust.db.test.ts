@@ -4,7 +4,7 @@ import { createConnectors } from '../../src/connectors/index.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'
@@ -13,10 +13,7 @@ const config = testConfig()
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const { find } = createConnectors()
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 afterAll(() => database.drop())
 
 type Lookup = NonNullable<Parameters<typeof createOutboundGuard>[0]['lookup']>

@@ -1,27 +1,21 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { deliveryActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 
 const hour = 3_600_000
 const config = testConfig()
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-let target: HttpTarget
 const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await createTimeSkippingTemporal()
-  target = await startHttpTarget()
-})
+const database = await createTestDatabase()
+const env = await createTimeSkippingTemporal()
+const target = await startHttpTarget()
 afterAll(async () => {
   await env.teardown()
   await target.stop()

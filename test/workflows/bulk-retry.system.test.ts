@@ -1,16 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { WorkflowFailedError } from '@temporalio/client'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import type { BulkRetryActivities, BulkRetryProgress } from '../../workflows/messages.ts'
 import { bulkRetryOptions } from '../../workflows/options.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  env = await createTimeSkippingTemporal()
-})
+const env = await createTimeSkippingTemporal()
 afterAll(async () => {
   await env.teardown()
 })

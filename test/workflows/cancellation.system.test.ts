@@ -1,4 +1,3 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { retrySignal } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
@@ -9,11 +8,7 @@ import { documentTo, scriptedActivities } from './scripted-activities.ts'
 
 // A real server: the one that skips time hangs if a workflow whose cancellation was requested continues as new.
 
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  env = await startTemporalServer()
-})
+const env = await startTemporalServer()
 afterAll(() => env?.teardown())
 
 test('a delivery is attempted again if its retry is requested while its cancellation is being recorded', async () => {

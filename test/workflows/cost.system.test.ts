@@ -2,7 +2,6 @@
 // docs/operations.md tells operators these numbers.
 import { readFileSync } from 'node:fs'
 import type { WorkflowHandle } from '@temporalio/client'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId, documentWorkflowId } from '../../workflows/ids.ts'
@@ -28,10 +27,7 @@ const actionsOf = (events: Event[]): number =>
   events.filter((event) => actionAttributes.some((name) => event[name])).length +
   events.reduce((sum, { activityTaskStartedEventAttributes: started }) => sum + ((started?.attempt ?? 1) - 1), 0)
 
-let env: TestWorkflowEnvironment
-beforeAll(async () => {
-  env = await startTemporalServer()
-}, 120_000)
+const env = await startTemporalServer()
 afterAll(() => env.teardown())
 
 /** Delivers a document, and returns what it cost. The first destination fails so many times before it accepts the document. */

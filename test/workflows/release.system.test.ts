@@ -1,4 +1,3 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Database } from '../../src/db/database.ts'
@@ -9,7 +8,7 @@ import { createTemporal } from '../../src/temporal/client.ts'
 import { createDispatcher } from '../../src/temporal/dispatcher.ts'
 import { checkAgainSignal, type AttemptInput } from '../../workflows/messages.ts'
 import { batchOptions } from '../../workflows/options.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, insertNumberedDocuments, testConfig } from '../support/factories.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
@@ -20,13 +19,8 @@ import { until } from '../support/until.ts'
 const MiB = 1024 * 1024
 const config = testConfig({ TEMPORAL_TASK_QUEUE: 'nobody' })
 
-let database: TestDatabase
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  env = await startTemporalServer()
-})
+const database = await createTestDatabase()
+const env = await startTemporalServer()
 afterAll(async () => {
   await env.teardown()
   await database.drop()

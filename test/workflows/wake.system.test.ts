@@ -1,4 +1,3 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { wakeSignal } from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
@@ -6,11 +5,7 @@ import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 import { documentTo, hour, scriptedActivities } from './scripted-activities.ts'
 
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  env = await createTimeSkippingTemporal()
-}, 120_000)
+const env = await createTimeSkippingTemporal()
 afterAll(() => env.teardown())
 
 const unregistered = { registered: false }
