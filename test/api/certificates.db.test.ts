@@ -1,4 +1,3 @@
-import { X509Certificate } from 'node:crypto'
 import { newId } from '../../src/base/ids.ts'
 import { startScene } from '../support/scene.ts'
 import { createSigner } from '../support/signer.ts'
@@ -13,62 +12,6 @@ afterAll(async () => {
 const repository = async (repoId: string): Promise<string> =>
   (await acme.call('POST', '/repositories', { repo_id: repoId, name: 'A' })).json.data.id
 const auditOf = (subjectId: string) => database.db('audit_logs').where({ subject_id: subjectId }).orderBy('id')
-
-test('a certificate is added as inactive, has its fingerprints, and can be activated, deactivated and deleted', async () => {
-  const id = await repository('A1')
-  const path = `/repositories/${id}/certificates`
-  const added = await acme.call('POST', path, { auth_id: 'CN=TST', certificate: signer.pem })
-  const { fingerprint, fingerprint256 } = new X509Certificate(signer.der)
-  const hex = (text: string) => text.replaceAll(':', '').toLowerCase()
-  expect({ status: added.status, data: added.json.data }).toEqual({
-    status: 201,
-    data: {
-      id: expect.any(String),
-      type: 'certificate',
-      attributes: {
-        auth_id: 'CN=TST',
-        status: 'inactive',
-        subject: 'C=DE, O=SAP Trust Community, OU=SAP Web AS, CN=TST',
-        issuer: 'C=DE, O=SAP Trust Community, OU=SAP Web AS, CN=TST',
-        serial_number: expect.stringMatching(/^[0-9a-f]+$/),
-        valid_from: expect.any(String),
-        valid_to: expect.any(String),
-        key_algorithm: 'dsa',
-        key_bits: 1024,
-        fingerprint_sha1: hex(fingerprint),
-        fingerprint_sha256: hex(fingerprint256),
-        warnings: [{ code: 'short_key', message: 'The key has 1024 bits. Use at least 2048.' }],
-        received_at: expect.any(String),
-        updated_at: expect.any(String),
-      },
-    },
-  })
-  expect((await acme.call('GET', path)).json).toEqual({ data: [added.json.data], meta: { current_page: 1, per_page: 25, total: 1 } })
-
-  const { id: certificateId, attributes } = added.json.data
-  const certificatesOfRepository = async () => (await acme.call('GET', `/repositories/${id}`)).json.data.attributes.certificates
-  const { subject, valid_from, valid_to } = attributes
-  expect(await certificatesOfRepository()).toEqual([{ id: certificateId, subject, valid_from, valid_to, status: 'inactive' }])
-
-  for (const status of ['active', 'active', 'inactive'] as const) {
-    const changed = await acme.call('PATCH', `${path}/${certificateId}`, { status })
-    expect([changed.status, changed.json.data.attributes.status]).toEqual([200, status])
-    expect((await certificatesOfRepository())[0].status).toBe(status)
-  }
-  expect((await acme.call('DELETE', `${path}/${certificateId}`)).status).toBe(204)
-  expect((await acme.call('DELETE', `${path}/${certificateId}`)).status).toBe(404)
-  expect(await certificatesOfRepository()).toEqual([])
-
-  const log = await auditOf(certificateId)
-  expect(log.map(({ event }) => event)).toEqual(['cert.received', 'cert.activated', 'cert.deactivated', 'cert.deleted'])
-  for (const entry of log) {
-    expect(entry).toMatchObject({
-      subject_type: 'Certificate',
-      actor_type: 'api_key',
-      metadata: { fingerprint_sha256: attributes.fingerprint_sha256, valid_to },
-    })
-  }
-})
 
 test('a certificate can be added as active, in base64 of the PKCS #7 file that the source system exports', async () => {
   const id = await repository('B1')

@@ -15,36 +15,6 @@ const refusal = async (method: string, path: string, body: unknown) => {
   return { status, code: json.error.code, paths: json.error.details?.map(({ path: at }: { path: string }) => at) }
 }
 
-test('a connection is flat, active by default, and keeps the order of its repositories and destinations', async () => {
-  const [a, b] = [await repository('A1'), await repository('A2')]
-  const [x, y] = [await destination('X'), await destination('Y')]
-  const body = { name: 'Fan', repository_ids: [b, a, b], destination_ids: [y, x], settings: { on_resume: 'skip' } }
-  const { status, json } = await acme.call('POST', '/connections', body)
-  expect({ status, json }).toEqual({
-    status: 201,
-    json: {
-      data: {
-        id: expect.any(String),
-        name: 'Fan',
-        is_active: true,
-        repositories: [
-          { id: b, repo_id: 'A2', description: 'Name of A2' },
-          { id: a, repo_id: 'A1', description: 'Name of A1' },
-        ],
-        destinations: [
-          { id: y, type: 'objstore', name: 'Y' },
-          { id: x, type: 'objstore', name: 'X' },
-        ],
-        settings: { on_resume: 'skip' },
-        held_deliveries: 0,
-        created_at: expect.any(String),
-        updated_at: expect.any(String),
-      },
-    },
-  })
-  expect((await acme.call('GET', `/connections/${json.data.id}`)).json).toEqual(json)
-})
-
 test('all connections are listed, or one page with meta if the query has page or per_page', async () => {
   const tenant = await api.tenant('acme/paged')
   const names = ['P1', 'P2', 'P3']

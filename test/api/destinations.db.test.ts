@@ -17,35 +17,10 @@ const refusalOf = async (body: unknown) => {
   return { status, code: json.error.code, paths: json.error.details?.map(({ path }: { path: string }) => path) }
 }
 
-test('a new destination is connected, and responses contain its config but never its credentials', async () => {
-  const { status, json, text } = await acme.call('POST', '/destinations', objstore('Archive'))
-  expect(status).toBe(201)
-  expect(json.data).toEqual({
-    id: expect.stringMatching(/^[0-9A-Z]{26}$/),
-    type: 'destination',
-    attributes: {
-      name: 'Archive',
-      connector_type: 'objstore',
-      status: 'connected',
-      config: { bucket: 'archive', region: 'eu-central-1' },
-      warnings: [],
-      last_error: null,
-      last_delivered_at: null,
-      circuit: 'closed',
-      circuit_since: null,
-      next_trial_at: null,
-      slots: 16,
-      slots_in_use: 0,
-      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-      updated_at: expect.any(String),
-    },
-  })
-  const retrieved = await acme.call('GET', `/destinations/${json.data.id}`)
-  const changed = await acme.call('PATCH', `/destinations/${json.data.id}`, { credentials: objstore('').credentials })
-  const listed = await acme.call('GET', '/destinations')
-  for (const answer of [text, retrieved.text, changed.text, listed.text]) expect(answer).not.toContain('canary')
-  const row = await database.db('destinations').where({ id: json.data.id }).first()
-  expect(JSON.stringify(row) + row.credentials_sealed.toString('latin1')).not.toContain('canary')
+test('no line of the log contains credentials', async () => {
+  const id = await create('Archive')
+  await acme.call('PATCH', `/destinations/${id}`, { credentials: objstore('').credentials })
+  await acme.call('PATCH', `/destinations/${id}`, { credentials: { access_key_id: 'canary' } })
   expect(api.log.join('')).not.toContain('canary')
 })
 
@@ -92,23 +67,6 @@ test('a directory that the operator has not allowed is refused with 422, when cr
   }
   expect(await refusalOf({ name: 'Archive', ...directory, credentials: { username: 'u' } })).toMatchObject({ status: 422 })
   expect(await refusalOf({ name: 'Archive', ...directory, credentials: undefined })).toMatchObject({ status: 400, paths: ['credentials'] })
-})
-
-test('PATCH merges the config, removes keys that are null and replaces the credentials', async () => {
-  const id = await create('A', { prefix: 'in/' })
-  const sealed = async () => (await database.db('destinations').where({ id }).first()).credentials_sealed as Buffer
-  const before = await sealed()
-  const merged = await acme.call('PATCH', `/destinations/${id}`, { name: 'B', config: { bucket: 'new' } })
-  expect(merged.json.data.attributes).toMatchObject({ name: 'B', config: { bucket: 'new', region: 'eu-central-1', prefix: 'in/' } })
-  expect(await sealed()).toEqual(before)
-
-  const removed = await acme.call('PATCH', `/destinations/${id}`, { config: { prefix: null } })
-  expect(removed.json.data.attributes.config).toEqual({ bucket: 'new', region: 'eu-central-1' })
-
-  expect((await acme.call('PATCH', `/destinations/${id}`, { credentials: { access_key_id: 'only' } })).status).toBe(422)
-  expect((await acme.call('PATCH', `/destinations/${id}`, { config: { region: null } })).status).toBe(422)
-  expect(await sealed()).toEqual(before)
-  expect((await acme.call('PATCH', `/destinations/${id}`, { connector_type: 'sftp' })).status).toBe(400)
 })
 
 test('a change of the name alone leaves no audit entry, a change of the config names all that changed', async () => {

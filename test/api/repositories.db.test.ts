@@ -67,19 +67,6 @@ test('a repository says when its last request arrived, and how many certificates
   expect(listed.attributes).toMatchObject({ last_request_at: at(3).toISOString(), active_certificates: 0 })
 })
 
-test('PATCH changes only the attributes in the body, and never repo_id', async () => {
-  const { json } = await acme.call('POST', '/repositories', { repo_id: 'D1', name: 'A', signature_verification: true })
-  const path = `/repositories/${json.data.id}`
-  const changed = await acme.call('PATCH', path, { status: 'inactive' })
-  expect(changed.json.data.attributes).toMatchObject({ repo_id: 'D1', name: 'A', status: 'inactive', signature_verification: true })
-  expect(changed.json.data.attributes.updated_at > json.data.attributes.updated_at).toBe(true)
-  expect((await acme.call('PATCH', path, { repo_id: 'D2' })).status).toBe(400)
-  expect((await acme.call('PATCH', path, { status: 'paused' })).status).toBe(422)
-  expect((await acme.call('PATCH', path, {})).json.data.attributes.status).toBe('inactive')
-  expect((await acme.call('GET', '/repositories?status=inactive')).json.data.map(({ id }: { id: string }) => id)).toEqual([json.data.id])
-  expect((await acme.call('GET', '/repositories?status=paused')).status).toBe(400)
-})
-
 test('deleting a repository deletes its active connections, even shared ones, and keeps inactive ones', async () => {
   const first = await wire(acme, 'G1')
   const second = await wire(acme, 'G2', false)

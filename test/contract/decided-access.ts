@@ -1,4 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createMembers } from '../../src/workspace/members.ts'
+import { apiKeyParts } from '../support/api-key.ts'
 import { objstore } from './decided-errors.ts'
 import { time, ulid, type Json, type Row } from './world.ts'
 
@@ -102,22 +105,29 @@ const isForLevel = ([level, what, calls]: LevelOperations): Row => [
 const keys: Row[] = [
   ...operations.map(isForLevel),
   [
-    'keys: POST /api-keys answers 201 with the key, relay_<id>_<256 bits>; no later response contains it',
+    'keys: POST /api-keys answers 201 with the key, relay_<id>_<256 bits>; no later response and no row contains it',
     async ({ acme, db }) => {
-      const { status, json } = await acme.call('POST', '/api-keys', { name: 'Nightly', level: 'viewer' })
-      const { id, attributes } = json.data
-      expect({ status, data: json.data }).toEqual({
-        status: 201,
-        data: { id: ulid, type: 'api_key', attributes: { ...key, key: expect.stringMatching(/^relay_[0-9A-Z]{26}_[\w-]{43}$/) } },
-      })
-      expect(attributes.key).toContain(`relay_${id}_`)
-      const listed = await acme.call('GET', '/api-keys?per_page=100')
-      expect(listed.json.data.find((row: Json) => row.id === id)).toEqual({ id, type: 'api_key', attributes: key })
-      const row = await db('api_keys').where({ id }).first()
-      expect(row.secret_sha256).toHaveLength(32)
-      expect(await acme.statusOf('GET', '/documents', undefined, attributes.key)).toBe(200)
-      const used = (await acme.call('GET', '/api-keys?per_page=100')).json.data.find((one: Json) => one.id === id)
-      expect(used.attributes.last_used_at).toEqual(time)
+      const userId = await createMembers(db).ensure(acme.id, 'ada@example.org', systemActor)
+      const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+      const ofMember = { name: 'CI', level: 'member', expires_at: expiresAt, user_id: userId }
+      for (const body of [{ name: 'Nightly', level: 'viewer' }, ofMember]) {
+        const { status, json } = await acme.call('POST', '/api-keys', body)
+        const { id, attributes } = json.data
+        const expected = { ...key, ...body }
+        expect({ status, data: json.data }).toEqual({
+          status: 201,
+          data: { id: ulid, type: 'api_key', attributes: { ...expected, key: expect.stringMatching(/^relay_[0-9A-Z]{26}_[\w-]{43}$/) } },
+        })
+        expect(attributes.key).toContain(`relay_${id}_`)
+        const listed = await acme.call('GET', '/api-keys?per_page=100')
+        expect(listed.json.data.find((row: Json) => row.id === id)).toEqual({ id, type: 'api_key', attributes: expected })
+        expect((await db('api_keys').where({ id }).first()).secret_sha256).toHaveLength(32)
+        expect(await acme.statusOf('GET', '/documents', undefined, attributes.key)).toBe(200)
+        const used = await acme.call('GET', '/api-keys?per_page=100')
+        expect(used.json.data.find((one: Json) => one.id === id).attributes.last_used_at).toEqual(time)
+        const { secret } = apiKeyParts(attributes.key)
+        for (const text of [listed.text, used.text, JSON.stringify(await db('api_keys'))]) expect(text).not.toContain(secret)
+      }
     },
   ],
   [
@@ -131,62 +141,91 @@ const keys: Row[] = [
     },
   ],
   [
-    'keys: expires_at and user_id are optional and validated',
-    async ({ acme }) => {
-      const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
-      const { status, json } = await acme.call('POST', '/api-keys', { name: 'A', level: 'member', expires_at: expiresAt })
-      expect({ status, expiresAt: json.data.attributes.expires_at }).toEqual({ status: 201, expiresAt })
-      for (const wrong of [{ expires_at: '2020-01-01T00:00:00Z' }, { user_id: newId() }, { level: 'king' }]) {
-        expect(await acme.statusOf('POST', '/api-keys', { name: 'A', level: 'viewer', ...wrong })).toBe(422)
+    'keys: an unknown level, a wrong expiry and a member of no or another workspace are 422; a missing level is 400',
+    async ({ acme, other, db }) => {
+      const foreignMember = await createMembers(db).ensure(other.id, 'eve@example.org', systemActor)
+      for (const wrong of [
+        { expires_at: '2020-01-01T00:00:00Z' },
+        { expires_at: 'soon' },
+        { user_id: newId() },
+        { user_id: foreignMember },
+        { level: 'king' },
+      ]) {
+        const { status, json } = await acme.call('POST', '/api-keys', { name: 'A', level: 'viewer', ...wrong })
+        expect({ status, path: json.error.details[0].path }).toEqual({ status: 422, path: Object.keys(wrong)[0] })
       }
+      expect(await acme.statusOf('POST', '/api-keys', { name: 'A' })).toBe(400)
     },
   ],
+]
+
+const defaultSettings = {
+  max_retries: 10,
+  retry_ttl_seconds: 86_400,
+  retry_initial_interval_seconds: 10,
+  retry_max_interval_seconds: 3_600,
+  captured_requests_days: 30,
+  captured_bodies_days: 7,
+  audit_days: 365,
+  content_days: null,
+  receiver_allowed_cidrs: [],
+  receiver_max_bytes: null,
+  receiver_max_requests_per_minute: null,
+  rfc: null,
+  tier: 'standard',
+}
+
+const isInvalidSetting = ([body, status]: readonly [body: object, status: number]): Row => [
+  `settings: PATCH ${JSON.stringify(body)} is ${status} and changes nothing`,
+  async ({ other }) => {
+    const before = (await other.call('GET', '/settings')).json
+    expect(await other.statusOf('PATCH', '/settings', body)).toBe(status)
+    expect((await other.call('GET', '/settings')).json).toEqual(before)
+  },
 ]
 
 const settings: Row[] = [
   [
     'settings: a new workspace has the default settings',
-    async ({ other, tenant }) => {
+    async ({ tenant }) => {
       const { call, id } = await tenant('acme/untouched')
       const { status, json } = await call('GET', '/settings')
-      expect({ status, data: json.data }).toEqual({
-        status: 200,
-        data: {
-          id,
-          type: 'settings',
-          attributes: {
-            max_retries: 10,
-            retry_ttl_seconds: 86_400,
-            retry_initial_interval_seconds: 10,
-            retry_max_interval_seconds: 3_600,
-            captured_requests_days: 30,
-            captured_bodies_days: 7,
-            audit_days: 365,
-            content_days: null,
-            receiver_allowed_cidrs: [],
-            receiver_max_bytes: null,
-            receiver_max_requests_per_minute: null,
-            rfc: null,
-            tier: 'standard',
-          },
-        },
-      })
-      expect(other.id).not.toBe(id)
+      expect({ status, data: json.data }).toEqual({ status: 200, data: { id, type: 'settings', attributes: defaultSettings } })
     },
   ],
   [
-    'settings: PATCH changes only the settings in the body; invalid values are 422, unknown keys 400',
-    async ({ tenant }) => {
-      const { call } = await tenant('acme/changing')
-      const { status, json } = await call('PATCH', '/settings', { content_days: 30, max_retries: 0 })
-      expect({ status, attributes: json.data.attributes }).toMatchObject({ status: 200, attributes: { content_days: 30, max_retries: 0 } })
-      expect((await call('PATCH', '/settings', { max_retries: -1 })).status).toBe(422)
-      expect((await call('PATCH', '/settings', { receiver_allowed_cidrs: ['everywhere'] })).status).toBe(422)
-      expect((await call('PATCH', '/settings', { colour: 'red' })).status).toBe(400)
-      expect((await call('PATCH', '/settings', { max_retries: '5' })).status).toBe(400)
-      expect((await call('GET', '/settings')).json.data.attributes).toEqual(json.data.attributes)
+    'settings: PATCH changes only the settings in the body, of this workspace, and only differences are stored',
+    async ({ tenant, db }) => {
+      const [{ call, id }, beside] = [await tenant('acme/changing'), await tenant('acme/beside')]
+      const changed = await call('PATCH', '/settings', { max_retries: 0, content_days: 30 })
+      const expected = { ...defaultSettings, max_retries: 0, content_days: 30 }
+      expect({ status: changed.status, attributes: changed.json.data.attributes }).toEqual({ status: 200, attributes: expected })
+      const cidrs = ['10.0.0.0/8', 'fd00::/8']
+      const { json } = await call('PATCH', '/settings', { receiver_allowed_cidrs: cidrs, content_days: null })
+      expect(json.data.attributes).toEqual({ ...expected, receiver_allowed_cidrs: cidrs, content_days: null })
+      expect((await db('workspaces').where({ id }).first()).settings).toEqual({ max_retries: 0, receiver_allowed_cidrs: cidrs })
+      expect((await beside.call('GET', '/settings')).json.data.attributes).toEqual(defaultSettings)
     },
   ],
+  ...(
+    [
+      [{ max_retries: 101 }, 422],
+      [{ max_retries: -1 }, 422],
+      [{ captured_requests_days: 91 }, 422],
+      [{ captured_bodies_days: 31 }, 422],
+      [{ receiver_allowed_cidrs: ['10.0.0.0'] }, 422],
+      [{ retry_initial_interval_seconds: 100, retry_max_interval_seconds: 10 }, 422],
+      [{ max_retries: 1, retry_initial_interval_seconds: 10, retry_ttl_seconds: 9 }, 422],
+      [{ audit_days: null }, 422],
+      [{ audit_days: 364 }, 422],
+      [{ audit_days: 3_651 }, 422],
+      [{ tier: 'compliance' }, 400],
+      [{ max_retries: '5' }, 400],
+      [{ max_retries: 1.5 }, 400],
+      [{ receiver_allowed_cidrs: [5] }, 400],
+      [{ colour: 'red' }, 400],
+    ] as const
+  ).map(isInvalidSetting),
   [
     'settings: receiver_allowed_cidrs refuses other addresses',
     async ({ tenant }) => {
@@ -197,11 +236,28 @@ const settings: Row[] = [
     },
   ],
   [
-    'settings: credentials of rfc are write-only',
-    async ({ acme }) => {
-      const { text, json } = await acme.call('GET', '/settings')
-      expect(text).not.toContain('canary-rfc')
-      expect(Object.keys(json.data.attributes.rfc).toSorted()).toEqual(['allowed_functions', 'client', 'url'])
+    'settings: credentials of rfc are write-only, stay with a change that leaves the system alone, and go with it',
+    async ({ tenant, db }) => {
+      const { call, id } = await tenant('acme/calling')
+      const rowOf = () => db('workspaces').where({ id }).first()
+      const rfc = { url: 'https://erp.example:44300', client: '100' }
+      const created = await call('PATCH', '/settings', { rfc: { ...rfc, credentials: { user: 'RELAY', password: 'canary-rfc' } } })
+      expect(created.json.data.attributes.rfc).toEqual({ ...rfc, allowed_functions: [] })
+      const row = await rowOf()
+      expect(JSON.stringify(row.settings) + row.rfc_credentials_sealed.toString('latin1')).not.toContain('canary')
+
+      const allowed = ['RFC_PING', '/ACME/PING']
+      const changed = await call('PATCH', '/settings', { rfc: { allowed_functions: allowed } })
+      expect(changed.json.data.attributes.rfc).toEqual({ ...rfc, allowed_functions: allowed })
+      const read = await call('GET', '/settings')
+      expect(read.json.data.attributes.rfc).toEqual({ ...rfc, allowed_functions: allowed })
+      const moved = await call('PATCH', '/settings', { rfc: { url: 'https://elsewhere.example' } })
+      expect({ status: moved.status, path: moved.json.error.details[0].path }).toEqual({ status: 422, path: 'rfc.credentials' })
+
+      const removed = await call('PATCH', '/settings', { rfc: null })
+      expect(removed.json.data.attributes.rfc).toBeNull()
+      expect((await rowOf()).rfc_credentials_sealed).toBeNull()
+      for (const { text } of [created, changed, read, moved, removed]) expect(text).not.toContain('canary')
     },
   ],
 ]

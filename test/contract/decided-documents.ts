@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { insertDocument } from '../api/insert-document.ts'
 import { text, time, ulid, type Row } from './world.ts'
 
@@ -164,20 +165,64 @@ const documents: Row[] = [
 
 const certificates: Row[] = [
   [
-    'certificates: POST adds one, PATCH activates and deactivates it, DELETE removes it',
+    'certificates: POST adds one as inactive, PATCH activates and deactivates it, DELETE removes it, and each is recorded',
     async ({ acme, signer }) => {
       const { id } = await acme.repository()
       const path = `/repositories/${id}/certificates`
       const added = await acme.call('POST', path, { auth_id: 'CN=A', certificate: signer.pem })
-      expect(added).toMatchObject({ status: 201, json: { data: { id: ulid, type: 'certificate', attributes: { status: 'inactive' } } } })
-      const one = `${path}/${added.json.data.id}`
-      for (const status of ['active', 'inactive']) {
+      const { fingerprint, fingerprint256, subject, issuer } = new X509Certificate(signer.der)
+      const inOneLine = (name: string) => name.split('\n').join(', ')
+      const hex = (digest: string) => digest.replaceAll(':', '').toLowerCase()
+      expect({ status: added.status, data: added.json.data }).toEqual({
+        status: 201,
+        data: {
+          id: ulid,
+          type: 'certificate',
+          attributes: {
+            auth_id: 'CN=A',
+            status: 'inactive',
+            subject: inOneLine(subject),
+            issuer: inOneLine(issuer),
+            serial_number: expect.stringMatching(/^[0-9a-f]+$/),
+            valid_from: time,
+            valid_to: time,
+            key_algorithm: 'rsa',
+            key_bits: 2048,
+            fingerprint_sha1: hex(fingerprint),
+            fingerprint_sha256: hex(fingerprint256),
+            warnings: expect.any(Array),
+            received_at: time,
+            updated_at: time,
+          },
+        },
+      })
+      expect((await acme.call('GET', path)).json).toEqual({ data: [added.json.data], meta: { current_page: 1, per_page: 25, total: 1 } })
+
+      const { id: certificateId, attributes } = added.json.data
+      const one = `${path}/${certificateId}`
+      const ofRepository = async () => (await acme.attributesOf(`/repositories/${id}`)).certificates
+      const { valid_from, valid_to } = attributes
+      const summary = { id: certificateId, subject: attributes.subject, valid_from, valid_to }
+      expect(await ofRepository()).toEqual([{ ...summary, status: 'inactive' }])
+      for (const status of ['active', 'active', 'inactive']) {
         const changed = await acme.call('PATCH', one, { status })
         expect({ status: changed.status, now: changed.json.data.attributes.status }).toEqual({ status: 200, now: status })
+        expect(await ofRepository()).toEqual([{ ...summary, status }])
       }
       expect(await acme.statusOf('PATCH', one, { status: 'revoked' })).toBe(422)
       expect(await acme.statusOf('DELETE', one)).toBe(204)
       expect(await acme.statusOf('DELETE', one)).toBe(404)
+      expect(await ofRepository()).toEqual([])
+      expect((await acme.eventsOf(certificateId)).toReversed().map((entry) => entry.attributes)).toEqual(
+        ['cert.received', 'cert.activated', 'cert.deactivated', 'cert.deleted'].map((event) =>
+          expect.objectContaining({
+            event,
+            subject_type: 'Certificate',
+            actor_type: 'api_key',
+            metadata: expect.objectContaining({ fingerprint_sha256: attributes.fingerprint_sha256, valid_to }),
+          }),
+        ),
+      )
     },
   ],
   [

@@ -1,7 +1,11 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import { newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { createKey, revokeKey } from '../../src/workspace/administration.ts'
+import { newApiKey } from '../../src/security/api-keys.ts'
+import { createKey } from '../../src/workspace/administration.ts'
 import { startApi } from '../support/api.ts'
+import { callJson, type Answer } from '../support/client.ts'
 import { databaseConfig } from '../support/database.ts'
 import { ulid, type Json, type Row, type World } from './world.ts'
 
@@ -73,6 +77,10 @@ export const decidedErrorRows: Row[] = [
   refusal(404, 'not_found', 'an id of another workspace', async ({ other }) => get(`/destinations/${await other.destination()}`)),
   refusal(404, 'not_found', 'an unknown path', () => get('/nowhere')),
   refusal(405, 'method_not_allowed', 'a method that the path does not support', () => ({ method: 'PUT', path: '/destinations' })),
+  [
+    'errors: 405 names the methods that the path supports in the header Allow',
+    async ({ acme }) => expect((await acme.call('PUT', '/destinations')).headers.get('allow')).toBe('GET, HEAD, POST'),
+  ],
   refusal(409, 'conflict', 'a duplicate repo_id', ({ specimen }) => post('/repositories', { repo_id: specimen.repoId, name: 'A' })),
   refusal(409, 'nothing_to_retry', 'retry of a document with no failed delivery', ({ specimen }) =>
     post(`/documents/${specimen.documentId}/retry`),
@@ -98,25 +106,25 @@ export const decidedErrorRows: Row[] = [
     post('/destinations', { ...objstore, config: { bucket: 'x' } }),
   ),
   [
-    'errors: 401 unauthorized: the same message for a missing, unknown, expired, revoked and foreign key',
-    async ({ acme, other, db }) => {
+    'errors: 401 unauthorized: the same answer for a missing, malformed, unknown, expired, revoked and foreign key and an unknown workspace',
+    async ({ acme, other, db, baseUrl }) => {
       const revoked = await createKey(db, { workspace: acme.name, level: 'admin' })
-      await revokeKey(db, revoked.id)
+      expect(await acme.statusOf('DELETE', `/api-keys/${revoked.id}`)).toBe(204)
       const expired = await createKey(db, { workspace: acme.name, level: 'admin' })
       await db('api_keys')
         .where({ id: expired.id })
-        .update({ expires_at: new Date(Date.now() - 1_000) })
-      const messages = new Set<string>()
-      for (const key of [null, 'x', `${acme.keys.admin}x`, revoked.key, expired.key, other.keys.admin]) {
-        const { status, json, headers } = await acme.call('GET', '/documents', undefined, { key })
-        expect({ status, code: json.error.code, challenge: headers.get('www-authenticate') }).toEqual({
+        .update({ expires_at: new Date(Date.now() - 1) })
+      const wrongSecret = `${acme.keys.admin.slice(0, -2)}zz`
+      const wrong = [null, 'x', `${acme.keys.admin}x`, wrongSecret, newApiKey().key, revoked.key, expired.key, other.keys.admin]
+      const answers = await Promise.all(wrong.map((key) => acme.call('GET', '/documents', undefined, { key })))
+      answers.push(await callJson(baseUrl, 'GET', '/api/no/body/documents', { key: acme.keys.admin }))
+      for (const { status, json, headers } of answers) {
+        expect({ status, error: json.error, challenge: headers.get('www-authenticate') }).toEqual({
           status: 401,
-          code: 'unauthorized',
+          error: { ...answers[0]!.json.error, code: 'unauthorized', request_id: headers.get('x-relay-request-id') },
           challenge: 'Bearer',
         })
-        messages.add(json.error.message)
       }
-      expect(messages.size).toBe(1)
     },
   ],
   [
@@ -127,25 +135,44 @@ export const decidedErrorRows: Row[] = [
     },
   ],
   [
-    'errors: 429 rate_limited with Retry-After: too many wrong keys',
-    async ({ db }) => {
-      const api = await startApi(db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1' } })
-      await api.call('GET', '/api/a/b/documents', { key: 'x' })
-      const { status, json, headers } = await api.call('GET', '/api/a/b/documents', { key: 'x' })
+    'errors: 429 rate_limited with Retry-After: too many wrong keys of one address, while a valid key is still accepted',
+    async ({ db, acme }) => {
+      const api = await startApi(db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '3' } })
+      const call = (key: string) => api.call('GET', `/api/${acme.name}/documents`, { key })
+      const answers: Answer[] = []
+      for (let tries = 0; tries < 5; tries += 1) answers.push(await call(newApiKey().key))
+      const { status } = await call(acme.keys.viewer)
       await api.stop()
-      expect({ status, code: json.error.code }).toEqual({ status: 429, code: 'rate_limited' })
-      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+      expect([...answers.map((answer) => answer.status), status]).toEqual([401, 401, 401, 429, 429, 200])
+      expect(answers[4]!.json.error.code).toBe('rate_limited')
+      expect(Number(answers[4]!.headers.get('retry-after'))).toBeGreaterThan(0)
     },
   ],
   [
-    'errors: 503 unavailable: the database is unreachable',
+    'errors: 503 unavailable with Retry-After: the database refuses or breaks connections, and a change has changed nothing',
     async ({ acme }) => {
-      const unreachable = openDatabase(databaseConfig('postgres://relay:relay@127.0.0.1:1/none'), 'unreachable')
-      const api = await startApi(unreachable)
-      const { status, json } = await api.call('GET', `/api/${acme.name}/documents`, { key: acme.keys.admin })
-      await api.stop()
-      await unreachable.destroy()
-      expect({ status, code: json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+      const breaking = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
+      await once(breaking, 'listening')
+      for (const [port, cause] of [
+        [1, 'ECONNREFUSED'],
+        [(breaking.address() as AddressInfo).port, 'Connection terminated'],
+      ] as const) {
+        const unreachable = openDatabase(databaseConfig(`postgres://relay:relay@127.0.0.1:${port}/none`), 'unreachable')
+        const api = await startApi(unreachable)
+        const path = `/api/${acme.name}/destinations`
+        const changing = await api.call('POST', path, { key: acme.keys.admin, body: objstore })
+        const reading = await api.call('GET', path, { key: acme.keys.admin })
+        await api.stop()
+        await unreachable.destroy()
+        for (const { status, json, headers } of [changing, reading]) {
+          expect({ status, code: json.error.code }).toEqual({ status: 503, code: 'unavailable' })
+          expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+        }
+        expect(changing.json.error.nothing_changed).toBe(true)
+        expect(reading.json.error).not.toHaveProperty('nothing_changed')
+        expect(api.log.join('')).toContain(cause)
+      }
+      breaking.close()
     },
   ],
 ]

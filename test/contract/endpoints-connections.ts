@@ -44,7 +44,7 @@ export const connectionRows: Row[] = [
     },
   ],
   [
-    '4.4 POST /connections answers 201 with the connection; is_active defaults to true, settings are optional',
+    '4.4 POST /connections answers 201 with the connection, flat; is_active defaults to true, settings are optional',
     async ({ acme, specimen }) => {
       const links = { repository_ids: [specimen.repositoryId], destination_ids: [await acme.destination()] }
       const plain = await acme.call('POST', '/connections', { name: 'A', ...links })
@@ -100,6 +100,35 @@ export const connectionRows: Row[] = [
           connections: [{ id: connectionId, destination_name: 'To accepting', status: isActive ? 'active' : 'inactive' }],
         })
       }
+    },
+  ],
+  [
+    '4.4 a connection keeps the order of its repositories and destinations, each of them once',
+    async ({ acme }) => {
+      const [one, two] = [await acme.repository(), await acme.repository()]
+      const [x, y] = [await acme.destination('accepting', 'X'), await acme.destination('accepting', 'Y')]
+      const body = { name: 'Fan', repository_ids: [two.id, one.id, two.id], destination_ids: [y, x], settings: { on_resume: 'skip' } }
+      const { status, json } = await acme.call('POST', '/connections', body)
+      expect({ status, json }).toEqual({
+        status: 201,
+        json: {
+          data: {
+            id: ulid,
+            name: 'Fan',
+            is_active: true,
+            repositories: [two, one].map(({ id, repoId }) => ({ id, repo_id: repoId, description: `Repository ${repoId}` })),
+            destinations: [
+              { id: y, type: 'webhook', name: 'Y' },
+              { id: x, type: 'webhook', name: 'X' },
+            ],
+            settings: { on_resume: 'skip' },
+            held_deliveries: 0,
+            created_at: time,
+            updated_at: time,
+          },
+        },
+      })
+      expect((await acme.call('GET', `/connections/${json.data.id}`)).json).toEqual(json)
     },
   ],
   [

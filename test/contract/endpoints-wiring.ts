@@ -36,30 +36,55 @@ const destinations: Row[] = [
     async ({ acme }) => {
       const body = acme.webhook('accepting', 'Grüße ☃ 文書')
       const { status, json } = await acme.call('POST', '/destinations', body)
-      expect({ status, ...json.data }).toMatchObject({
+      expect({ status, ...json.data }).toEqual({
         status: 201,
         id: ulid,
         type: 'destination',
-        attributes: { name: body.name, connector_type: 'webhook', status: 'connected', config: body.config, created_at: time },
+        attributes: {
+          name: body.name,
+          connector_type: 'webhook',
+          status: 'connected',
+          config: body.config,
+          // Not part of the specification.
+          warnings: [],
+          last_error: null,
+          last_delivered_at: null,
+          circuit: 'closed',
+          circuit_since: null,
+          next_trial_at: null,
+          slots: 16,
+          slots_in_use: 0,
+          created_at: time,
+          updated_at: time,
+        },
       })
     },
   ],
   [
-    '4.2 PATCH merges config and replaces credentials, all optional',
-    async ({ acme, target }) => {
+    '4.2 PATCH merges config, of which null removes a key, and replaces credentials, all optional',
+    async ({ acme, target, db }) => {
       const { json } = await acme.call('POST', '/destinations', {
         ...acme.webhook(),
         credentials: { username: 'ada', password: 'first' },
       })
       const path = `/destinations/${json.data.id}`
+      const sealedOf = async (): Promise<Buffer> => (await db('destinations').where({ id: json.data.id }).first()).credentials_sealed
+      const sealed = await sealedOf()
       const merged = await acme.call('PATCH', path, { config: { method: 'PUT' } })
       expect(merged.json.data.attributes.config).toEqual({ url: `${target.origin}/accepting`, method: 'PUT' })
+      expect(await acme.statusOf('PATCH', path, { credentials: { username: 'only' } })).toBe(422)
+      expect(await acme.statusOf('PATCH', path, { config: { url: null } })).toBe(422)
+      expect(await sealedOf()).toEqual(sealed)
       // The connector refuses two kinds of authentication, so merged credentials would be invalid.
       expect(await acme.statusOf('PATCH', path, { credentials: { bearer_token: 'second' } })).toBe(200)
       expect((await acme.call('POST', `${path}/test`)).json.data.status).toBe('success')
       expect(target.arrivals.at(-1)!.headers.authorization).toBe('Bearer second')
+      const replaced = await sealedOf()
       const renamed = await acme.call('PATCH', path, { name: 'B' })
       expect(renamed.json.data.attributes).toMatchObject({ name: 'B', config: { method: 'PUT' } })
+      expect(await sealedOf()).toEqual(replaced)
+      const removed = await acme.call('PATCH', path, { config: { method: null } })
+      expect(removed.json.data.attributes.config).toEqual({ url: `${target.origin}/accepting` })
       expect(await acme.statusOf('PATCH', path, {})).toBe(200)
       expect(await acme.statusOf('PATCH', path, { connector_type: 'sftp' })).toBe(400)
     },
@@ -164,11 +189,16 @@ const repositories: Row[] = [
     '4.3 PATCH /repositories/:id changes name, status and signature_verification independently',
     async ({ acme }) => {
       const { id } = await acme.repository()
-      for (const change of [{ name: 'B' }, { status: 'inactive' }, { signature_verification: true }]) {
+      const { connections, certificates, ...before } = await acme.attributesOf(`/repositories/${id}`)
+      let expected: Json = before
+      for (const change of [{ name: 'B' }, { status: 'inactive' }, { signature_verification: true }, {}]) {
+        expected = { ...expected, ...change, warnings: expect.any(Array), updated_at: time }
         const { status, json } = await acme.call('PATCH', `/repositories/${id}`, change)
-        expect({ status, attributes: json.data.attributes }).toMatchObject({ status: 200, attributes: change })
+        expect({ status, attributes: json.data.attributes }).toEqual({ status: 200, attributes: expected })
       }
-      expect(await acme.attributesOf(`/repositories/${id}`)).toMatchObject({ name: 'B', status: 'inactive', signature_verification: true })
+      expect(await acme.attributesOf(`/repositories/${id}`)).toEqual({ ...expected, connections, certificates })
+      expect((await acme.attributesOf(`/repositories/${id}`)).updated_at > before.updated_at).toBe(true)
+      expect(await acme.statusOf('PATCH', `/repositories/${id}`, { status: 'paused' })).toBe(422)
     },
   ],
   [
