@@ -9,15 +9,8 @@ const hourMs = 3_600_000
 const hourStart = new Date(Math.floor(Date.now() / hourMs) * hourMs)
 const hoursAgo = (hours: number) => new Date(hourStart.getTime() - hours * hourMs)
 
-let scene: Awaited<ReturnType<typeof startScene>>
-let z1: Awaited<ReturnType<typeof wire>>
-let z2: Awaited<ReturnType<typeof wire>>
-
-beforeAll(async () => {
-  scene = await startScene()
-  z1 = await wire(scene.acme, 'Z1')
-  z2 = await wire(scene.acme, 'Z2')
-})
+const scene = await startScene()
+const [z1, z2] = [await wire(scene.acme, 'Z1'), await wire(scene.acme, 'Z2')]
 afterAll(() => scene.stop())
 
 type Status = 'pending' | 'retrying' | 'delivered' | 'failed' | 'held'
@@ -66,25 +59,21 @@ const attempt = async (documentId: string, route: typeof z1, hours: number, outc
 const get = (query = '', tenant = scene.acme) => tenant.call('GET', `/stats${query}`, undefined, { key: tenant.keys.viewer })
 const range = `date_from=${hoursAgo(3).toISOString()}&date_to=${new Date(hourStart.getTime() - 1).toISOString()}`
 
-let oldestId: string
-
-beforeAll(async () => {
-  const first = await insert(z1, 'Z1', 3, 'delivered', 2)
-  await attempt(first, z1, 3, 'retryable', 'http_503')
-  await attempt(first, z1, 2, 'delivered')
-  const second = await insert(z1, 'Z1', 2, 'failed', 1)
-  await attempt(second, z1, 2, 'retryable', 'http_503')
-  await attempt(second, z1, 1, 'permanent', 'auth_failed')
-  await foldAll(scene.database.db)
-  const third = await insert(z2, 'Z2', 1, 'delivered', 1)
-  await attempt(third, z2, 1, 'delivered')
-  // Out of the range.
-  await insert(z2, 'Z2', 4, 'delivered', 4)
-  await insert(z2, 'Z2', 0, 'delivered', 0)
-  await insert(z1, 'Z1', 90, 'held')
-  oldestId = await insert(z1, 'Z1', 80, 'retrying')
-  await insert(z1, 'Z1', 70, 'pending')
-})
+const repaired = await insert(z1, 'Z1', 3, 'delivered', 2)
+await attempt(repaired, z1, 3, 'retryable', 'http_503')
+await attempt(repaired, z1, 2, 'delivered')
+const failed = await insert(z1, 'Z1', 2, 'failed', 1)
+await attempt(failed, z1, 2, 'retryable', 'http_503')
+await attempt(failed, z1, 1, 'permanent', 'auth_failed')
+await foldAll(scene.database.db)
+const atOnce = await insert(z2, 'Z2', 1, 'delivered', 1)
+await attempt(atOnce, z2, 1, 'delivered')
+// Out of the range.
+await insert(z2, 'Z2', 4, 'delivered', 4)
+await insert(z2, 'Z2', 0, 'delivered', 0)
+await insert(z1, 'Z1', 90, 'held')
+const oldestId = await insert(z1, 'Z1', 80, 'retrying')
+await insert(z1, 'Z1', 70, 'pending')
 
 describe('GET /stats', () => {
   test('counts by status and by hour what happened in the range, folded or not', async () => {

@@ -5,26 +5,19 @@ import { receiverLimits } from '../../src/receiver/limits.ts'
 import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
 
-let scene: Scene
-let workspace: SceneWorkspace
-
-const startWith = (lockTimeoutMs: number) => {
-  beforeAll(async () => {
-    scene = await startScene({ limits: { receiver: { lockTimeoutMs } } })
-  })
-  beforeEach(async () => {
-    workspace = await scene.workspace()
-  })
-  afterAll(() => scene.stop())
-}
+const lockTimeoutMs = 300
+const startWith = (ms: number) => startScene({ limits: { receiver: { lockTimeoutMs: ms } } })
+// The first long enough that no request gives up waiting for the lock on a slow disk.
+const [patient, impatient] = [await startWith(60_000), await startWith(lockTimeoutMs)]
+afterAll(() => Promise.all([patient.stop(), impatient.stop()]))
 
 const rounds = 40
 const ascending = (statuses: number[]) => statuses.toSorted((one, other) => one - other)
 const statusesOf = async (answers: Promise<{ status: number }>[]) => (await Promise.all(answers)).map(({ status }) => status)
 
 /** Returns the ids of inconsistent rows: current components of deleted documents, contents without an owner, documents without content. */
-const inconsistencies = async () => {
-  const { rows } = await scene.db.raw<{ rows: { id: string }[] }>(
+const inconsistencies = async ({ db }: Scene, { workspaceId }: SceneWorkspace) => {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
     `
     select documents.id
     from documents
@@ -38,38 +31,37 @@ const inconsistencies = async () => {
     union all
     select id from documents where workspace_id = :id and (content_id is null or archive_document_id is null)
     `,
-    { id: workspace.workspaceId },
+    { id: workspaceId },
   )
   return rows
 }
-const countDocuments = async () => (await workspace.countRows()).documents
 
 describe('concurrent requests', () => {
-  // Long enough that no request gives up waiting for the lock on a slow disk.
-  startWith(60_000)
-
   test('ten updates of one component are all relayed, and one of them is current', async () => {
+    const workspace = await patient.workspace()
     await workspace.source.create('D1', 'zero')
     const bodies = Array.from({ length: 10 }, (_, index) => (index % 3 === 0 ? randomBytes(600_000 + index) : Buffer.from(`body ${index}`)))
     const statuses = await statusesOf(bodies.map((body) => workspace.source.update('D1', body)))
     expect(statuses).toEqual(Array(10).fill(200))
     const { body } = await workspace.source.get('D1')
     expect(bodies.filter((candidate) => candidate.equals(body))).toHaveLength(1)
-    expect(await countDocuments()).toBe(11)
-    expect(await inconsistencies()).toEqual([])
+    expect((await workspace.countRows()).documents).toBe(11)
+    expect(await inconsistencies(patient, workspace)).toEqual([])
   })
 
   test('updates of different components do not overwrite each other', async () => {
+    const workspace = await patient.workspace()
     await workspace.source.createParts('D2', [])
     const names = Array.from({ length: 10 }, (_, index) => `c${index}`)
     await Promise.all(names.map((compId) => workspace.source.update('D2', compId, { compId })))
     const info = String((await workspace.source.info('D2')).body)
     expect(info.match(/(?<=X-compId: )\w+/g)?.toSorted()).toEqual(names)
-    const positions = await scene.db('documents').where({ doc_id: 'D2' }).pluck('position')
+    const positions = await patient.db('documents').where({ doc_id: 'D2' }).pluck('position')
     expect(ascending(positions)).toEqual(names.map((_, index) => index))
   })
 
   test('an update and a delete run one after the other, in either order', async () => {
+    const workspace = await patient.workspace()
     for (let round = 0; round < rounds; round += 1) {
       const docId = `R${round}`
       await workspace.source.create(docId, 'before')
@@ -79,10 +71,11 @@ describe('concurrent requests', () => {
       expect([200, 404]).toContain(updated)
       expect((await workspace.source.get(docId)).status).toBe(404)
     }
-    expect(await inconsistencies()).toEqual([])
+    expect(await inconsistencies(patient, workspace)).toEqual([])
   })
 
   test('an update by POST and the delete of another component leave one component in either order', async () => {
+    const workspace = await patient.workspace()
     for (let round = 0; round < rounds; round += 1) {
       const docId = `P${round}`
       await workspace.source.createParts(docId, [part('data', 'a'), part('note', 'n')])
@@ -94,10 +87,11 @@ describe('concurrent requests', () => {
       expect([200, 404]).toContain(deleted)
       expect((await workspace.source.info(docId)).headers['x-numbercomps']).toBe('1')
     }
-    expect(await inconsistencies()).toEqual([])
+    expect(await inconsistencies(patient, workspace)).toEqual([])
   })
 
   test('one of two deletes succeeds, and so does one of two creates that follow', async () => {
+    const workspace = await patient.workspace()
     for (let round = 0; round < rounds; round += 1) {
       const docId = `T${round}`
       const { create, delete: remove } = workspace.source
@@ -105,10 +99,11 @@ describe('concurrent requests', () => {
       expect(ascending(await statusesOf([remove(docId), remove(docId)]))).toEqual([200, 404])
       expect(ascending(await statusesOf([create(docId, 'y'), create(docId, 'z')]))).toEqual([201, 403])
     }
-    expect(await inconsistencies()).toEqual([])
+    expect(await inconsistencies(patient, workspace)).toEqual([])
   })
 
   test('a create and a delete of the previous document leave a new document or none', async () => {
+    const workspace = await patient.workspace()
     for (let round = 0; round < rounds; round += 1) {
       const docId = `N${round}`
       await workspace.source.create(docId, 'old')
@@ -117,20 +112,18 @@ describe('concurrent requests', () => {
       const after = await workspace.source.get(docId)
       expect([created, after.status]).toEqual(created === 201 ? [201, 200] : [403, 404])
     }
-    expect(await inconsistencies()).toEqual([])
+    expect(await inconsistencies(patient, workspace)).toEqual([])
   })
 })
 
 describe('a document that another request locks for too long', () => {
-  const lockTimeoutMs = 300
-  startWith(lockTimeoutMs)
-
   const locked = { status: 409, headers: { 'x-errordescription': expect.stringMatching(/^document_locked: [ -~]+$/) } }
 
   test('is answered with 409 by update and delete, and can be changed once it is unlocked', async () => {
+    const workspace = await impatient.workspace()
     await workspace.source.create('L1', 'before')
     const before = await workspace.countRows()
-    const holder = await scene.db.transaction()
+    const holder = await impatient.db.transaction()
     try {
       await holder('archive_documents').where({ doc_id: 'L1', workspace_id: workspace.workspaceId }).forUpdate()
       const began = performance.now()
@@ -149,7 +142,8 @@ describe('a document that another request locks for too long', () => {
   })
 
   test('is answered with 409 by create if the other request is creating it', async () => {
-    const holder = await scene.db.transaction()
+    const workspace = await impatient.workspace()
+    const holder = await impatient.db.transaction()
     try {
       const { workspaceId: workspace_id, repositoryId: repository_id } = workspace
       await holder('archive_documents').insert({ id: newId(), workspace_id, repository_id, doc_id: 'L2' })
@@ -158,10 +152,11 @@ describe('a document that another request locks for too long', () => {
       await holder.rollback()
     }
     expect((await workspace.source.create('L2', 'x')).status).toBe(201)
-    expect(await inconsistencies()).toEqual([])
+    expect(await inconsistencies(impatient, workspace)).toEqual([])
   })
 
   test('is not locked by an update whose body is still being sent', async () => {
+    const workspace = await impatient.workspace()
     await workspace.source.create('L3', 'before')
     const body = new PassThrough()
     const slow = workspace.source.update('L3', body, { compId: 'note' })

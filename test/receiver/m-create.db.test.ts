@@ -1,15 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { startScene, type SceneWorkspace } from '../support/scene.ts'
+import { startScene } from '../support/scene.ts'
 import { multipartBody, openSocket, part, partOf, type PartToSend } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { withoutServerHeaders } from './answers.ts'
 
-let workspace: SceneWorkspace
-
 const scene = await startScene({ limits: { receiver: { maxParts: 50 } } })
-beforeEach(async () => {
-  workspace = await scene.workspace()
-})
 afterAll(() => scene.stop())
 
 const lines = (...outcomes: [docId: string, retCode: number][]) =>
@@ -22,6 +17,7 @@ const lines = (...outcomes: [docId: string, retCode: number][]) =>
 
 describe('mCreate', () => {
   test('answers byte for byte as specified if some of the documents exist', async () => {
+    const workspace = await scene.workspace()
     const [one, two] = ['D0000000000000000000000000000001', 'D0000000000000000000000000000002'] as const
     await workspace.source.create(two, 'bb')
     const body = multipartBody('MB7', [partOf(one, 'data', 'aa'), partOf(two, 'data', 'cc')])
@@ -44,6 +40,7 @@ describe('mCreate', () => {
   })
 
   test('answers 201 if all documents are new, with a line for each in the order of the parts', async () => {
+    const workspace = await scene.workspace()
     const answer = await workspace.source.mCreate(
       'M2',
       [partOf('M2', 'data', 'x'), partOf('M2', 'note', 'y', 'application/x-note'), partOf('M1', 'data', 'z')],
@@ -59,6 +56,7 @@ describe('mCreate', () => {
   })
 
   test('continues after a document that exists, and stores nothing for it', async () => {
+    const workspace = await scene.workspace()
     const large = randomBytes(600_000)
     await workspace.source.create('M2', 'old')
     const before = await workspace.countRows()
@@ -75,6 +73,7 @@ describe('mCreate', () => {
   })
 
   test('answers 500 if a document cannot be created, creates the others, and names the failed one', async () => {
+    const workspace = await scene.workspace()
     await scene.db.raw(`alter table documents add constraint no_failing check (doc_id <> 'FAIL')`)
     try {
       const answer = await workspace.source.mCreate('M1', [
@@ -115,18 +114,21 @@ describe('mCreate', () => {
     ['another docId in the URL', [partOf('M2', 'data', 'a'), partOf('M1', 'data', 'b')]],
     ['a malformed part at the end', [partOf('M1', 'data', 'a'.repeat(600_000)), { headers: { 'X-docId': 'M2' }, body: 'x' }]],
   ])('answers 400 and creates no document, for %s', async (_, parts) => {
+    const workspace = await scene.workspace()
     const answer = await workspace.source.mCreate('M1', parts)
     expect(answer).toMatchObject({ status: 400, headers: { 'x-errordescription': expect.stringMatching(/^invalid_parameter: /) } })
     expect(await workspace.countRows()).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
   })
 
   test('refuses more parts than the limit', async () => {
+    const workspace = await scene.workspace()
     const parts = Array.from({ length: 51 }, (_, index) => partOf(`M${index}`, 'data', 'x'))
     expect((await workspace.source.mCreate('M0', parts.slice(0, 50))).status).toBe(201)
     expect((await workspace.source.mCreate('M0', parts)).headers['x-errordescription']).toMatch(/^too_large/)
   })
 
   test('creates each document once if several requests contain it concurrently', async () => {
+    const workspace = await scene.workspace()
     const parts = Array.from({ length: 20 }, (_, index) => partOf(`M${index}`, 'data', 'x'))
     const answers = await Promise.all(Array.from({ length: 4 }, () => workspace.source.mCreate('M0', parts)))
     const created = answers.flatMap(({ body }) => String(body).match(/docId="\w+";retCode="201"/g) ?? [])

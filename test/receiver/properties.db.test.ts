@@ -7,7 +7,7 @@ import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
 import { Refusal } from '../../src/receiver/refusal.ts'
 import { fullOr } from '../support/full-run.ts'
 import { bytesOf, check, mutate, mutationsOf, withinASecond } from '../support/properties.ts'
-import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
+import { startScene } from '../support/scene.ts'
 import { multipartBody, openSocket, part } from '../support/source-system.ts'
 import { bodyTokens, boundary, cuts, multipartBodies, split } from './multipart-bodies.ts'
 
@@ -144,16 +144,11 @@ describe('a multipart body', () => {
   })
 })
 
+const scene = await startScene({ limits: { receiver: { maxParts: 5 } } })
+const workspace = await scene.workspace()
+afterAll(() => scene.stop())
+
 describe('a damaged create request', () => {
-  let scene: Scene
-  let workspace: SceneWorkspace
-
-  beforeAll(async () => {
-    scene = await startScene({ limits: { receiver: { maxParts: 5 } } })
-    workspace = await scene.workspace()
-  })
-  afterAll(() => scene.stop())
-
   // More than the store buffers in memory, so that bytes are written before the request ends.
   const large = 'x'.repeat(300_000)
   // Inserted after the mutations, which would otherwise hit almost only these bytes.

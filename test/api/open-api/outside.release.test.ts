@@ -21,14 +21,10 @@ const fuzzerConfig = fileURLToPath(new URL('../../support/api-tools/schemathesis
 const seed = process.env['TEST_SEED'] ?? '20261122'
 
 const database = await createTestDatabase()
-const contents = { postgres: createPostgresStore(database.db) }
 // schemathesis also tries each operation with wrong keys.
-const api = await startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000000' }, contents })
+const api = await startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000000' } })
 const acme = await api.tenant('acme/prod')
-let workDir: string
-beforeAll(async () => {
-  workDir = await mkdtemp(join(tmpdir(), 'relay-openapi-'))
-})
+const workDir = await mkdtemp(join(tmpdir(), 'relay-openapi-'))
 afterAll(async () => {
   await api.stop()
   await database.drop()
@@ -104,7 +100,7 @@ test('openapi-python-client generates a client for all operations, which works',
   expect(await python(['-m', 'openapi_python_client', ...generate])).not.toContain('WARNING')
 
   const { repositoryId, destinationId, connectionId } = await wire(acme, 'PY')
-  const content = await contents.postgres.write(acme.id, Readable.from([Buffer.from('hello')]))
+  const content = await createPostgresStore(database.db).write(acme.id, Readable.from([Buffer.from('hello')]))
   await database.db.transaction((trx) => content.own(trx))
   const deliveries = [{ destinationId, connectionId, status: 'delivered' as const }]
   const row = { workspaceId: acme.id, repositoryId, repoId: 'PY', status: 'delivered' as const, contentId: content.id, deliveries }
