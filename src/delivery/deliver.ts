@@ -12,9 +12,10 @@ import type { KeyRing } from '../security/seal.ts'
 import { recordInterruption, recordLoss } from './broken-off.ts'
 import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
 import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
+import { contentKeyOf, nextStep, type RunStart } from './next-step.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
 import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
-import { hold, isPaused } from './release.ts'
+import { hold } from './release.ts'
 import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'
 import type { WakeNext } from './wake.ts'
@@ -50,54 +51,73 @@ export interface AttemptRun {
  * @throws the reason of `run.signal` if the attempt was cancelled, and failures of the relay itself
  */
 export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: AttemptRun): Promise<AttemptOutcome> => {
-  const saved = run.lastHeartbeat?.savedUpload === undefined ? undefined : run.lastHeartbeat
-  const leavePlace = deps.slots.acquire({ ...input, resumes: saved !== undefined })
+  const saved = run.lastHeartbeat
+  const resumes = saved?.savedUpload !== undefined
+  const leavePlace = deps.slots.acquire({ ...input, resumes })
   const attemptId = newId()
-  const start = { attemptId, continues: saved?.attemptId, hasPlace: leavePlace !== undefined, isCalled: input.isCalled ?? false }
-  const load = () => deps.loadJob(input, start)
+  const load = () =>
+    deps.loadJob(input, {
+      attemptId,
+      continues: resumes ? saved.attemptId : undefined,
+      hasPlace: leavePlace !== undefined,
+      isCalled: input.isCalled ?? false,
+    })
+  const start: RunStart = { attemptId, hasRecordedLoss: false, replacesByPath: (connector) => replacesByPath(deps, connector) }
   try {
     let job = await load()
-    if (!job || job.status === 'cancelled') return { status: 'cancelled' }
-    if (job.status === 'delivered') {
-      // A previous run may have recorded the delivery and stopped before this step.
-      if (job.superseded && replacesByPath(deps, job)) await deps.redeliverNewer(input)
-      return { status: 'delivered' }
-    }
-    if (job.destination.deleted) {
-      await transition(deps.db, 'cancel', input)
-      return { status: 'cancelled' }
-    }
-    if (job.status === 'held') return { status: 'held' }
-    if (job.attemptId !== null && job.attemptId !== attemptId) {
-      const bytesSent = run.lastHeartbeat?.attemptId === job.attemptId ? (run.lastHeartbeat.bytesSent ?? 0) : 0
-      const lost = { attemptId: job.attemptId, bytesSent }
-      const goesOn = saved?.attemptId === lost.attemptId
-      const outcome = await recordLoss(deps, timedInput(input, job), job, lost, goesOn)
-      if (!goesOn || outcome.status !== 'retrying') return outcome
-      job = await load()
+    for (;;) {
       if (!job) return { status: 'cancelled' }
+      const next = nextStep(job, start, saved)
+      switch (next.step) {
+        case 'end':
+          return { status: next.status }
+        case 'redeliverNewer':
+          await deps.redeliverNewer(input)
+          return { status: 'delivered' }
+        case 'cancel':
+          await transition(deps.db, 'cancel', input)
+          return { status: 'cancelled' }
+        case 'recordLoss': {
+          const outcome = await recordLoss(deps, timedInput(input, job), job, next.lost, next.goesOn)
+          if (!next.goesOn || outcome.status !== 'retrying') return outcome
+          start.hasRecordedLoss = true
+          job = await load()
+          break
+        }
+        case 'resume':
+          await transition(deps.db, 'resume', input)
+          job = { ...job, status: 'retrying' }
+          break
+        case 'hold':
+          if (await hold(deps.db, input)) {
+            await withdrawAttempt(deps.db, input, attemptId)
+            await passOn(deps, job)
+            return { status: 'held' }
+          }
+          job = { ...job, activeRoutes: null }
+          break
+        case 'expire': {
+          const outcome = await failExpired(deps, timedInput(input, job), job)
+          await passOn(deps, job)
+          return outcome
+        }
+        case 'waitInLine':
+          return await waitInLine(deps, job)
+        case 'giveWay':
+          await withdrawAttempt(deps.db, input, attemptId)
+          throw new Error('another run of this activity has started an attempt meanwhile')
+        case 'recordSuperseded':
+        case 'send': {
+          // There may be room for more: not all that were called have found a place in their worker. With a limit per minute, the next in
+          // line takes over the timer.
+          if (job.hasLine) await deps.wakeNext(input.destinationId)
+          const savedUpload = next.step === 'send' ? next.savedUpload : undefined
+          const progress: Progress = { attemptId, content: contentKeyOf(job), bytesSent: 0, savedUpload }
+          const attempt: Attempt = { deps, input: timedInput(input, job), job, run, progress, pinned: {} }
+          return next.step === 'send' ? await sendAndRecord(attempt) : await recordSuperseded(attempt)
+        }
+      }
     }
-    // An operator has signalled the workflow without the API.
-    if (job.status === 'failed') await transition(deps.db, 'resume', input)
-    if (isPaused(job) && (await hold(deps.db, input))) {
-      await withdrawAttempt(deps.db, input, attemptId)
-      await passOn(deps, job)
-      return { status: 'held' }
-    }
-    if (job.isExpired) {
-      const outcome = await failExpired(deps, timedInput(input, job), job)
-      await passOn(deps, job)
-      return outcome
-    }
-    if (!job.hasSlot) return await waitInLine(deps, job)
-    if (job.attemptId !== attemptId) {
-      await withdrawAttempt(deps.db, input, attemptId)
-      throw new Error('another run of this activity has started an attempt meanwhile')
-    }
-    // There may be room for more: not all that were called have found a place in their worker. With a limit per minute, the next in line takes
-    // over the timer.
-    if (job.hasLine) await deps.wakeNext(input.destinationId)
-    return await attempt(deps, timedInput(input, job), job, run, attemptId)
   } finally {
     leavePlace?.()
   }
@@ -124,32 +144,34 @@ const timedInput = (input: AttemptInput, { failures, remainingMs }: DeliveryJob)
 
 const heartbeatsPerTimeout = 3
 
-const attempt = async (
-  deps: DeliverDeps,
-  input: TimedInput,
-  job: DeliveryJob,
-  run: AttemptRun,
-  attemptId: string,
-): Promise<AttemptOutcome> => {
-  const content = [job.content.id, job.content.sizeBytes, job.overwrites].join()
-  const { lastHeartbeat } = run
-  const savedUpload = lastHeartbeat?.content === content ? lastHeartbeat.savedUpload : undefined
-  const progress: Progress = { attemptId, content, bytesSent: 0, savedUpload }
-  if (job.overtaken && replacesByPath(deps, job)) {
-    await deps.recordAttempt(input, job, { operation: 'attemptDelivered', outcome: 'superseded', ...endOf(progress) })
-    return { status: 'delivered' }
-  }
+/** An attempt that has been started. */
+interface Attempt {
+  deps: DeliverDeps
+  input: TimedInput
+  job: DeliveryJob
+  run: AttemptRun
+  progress: Progress
+  /** Values that the connector adds to the config of the destination. */
+  pinned: Record<string, string>
+}
+
+const recordSuperseded = async ({ deps, input, job, progress }: Attempt): Promise<AttemptOutcome> => {
+  await deps.recordAttempt(input, job, { operation: 'attemptDelivered', outcome: 'superseded', ...endOf(progress) })
+  return { status: 'delivered' }
+}
+
+const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
+  const { deps, input, job, run, progress, pinned } = attempt
   const heartbeats = sendHeartbeats(progress, {
     heartbeat: run.heartbeat,
     intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout,
     // A lease that cannot be renewed runs out, and the attempt goes on.
-    renew: () => void renewLease(deps.db, input.destinationId, attemptId, leaseMs(deps.config)).catch(() => {}),
+    renew: () => void renewLease(deps.db, input.destinationId, progress.attemptId, leaseMs(deps.config)).catch(() => {}),
   })
-  const pinned: Record<string, string> = {}
   try {
     let result: DeliveryResult | DeliveryError
     try {
-      result = await send(deps, input, job, run, progress, heartbeats.saveUpload, pinned)
+      result = await send(attempt, heartbeats.saveUpload)
     } catch (thrown) {
       await recordInterruption(deps, input, job, run.signal, progress)
       throw thrown
@@ -168,15 +190,8 @@ const attempt = async (
 }
 
 /** Sends the document. A failure of the target is returned. @throws the reason of `run.signal` if the attempt was cancelled */
-const send = async (
-  deps: DeliverDeps,
-  input: AttemptInput,
-  job: DeliveryJob,
-  run: AttemptRun,
-  progress: Progress,
-  saveUpload: (sealed: string) => void,
-  pinned: Record<string, string>,
-): Promise<DeliveryResult | DeliveryError> => {
+const send = async (attempt: Attempt, saveUpload: (sealed: string) => void): Promise<DeliveryResult | DeliveryError> => {
+  const { deps, input, job, run, progress, pinned } = attempt
   const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
   const signal = AbortSignal.any([connectorSignal(run.signal), timeout])
   const uploads = createUploadSeal(deps.keyRing, input)
@@ -192,7 +207,7 @@ const send = async (
       save: (state) => saveUpload(uploads.seal(state)),
       pin: (values) => Object.assign(pinned, values),
     })
-    return await connector.deliver(await payloadOf(deps, input, job, signal), target, context)
+    return await connector.deliver(await payloadOf(attempt, signal), target, context)
   } catch (thrown) {
     run.signal.throwIfAborted()
     if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)
@@ -200,12 +215,7 @@ const send = async (
   }
 }
 
-const payloadOf = async (
-  deps: DeliverDeps,
-  { documentId, destinationId }: AttemptInput,
-  job: DeliveryJob,
-  signal: AbortSignal,
-): Promise<Payload> => {
+const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: Attempt, signal: AbortSignal): Promise<Payload> => {
   const { content, workspaceId, repoId, docId, compId, arObject, path, contentType, receivedAt } = job
   const store = deps.contents[content.store]
   if (!store) {

@@ -30,9 +30,9 @@ export interface ConcludeDeps {
   findConnector: FindConnector
 }
 
-/** Returns true if the destination keeps one document per path, which a later document replaces. */
-export const replacesByPath = ({ findConnector }: ConcludeDeps, { destination }: DeliveryJob) =>
-  !findConnector(destination.connector)?.isMessage
+/** Returns true if a destination of this kind keeps one document per path, which a later document replaces. */
+export const replacesByPath = ({ findConnector }: Pick<ConcludeDeps, 'findConnector'>, connector: string): boolean =>
+  !findConnector(connector)?.isMessage
 
 /** Input of an attempt, with what is left of the budget of its round. */
 export interface TimedInput extends AttemptInput {
@@ -78,7 +78,7 @@ export const recordDelivery = async (
     budget: budgetOf(input, input.failures, repeatDelayMs),
     signal: 'answered',
   })
-  if (superseded && replacesByPath(deps, job)) await deps.redeliverNewer(input)
+  if (superseded && replacesByPath(deps, job.destination.connector)) await deps.redeliverNewer(input)
   if (status !== 'retrying') return { status: 'delivered' }
   const error = 'the document, or the content of its path, was changed while it was sent'
   return { status, delayMs: repeatDelayMs, failures: input.failures, error }

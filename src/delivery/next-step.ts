@@ -1,0 +1,64 @@
+import type { DeliveryJob } from './delivery-job.ts'
+import type { Progress } from './progress.ts'
+import { isPaused } from './release.ts'
+
+// What a run of the activity does with the delivery that it has loaded, as a pure function. deliver.ts performs the effects.
+
+/** The run of the activity. */
+export interface RunStart {
+  /** The attempt that it was to start. */
+  attemptId: string
+  /** True once it has recorded the attempt of a lost worker, and loaded the delivery again. */
+  hasRecordedLoss: boolean
+  /** Returns true if a destination of this kind keeps one document per path, which a later document replaces. */
+  replacesByPath(connector: string): boolean
+}
+
+export type Step =
+  /** Nothing is left to do. */
+  | { step: 'end'; status: 'cancelled' | 'delivered' | 'held' }
+  /** A previous run may have recorded the delivery and stopped before this step. */
+  | { step: 'redeliverNewer' }
+  /** The destination was deleted. */
+  | { step: 'cancel' }
+  /** The worker of this attempt was lost. If its upload goes on, so does this run. */
+  | { step: 'recordLoss'; lost: { attemptId: string; bytesSent: number }; goesOn: boolean }
+  /** An operator has signalled the workflow without the API. The next step follows. */
+  | { step: 'resume' }
+  /** If the connection has been activated meanwhile, the next step follows. */
+  | { step: 'hold' }
+  | { step: 'expire' }
+  | { step: 'waitInLine' }
+  /** Another run of this activity has started an attempt meanwhile. */
+  | { step: 'giveWay' }
+  /** A newer document has been delivered to the same path. */
+  | { step: 'recordSuperseded' }
+  /** @param savedUpload the upload to continue, sealed */
+  | { step: 'send'; savedUpload: string | undefined }
+
+/** Names the content that an attempt sends. An upload of another content cannot be continued. */
+export const contentKeyOf = ({ content, overwrites }: Pick<DeliveryJob, 'content' | 'overwrites'>) =>
+  [content.id, content.sizeBytes, overwrites].join()
+
+/** @param saved details of the last heartbeat of a previous run */
+export const nextStep = (job: DeliveryJob, start: RunStart, saved: Partial<Progress> | undefined): Step => {
+  const { status, attemptId } = job
+  const replacesByPath = start.replacesByPath(job.destination.connector)
+  if (status === 'cancelled') return { step: 'end', status }
+  if (status === 'delivered') return job.superseded && replacesByPath ? { step: 'redeliverNewer' } : { step: 'end', status }
+  if (job.destination.deleted) return { step: 'cancel' }
+  if (status === 'held') return { step: 'end', status }
+  if (attemptId !== null && attemptId !== start.attemptId) {
+    if (start.hasRecordedLoss) return { step: 'giveWay' }
+    const isOfPreviousRun = saved?.attemptId === attemptId
+    const bytesSent = isOfPreviousRun ? (saved.bytesSent ?? 0) : 0
+    return { step: 'recordLoss', lost: { attemptId, bytesSent }, goesOn: isOfPreviousRun && saved.savedUpload !== undefined }
+  }
+  if (status === 'failed') return { step: 'resume' }
+  if (isPaused(job)) return { step: 'hold' }
+  if (job.isExpired) return { step: 'expire' }
+  if (!job.hasSlot) return { step: 'waitInLine' }
+  if (attemptId === null) return { step: 'giveWay' }
+  if (job.overtaken && replacesByPath) return { step: 'recordSuperseded' }
+  return { step: 'send', savedUpload: saved?.content === contentKeyOf(job) ? saved.savedUpload : undefined }
+}
