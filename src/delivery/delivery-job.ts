@@ -4,6 +4,7 @@ import { createStatement } from '../db/statement.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
 import { addSlots, leaseMs, limitsOf } from './leases.ts'
 import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
@@ -127,7 +128,7 @@ const placeWaitMs = 5_000
 const remaining = `least(round_remaining_ms, extract(epoch from round_expires_at - now()) * 1000)::float8`
 
 /** SQL: the delivery, with its document and its destination as they are now. */
-const deliveryNow = `
+const load = `
     select
       deliveries.status, deliveries.path, overwrites, superseded_at is not null as superseded,
       -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
@@ -206,8 +207,8 @@ const permittedAttempt = `
       -- A crash of PostgreSQL may undo the mark and the lease of an attempt, which costs less than to wait for the disk each time.
       and set_config('synchronous_commit', 'off', true) = 'off'`
 
-/** SQL: leases a slot of the destination, unless its limits, its circuit or the deliveries in line are against it. */
-const leasedSlot = `
+/** SQL: the gate of the destination, unless its limit per minute, its circuit or the deliveries in line are against an attempt. */
+const passedGate = `
   gate as (
     -- Locked, so that of two attempts at the same moment the second one sees the start of the first.
     select
@@ -215,7 +216,7 @@ const leasedSlot = `
     join permitted on max_per_minute = 0 or next_start_at <= clock_timestamp() + :catchUpMs::integer * interval '1 millisecond'
     where destination_id = :destinationId
       and (max_per_minute > 0 or circuit <> 'closed')
-      and (circuit = 'closed' or trial_at <= clock_timestamp() or :circuitFailures::integer = 0)
+      and ${passesCircuit}
       and :hasPlace
       and (is_first or :isCalled)
     for update of destination_gates
@@ -228,7 +229,11 @@ const leasedSlot = `
       and circuit = 'closed'
       and :hasPlace
       and (is_first or :isCalled)
-  ), slot as (
+  )`
+
+/** SQL: leases a slot of the destination. An attempt that continues another one inherits its slot. */
+const leasedSlot = `
+  slot as (
     update destination_slots
     set holder = :attemptId, leased_until = now() + :leaseMs::integer * interval '1 millisecond'
     where destination_id = :destinationId
@@ -259,11 +264,7 @@ const leasedSlot = `
       next_start_at = case
         when max_per_minute = 0 then next_start_at
         else greatest(next_start_at, clock_timestamp()) + :intervalMinutes::float / max_per_minute * interval '1 minute'
-      end,
-      circuit = case when circuit = 'closed' then circuit else 'half_open' end,
-      circuit_since = case when circuit = 'open' then now() else circuit_since end,
-      trial_at = case when circuit <> 'closed' then now() + :leaseMs::integer * interval '1 millisecond' end,
-      trial_id = case when circuit <> 'closed' then :attemptId end
+      end,${startedAttempt}
     from slot, permitted, gate
     where destination_id = :destinationId
   )`
@@ -271,11 +272,11 @@ const leasedSlot = `
 /** SQL: why no slot was leased, and when the delivery asks again. The first in line has a timer, and so has a time to live that ends. */
 const refusedAttempt = `
     select
-      circuit <> 'closed' and :circuitFailures::integer > 0 as is_behind_circuit, circuit,
+      ${isBehindCircuit} as is_behind_circuit, circuit,
       least(
         case
           when not is_first then null
-          when circuit <> 'closed' and :circuitFailures::integer > 0 then greatest(interval '0', trial_at - now())
+          when ${isBehindCircuit} then greatest(interval '0', trial_at - now())
           when permitted.max_per_minute > 0 and next_start_at > now() + :catchUpMs::integer * interval '1 millisecond' then next_start_at - now()
           when not :hasPlace then :placeWaitMs::integer * interval '1 millisecond'
         end,
@@ -286,12 +287,10 @@ const refusedAttempt = `
       and not "isNew"
       and not exists (select from slot)`
 
-const loadAndStart = createStatement<LoadedJob>(
-  'load-delivery-job',
-  `
-  with job as (${deliveryNow}
-  ), permitted as (${permittedAttempt}
-  ), ${leasedSlot}, started as (
+/** SQL: starts the attempt of the delivery `job`, or has it wait in line. */
+const startAttempt = `
+  permitted as (${permittedAttempt}
+  ), ${passedGate}, ${leasedSlot}, started as (
     update deliveries
     set attempt_id = :attemptId, waiting = null, begin_at = null
     from slot
@@ -309,7 +308,14 @@ const loadAndStart = createStatement<LoadedJob>(
       and destination_id = :destinationId
       and attempt_id is null
       and status in ('pending', 'retrying')
-  )
+  )`
+
+/** Loads the delivery and starts its attempt, in one round trip. */
+const loadAndStart = createStatement<LoadedJob>(
+  'load-delivery-job',
+  `
+  with job as (${load}
+  ), ${startAttempt}
   select
     job.*,
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
@@ -342,7 +348,7 @@ const loadAndStart = createStatement<LoadedJob>(
  * @returns undefined if the document or its content is gone
  */
 export const createLoadJob = (db: Database, config: LeaseConfig) => {
-  const load = async (request: JobRequest, start?: StartRequest): Promise<LoadedJob | undefined> => {
+  const run = async (request: JobRequest, start?: StartRequest): Promise<LoadedJob | undefined> => {
     const [job] = await loadAndStart(db, {
       documentId: request.documentId,
       destinationId: request.destinationId,
@@ -364,10 +370,10 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
   }
 
   return async (request: JobRequest, start?: StartRequest): Promise<DeliveryJob | undefined> => {
-    const job = await load(request, start)
+    const job = await run(request, start)
     if (!job?.isNew) return job
     await addSlots(db, request.destinationId, job.limits)
-    return load(request, start)
+    return run(request, start)
   }
 }
 

@@ -13,6 +13,7 @@ import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { decideRetry } from '../domain/retry.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
+import { endedAttempt } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import { leaseMs } from './leases.ts'
 import type { Progress } from './progress.ts'
@@ -257,24 +258,8 @@ export const createRecordAttempt =
 
 export type RecordAttempt = ReturnType<typeof createRecordAttempt>
 
-// Parts of the assignments to the circuit.
-const opens = `(:signal = 'failed' and (trial_id = :id or (circuit = 'closed' and failures + 1 >= :circuitFailures::integer)))`
-const pause = `case when trial_id = :id then least(2 * pause_ms, :maxPauseMs::integer) else :pauseMs::integer end`
-
-const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
-  'record-attempt',
-  `
-  with document as (
-    -- Locked, so that an append either comes first and is seen here, or comes later and sees the recorded delivery.
-    select content_id = :contentId and size_bytes = :sizeBytes::bigint as unchanged, superseded_at is not null as superseded
-    from documents
-    where id = :documentId
-    for no key update
-  ), recorded as (
-    select
-    from delivery_attempts
-    where id = :id
-  ), slot as (
+/** SQL: the slot of the attempt becomes free, or is kept for the next one of the same activity. */
+const returnedSlot = `
     update destination_slots
     set
       holder = case when :keepsSlot then holder end,
@@ -286,8 +271,10 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
         and holder = :id
       -- A slot whose lease has run out may be being taken by another attempt.
       for update skip locked
-    )
-  ), delivery as (
+    )`
+
+/** SQL: the delivery, unless it has been delivered before, or a late worker reports an attempt that counts as lost. */
+const endedDelivery = `
     update deliveries
     set
       attempts = attempts + case when exists (select from recorded) then 0 else 1 end,
@@ -318,8 +305,10 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
       and destination_id = :destinationId
       and status <> 'delivered'
       and (:to = 'delivered' or not exists (select from recorded))
-    returning deliveries.workspace_id, attempts, status, superseded
-  ), attempt as (
+    returning deliveries.workspace_id, attempts, status, superseded`
+
+/** SQL: the record of the attempt. */
+const recordedAttempt = `
     insert into delivery_attempts (
       id, workspace_id, document_id, destination_id, number, started_at, duration_ms, outcome, error_code, error_message, answer,
       bytes_sent)
@@ -330,9 +319,10 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
     on conflict (id) do update
     set
       duration_ms = excluded.duration_ms, outcome = excluded.outcome, error_code = excluded.error_code,
-      error_message = excluded.error_message, answer = excluded.answer, bytes_sent = excluded.bytes_sent
-  ), destination as (
-    -- All documents that go to a destination share its row, so the row is written only if it changes.
+      error_message = excluded.error_message, answer = excluded.answer, bytes_sent = excluded.bytes_sent`
+
+/** SQL: the health of the destination. All documents that go to it share its row, so the row is written only if it changes. */
+const healthOfDestination = `
     update destinations
     set
       status = case when delivery.status = 'failed' then 'failing' else 'connected' end,
@@ -348,33 +338,13 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
         (delivery.status = 'failed' and (destinations.status <> 'failing' or last_error is distinct from :errorMessage))
         or (delivery.status = 'delivered' and :outcome = 'delivered'
           and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
-      )
-  ), gate as (
-    -- test/delivery/circuit.ts states the rules. All attempts at a destination share the row, so that it is written only after a failure
-    -- or if it changes. It is locked before the destination, as by a change of the destination.
-    update destination_gates
-    set
-      failures = case :signal when 'answered' then 0 when 'failed' then failures + 1 else failures end,
-      circuit = case when :signal = 'answered' then 'closed' when ${opens} then 'open' else circuit end,
-      circuit_since = case when (:signal = 'answered' and circuit <> 'closed') or ${opens} then now() else circuit_since end,
-      pause_ms = case when :signal = 'answered' then 0 when ${opens} then ${pause} else pause_ms end,
-      trial_at = case
-        when :signal = 'answered' then null
-        when ${opens} then now() + ${pause} * interval '1 millisecond'
-        when :signal = 'unknown' then now()
-        else trial_at
-      end,
-      trial_id = case when :signal = 'answered' or ${opens} then null else trial_id end
-    where destination_id = :destinationId
-      and case :signal
-        when 'answered' then failures > 0 or circuit <> 'closed'
-        when 'failed' then :circuitFailures::integer > 0
-        else trial_id = :id
-      end
-    returning circuit = 'closed' and circuit_since = now() as closes
-  ), room as (
-    -- Whether the end of this attempt may let others start. A delivery that joins the line at this moment is not seen here. It is seen by
-    -- the call that follows, if all slots are taken now.
+      )`
+
+/**
+ * SQL: whether the end of this attempt may let others start. A delivery that joins the line at this moment is not seen here. It is seen by the
+ * call that follows, if all slots are taken now.
+ */
+const roomForOthers = `
     select
       (select closes from gate) is true
       or exists (
@@ -389,7 +359,27 @@ const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
         where destination_id = :destinationId
           and number <= :maxConcurrent::integer
           and leased_until < now()
-      ) as "mayWake"
+      ) as "mayWake"`
+
+const writeAttempt = createStatement<Recorded & { mayWake: boolean }>(
+  'record-attempt',
+  `
+  with document as (
+    -- Locked, so that an append either comes first and is seen here, or comes later and sees the recorded delivery.
+    select content_id = :contentId and size_bytes = :sizeBytes::bigint as unchanged, superseded_at is not null as superseded
+    from documents
+    where id = :documentId
+    for no key update
+  ), recorded as (
+    select
+    from delivery_attempts
+    where id = :id
+  ), slot as (${returnedSlot}
+  ), delivery as (${endedDelivery}
+  ), attempt as (${recordedAttempt}
+  ), destination as (${healthOfDestination}
+  ), gate as (${endedAttempt}
+  ), room as (${roomForOthers}
   )
   select status, superseded, attempts, "mayWake"
   from delivery, room

@@ -8,7 +8,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import { retryRequestId, startGraceMs, type RetryDelivery } from '../db/starts.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { noErrorCode, transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
-import { endPause } from './leases.ts'
+import { endPause } from './circuit.ts'
 
 interface RetryRequest {
   workspaceId: string

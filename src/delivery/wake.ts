@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type WakeDelivery } from '../db/outbox.ts'
+import { isBehindCircuit } from './circuit.ts'
 import { limitsOf } from './leases.ts'
 import { catchUpMs } from './slots.ts'
 import { startablesOf, startInputOf, type StartableDelivery } from './start-delivery.ts'
@@ -44,7 +45,7 @@ const room = `
     select
       max_concurrent,
       case
-        when circuit <> 'closed' and :circuitFailures::integer > 0 then trial_at
+        when ${isBehindCircuit} then trial_at
         when max_per_minute > 0 and next_start_at > now() + :catchUpMs::integer * interval '1 millisecond' then next_start_at
       end as opens_at
     from (select ${limitsOf('destinations')} from destinations where id = :destinationId) as limits

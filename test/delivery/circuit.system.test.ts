@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { closeCircuit } from '../../src/delivery/leases.ts'
+import { closeCircuit } from '../../src/delivery/circuit.ts'
 import { createKey } from '../../src/workspace/administration.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startHttpTarget } from '../support/http-target.ts'

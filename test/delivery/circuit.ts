@@ -12,8 +12,8 @@ interface CircuitLimits {
 export const closedCircuit: Circuit = { state: 'closed', failures: 0, pauseMs: 0 }
 
 /**
- * Returns the circuit after the start of an attempt, or undefined if the attempt must wait. The statement in src/delivery/delivery-job.ts
- * applies this rule.
+ * Returns the circuit after the start of an attempt, or undefined if the attempt must wait. src/delivery/circuit.ts
+ * applies this rule in SQL.
  * @param leaseMs time after which another trial replaces this one if its worker is lost
  */
 export const startAttempt = (circuit: Circuit, trialId: string, now: number, leaseMs: number): Circuit | undefined => {
@@ -22,7 +22,7 @@ export const startAttempt = (circuit: Circuit, trialId: string, now: number, lea
   return { ...circuit, state: 'half_open', trialAt: now + leaseMs, trialId }
 }
 
-/** Returns the circuit after the end of an attempt. The statement in src/delivery/record-attempt.ts applies this rule. */
+/** Returns the circuit after the end of an attempt. src/delivery/circuit.ts applies this rule in SQL. */
 export const endAttempt = (circuit: Circuit, id: string, signal: CircuitSignal, now: number, limits: CircuitLimits): Circuit => {
   const isTrial = circuit.trialId === id
   if (signal === 'answered') return closedCircuit

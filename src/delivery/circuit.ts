@@ -1,0 +1,75 @@
+import type { Database, Transaction } from '../db/database.ts'
+
+// The circuit of a destination (src/domain/circuit.ts) in SQL: a row of destination_gates. test/delivery/circuit.ts states the same rules as
+// pure functions, and a test compares the two.
+
+/** SQL: no attempt starts now unless it is the trial, which is due at `trial_at`. */
+export const isBehindCircuit = `circuit <> 'closed' and :circuitFailures::integer > 0`
+
+/** SQL: an attempt may start, as one of many or as the trial. */
+export const passesCircuit = `(circuit = 'closed' or trial_at <= clock_timestamp() or :circuitFailures::integer = 0)`
+
+/** SQL: the assignments when an attempt starts that passes. A lost trial is replaced when its lease has run out. */
+export const startedAttempt = `
+      circuit = case when circuit = 'closed' then circuit else 'half_open' end,
+      circuit_since = case when circuit = 'open' then now() else circuit_since end,
+      trial_at = case when circuit <> 'closed' then now() + :leaseMs::integer * interval '1 millisecond' end,
+      trial_id = case when circuit <> 'closed' then :attemptId end`
+
+const opens = `(:signal = 'failed' and (trial_id = :id or (circuit = 'closed' and failures + 1 >= :circuitFailures::integer)))`
+const pause = `case when trial_id = :id then least(2 * pause_ms, :maxPauseMs::integer) else :pauseMs::integer end`
+
+/**
+ * SQL: the end of an attempt, and whether it closes the circuit. All attempts at a destination share the row, so that it is written only after a
+ * failure or if it changes. It is locked before the destination, as by a change of the destination.
+ */
+export const endedAttempt = `
+    update destination_gates
+    set
+      failures = case :signal when 'answered' then 0 when 'failed' then failures + 1 else failures end,
+      circuit = case when :signal = 'answered' then 'closed' when ${opens} then 'open' else circuit end,
+      circuit_since = case when (:signal = 'answered' and circuit <> 'closed') or ${opens} then now() else circuit_since end,
+      pause_ms = case when :signal = 'answered' then 0 when ${opens} then ${pause} else pause_ms end,
+      trial_at = case
+        when :signal = 'answered' then null
+        when ${opens} then now() + ${pause} * interval '1 millisecond'
+        when :signal = 'unknown' then now()
+        else trial_at
+      end,
+      trial_id = case when :signal = 'answered' or ${opens} then null else trial_id end
+    where destination_id = :destinationId
+      and case :signal
+        when 'answered' then failures > 0 or circuit <> 'closed'
+        when 'failed' then :circuitFailures::integer > 0
+        else trial_id = :id
+      end
+    returning circuit = 'closed' and circuit_since = now() as closes`
+
+/** Closes the circuit of a destination, which a successful test has shown to work. */
+export const closeCircuit = async (db: Database, destinationId: string): Promise<void> => {
+  await db.raw(
+    `
+    update destination_gates
+    set
+      circuit = 'closed', circuit_since = case when circuit = 'closed' then circuit_since else now() end, failures = 0, pause_ms = 0,
+      trial_at = null, trial_id = null
+    where destination_id = :destinationId
+      and (circuit <> 'closed' or failures > 0)
+    `,
+    { destinationId },
+  )
+}
+
+/** Lets the next delivery try each of these destinations whose circuit is open: something may have been repaired. */
+export const endPause = async (trx: Transaction, destinationIds: string[]): Promise<void> => {
+  await trx.raw(
+    `
+    update destination_gates
+    set trial_at = now()
+    where destination_id = any (:destinationIds)
+      and circuit = 'open'
+      and trial_at > now()
+    `,
+    { destinationIds },
+  )
+}
