@@ -6,8 +6,8 @@ export const apiVariables = {
   RELAY_HTTP_MAX_CONNECTIONS_PER_ADDRESS: integer(
     500,
     1,
-    'Maximum number of connections per process from one address (for IPv6, from one /64 network). Further ones are closed at once. ' +
-      'With RELAY_TRUST_PROXY, the maximum number of concurrent requests of one client instead. Further ones are answered 503',
+    'Maximum number of connections, and of running requests, per process from one address (for IPv6, from one /64 network). Further ' +
+      'connections are closed at once, further requests are answered 503. With RELAY_TRUST_PROXY, only the requests of each client are counted',
   ),
   RELAY_SESSION_TTL_MS: integer(
     12 * 3_600_000,

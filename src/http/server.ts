@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import Koa, { type Middleware } from 'koa'
@@ -20,6 +20,9 @@ const headersTimeoutMs = 30_000
 const maxHeaderBytes = 64 * 1_024
 // Without any transferred byte, the connection of a running request is closed.
 export const idleTimeoutMs = 60_000
+// Between two requests. Longer than load balancers keep an idle connection (nginx, AWS and HAProxy: 60 s): otherwise, one of them may send a
+// request on a connection that the relay is closing, must not repeat it, and answers 502.
+const keepAliveTimeoutMs = 75_000
 
 /** The setting that names the port: the API and the worker listen on one port each. */
 type PortVariable = 'RELAY_PORT' | 'RELAY_WORKER_PORT'
@@ -44,7 +47,7 @@ export const startHttpServer = async (
   portVariable: PortVariable,
   config: ServerConfig,
   log: Log,
-  connections: Pick<ConnectionLimit, 'attach' | 'middleware'>,
+  connections: Pick<ConnectionLimit, 'attach' | 'admit' | 'middleware'>,
 ): Promise<HttpServer> => {
   // Use only the last address of X-Forwarded-For: the proxy in front of the relay wrote it. A client can forge the
   // others.
@@ -69,10 +72,13 @@ export const startHttpServer = async (
       headersTimeout: headersTimeoutMs,
       // No limit for a whole request, because a large document may take long. The idle timeout ends a stalled upload.
       requestTimeout: 0,
+      keepAliveTimeout: keepAliveTimeoutMs,
       maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: 5_000,
     },
-    (request, response) => void handle(request, response),
+    (request, response) => {
+      if (connections.admit(request, response)) void handle(request, response)
+    },
   )
   connections.attach(server)
   server.timeout = idleTimeoutMs
@@ -134,20 +140,28 @@ export type ConnectionLimitConfig = Pick<
 export interface ConnectionLimit {
   /** Closes connections beyond the limits. */
   attach(server: Server): void
-  /** Refuses requests beyond the limit of their address, if a proxy makes all connections. */
+  /** Closes a connection that has too many requests running at the same time. @returns false if the request is not to be served */
+  admit(request: IncomingMessage, response: ServerResponse): boolean
+  /** Refuses requests beyond the limit of their address. */
   middleware: Middleware
   metrics: Metric[]
 }
 
 const retryAfterSeconds = 5
 
+// Requests of one connection that run at the same time. A client that does not wait for answers could otherwise start as many as fit into
+// a few packets, each of which holds 12 to 25 KiB until it is answered. Browsers, proxies and SAP systems wait.
+const maxPipelined = 16
+
 /**
- * Limits the connections of the HTTP server, in all and per address. All connections of a proxy have its address, so behind a proxy the
- * limit per address counts the running requests of each client instead.
+ * Limits the connections of the HTTP server, in all and per address, and the running requests, per connection and per address. All
+ * connections of a proxy have its address, so behind a proxy only the requests of each client are counted.
  */
 export const createConnectionLimit = (config: ConnectionLimitConfig): ConnectionLimit => {
   const { RELAY_HTTP_MAX_CONNECTIONS: max, RELAY_HTTP_MAX_CONNECTIONS_PER_ADDRESS: maxPerAddress } = config
-  const perAddress = new Map<string, number>()
+  const connectionsOf = new Map<string, number>()
+  const requestsOf = new Map<string, number>()
+  const pipelined = new WeakMap<Socket, number>()
   let open = 0
 
   const gauge = new Gauge({
@@ -160,13 +174,13 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
   })
   const refused = new Counter({
     name: 'relay_http_connections_refused_total',
-    help: 'Connections (behind a proxy: also requests) that were refused, by limit: total, address',
+    help: 'Connections and requests that were refused, by limit: total, address, pipelined',
     labelNames: ['limit'],
     registers: [],
   })
 
   /** Counts one connection or request of an address. @returns a function that ends it, or undefined if there are too many */
-  const enter = (address: string): (() => void) | undefined => {
+  const enter = (perAddress: Map<string, number>, address: string): (() => void) | undefined => {
     const source = sourceOf(address)
     const count = perAddress.get(source) ?? 0
     if (count >= maxPerAddress) {
@@ -191,15 +205,28 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
           open -= 1
         })
         if (config.RELAY_TRUST_PROXY) return
-        const leave = enter(socket.remoteAddress ?? '')
+        const leave = enter(connectionsOf, socket.remoteAddress ?? '')
         if (leave) socket.once('close', leave)
         else socket.destroy()
       })
     },
 
+    admit: ({ socket }, response) => {
+      // What the closed connection has sent before is parsed to its end.
+      if (socket.destroyed) return false
+      const running = pipelined.get(socket) ?? 0
+      if (running >= maxPipelined) {
+        refused.inc({ limit: 'pipelined' })
+        socket.destroy()
+        return false
+      }
+      pipelined.set(socket, running + 1)
+      response.once('close', () => pipelined.set(socket, pipelined.get(socket)! - 1))
+      return true
+    },
+
     middleware: async (context, next) => {
-      if (!config.RELAY_TRUST_PROXY) return next()
-      const leave = enter(context.ip)
+      const leave = enter(requestsOf, context.ip)
       if (leave) {
         context.res.once('close', leave)
         return next()

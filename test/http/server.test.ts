@@ -45,6 +45,10 @@ test('a request to an unknown path is answered with 404 in the common error enve
   await empty.close()
 })
 
+test('an idle connection is kept longer than load balancers keep it', async () => {
+  expect((await fetch(`http://127.0.0.1:${server.port}/`)).headers.get('keep-alive')).toBe('timeout=75')
+})
+
 test('while it drains, the server accepts connections and ends each with its answer; then it accepts no more', async () => {
   const draining = await start([serve], { RELAY_DRAIN_MS: '300' })
   const ask = () => fetch(`http://127.0.0.1:${draining.port}/`)
@@ -179,6 +183,48 @@ describe('the limit of connections', () => {
       () => isServed(limited.port),
       (served) => served,
     )
+    await limited.close()
+  })
+
+  test.each(['false', 'true'])('closes a connection that does not wait for answers, with RELAY_TRUST_PROXY=%s', async (trust) => {
+    let served = 0
+    const waiting: Middleware = async (ctx) => {
+      served += 1
+      if (ctx.path === '/wait') await new Promise(() => {})
+      ctx.body = 'served'
+    }
+    const limited = await start([waiting], { RELAY_TRUST_PROXY: trust })
+    const { socket, closed } = await open(limited.port)
+    socket.write('GET /wait HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10_000))
+    await closed
+    expect(served).toBe(16)
+    expect(await isServed(limited.port)).toBe(true)
+    await limited.close()
+  })
+
+  test('serves a client that sends a few requests without waiting for answers', async () => {
+    const limited = await start([serve])
+    const { socket, closed } = await open(limited.port)
+    let received = ''
+    socket.on('data', (data) => (received += String(data)))
+    for (let round = 1; round <= 3; round += 1) {
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(16))
+      await until('all are answered', () => received.split('served').length === 16 * round + 1)
+    }
+    socket.end()
+    await closed
+    await limited.close()
+  })
+
+  test('answers 503 to more running requests than an address may have, over any number of connections', async () => {
+    const waiting: Middleware = (ctx) => (ctx.path === '/wait' ? new Promise(() => {}) : void (ctx.body = 'served'))
+    const limited = await start([waiting], { RELAY_HTTP_MAX_CONNECTIONS_PER_ADDRESS: '20' })
+    for (let index = 0; index < 2; index += 1) {
+      const { socket } = await open(limited.port)
+      socket.write('GET /wait HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10))
+    }
+    const ask = async () => (await fetch(`http://127.0.0.1:${limited.port}/`)).status
+    await until('the address has too many', ask, (status) => status === 503)
     await limited.close()
   })
 
