@@ -230,6 +230,20 @@ export const describeConnector = (rig: Rig) => {
       if (saved !== undefined) expect(Math.max(...starts)).toBeGreaterThan(0)
     })
 
+    test('the content after an append is not taken for a repetition', async () => {
+      const first = payloadOf(Buffer.from('first'))
+      const appended = {
+        ...payloadOf(Buffer.from('first second')),
+        deliveryId: first.deliveryId,
+        documentId: first.documentId,
+        path: first.path,
+      }
+      await deliver(first)
+      const result = await deliver(appended)
+      expect(await running.read(appended, result)).toMatchObject({ sha256: appended.sha256, sizeBytes: appended.sizeBytes })
+      expect(await running.documents()).toHaveLength(running.connector.isMessage ? 2 : 1)
+    })
+
     test('does nothing if it is cancelled before it starts', async () => {
       await expect(deliver(payloadOf(Buffer.from('x')), { signal: AbortSignal.abort(new Error('cancelled')) })).rejects.toThrow('cancelled')
       expect(await running.documents()).toEqual([])

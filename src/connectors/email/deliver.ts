@@ -1,7 +1,7 @@
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
 import { redactAndCut, toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
-import { createMessage, createNoticeMessage, messageBytes, messageIdOf } from './message.ts'
+import { createMessage, createNoticeMessage, messageBytes, messageIdHeader } from './message.ts'
 import { recipientsOf, type EmailConfig, type EmailCredentials } from './schema.ts'
 import { openSmtpSession, type SmtpSession } from './smtp-session.ts'
 
@@ -20,7 +20,7 @@ export const deliver: EmailConnector['deliver'] = (payload, target, context) =>
 
     const reply = await sendMessage(session, payload, target, url, context)
     const body = redactAndCut(reply.text, secretsOf(target.credentials), context.answerMaxBytes)
-    const messageId = messageIdOf(payload, config)
+    const messageId = messageIdHeader(payload, config)
     return {
       path: `mailto:${recipients.join(',')}?message-id=${encodeURIComponent(messageId)}`,
       bytesSent: isAttached ? payload.sizeBytes : 0,

@@ -4,18 +4,15 @@ import { withExtension } from '../../domain/headers.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
 import type { NoticeMessage, Payload } from '../connector.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { messageIdOf } from '../shared/message-id.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import type { EmailConfig } from './schema.ts'
 
 /** The document itself, or an address that serves it. */
 type Enclosure = { attached: Readable } | { url: string }
 
-/**
- * Returns a Message-ID that is identical in every attempt to send this content. An append changes the content and
- * thereby the id.
- */
-export const messageIdOf = ({ deliveryId, sha256 }: Payload, { from }: EmailConfig) =>
-  `<${deliveryId}.${sha256.slice(0, 16)}@${domainOf(from)}>`
+/** Returns the Message-ID. */
+export const messageIdHeader = (payload: Payload, { from }: EmailConfig) => `<${messageIdOf(payload)}@${domainOf(from)}>`
 
 const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 
@@ -37,7 +34,7 @@ export const createMessage = (payload: Payload, config: EmailConfig, enclosure: 
     to: config.to,
     ...(config.cc !== undefined && { cc: config.cc }),
     subject: subjectOf(payload, config, fileName),
-    messageId: messageIdOf(payload, config),
+    messageId: messageIdHeader(payload, config),
     headers: headersOf(payload),
     text: textOf(payload, fileName, enclosure),
     attachments:

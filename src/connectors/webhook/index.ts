@@ -6,6 +6,7 @@ import { hopsHeader } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target, type TargetAnswer } from '../connector.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded, readResponse } from '../shared/http.ts'
+import { messageIdOf } from '../shared/message-id.ts'
 import { openPayload, trackConsumption } from '../shared/payload-stream.ts'
 import { maskedUrl } from '../target.ts'
 import { webhookError } from './errors.ts'
@@ -72,7 +73,7 @@ const messageOf = (payload: Payload, { config }: WebhookTarget, { signal }: Atte
   const body = bodyOf(payload, config.format)
   return {
     ...body,
-    id: payload.deliveryId,
+    id: messageIdOf(payload),
     headers: { ...payloadHeaders(payload), ...body.headers },
     open: (onProgress) => {
       const document = openPayload(payload, { signal, onProgress })

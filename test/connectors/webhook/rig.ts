@@ -1,3 +1,4 @@
+import { messageIdOf } from '../../../src/connectors/shared/message-id.ts'
 import { webhook } from '../../../src/connectors/webhook/index.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -19,12 +20,12 @@ export const rig: Rig = {
       config: webhook.config.parse({ url: `http://127.0.0.1:${port}/documents`, ...config }),
       credentials: webhook.credentials.parse({ bearer_token: 'right-token', secret: 'signing-secret', ...credentials }),
     })
-    // A receiver that recognises a repetition by its id, as docs/connectors/webhook.md asks for.
+    // A receiver that drops what has an id that it has seen, as docs/connectors/webhook.md says.
     const documents = () => {
       const accepted = server.arrivals.filter(
         ({ headers, body }) => headers.authorization === 'Bearer right-token' && !body.toString().includes('"ping"'),
       )
-      return new Map(accepted.map((arrival): [string, Arrival] => [String(arrival.headers['webhook-id']), arrival]))
+      return new Map(accepted.toReversed().map((arrival): [string, Arrival] => [String(arrival.headers['webhook-id']), arrival]))
     }
     return {
       connector: webhook,
@@ -38,7 +39,7 @@ export const rig: Rig = {
       missingLocation: { target: target(server.port, { url: `${server.origin}/nowhere` }), code: 'http_404' },
       keepsContentType: true,
       read: async (payload) => {
-        const arrival = documents().get(payload.deliveryId)
+        const arrival = documents().get(messageIdOf(payload))
         if (!arrival || decodeURIComponent(String(arrival.headers['x-relay-path'])) !== payload.path) return undefined
         return { sha256: arrival.sha256, sizeBytes: arrival.sizeBytes, contentType: arrival.headers['content-type'] }
       },
