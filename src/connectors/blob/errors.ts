@@ -49,6 +49,13 @@ export const blobError = (
   if (headers?.get('x-ms-request-id') === undefined && status < 500) {
     return refusal('not_a_blob_service', `${config.account_url} answered ${status} but is no Blob storage; correct account_url`)
   }
+  // The clocks differ by more than 15 minutes: the signature of the next attempt is valid once they agree again.
+  if (name === 'AuthenticationFailed' && /Request date header too old/i.test(thrown.response?.bodyAsText ?? '')) {
+    return new DeliveryError(`http_${status}`, `the account takes the request for an old one: compare the clock of the relay (${name})`, {
+      permanent: false,
+      answer,
+    })
+  }
   // Azurite reports wrong credentials as AuthorizationFailure.
   if (credentialErrors.has(name) || message.startsWith('Server failed to authenticate')) {
     return new DeliveryError('credentials_refused', `the account refused ${describe(credentials)} (${name})`, { permanent: true, answer })

@@ -102,7 +102,8 @@ export const openSmtpSession = async (
         // A permanent refusal, if there is one, decides whether the delivery is retried.
         const worst = refused.find(({ reply }) => !isTemporary(reply)) ?? refused[0]
         if (!worst) return
-        await reset()
+        // A server that hangs up after the refusal has said why.
+        await reset().catch(() => {})
         throw smtpError(
           'recipient',
           worst.reply,

@@ -22,8 +22,12 @@ const credentialErrors = new Set([
   // versitygw
   'XAdminUserNotFound',
 ])
-// RequestTimeTooSkewed passes once the clocks agree again.
+// RequestTimeTooSkewed passes once the clocks agree again. Bytes that were damaged or cut on the way are sent again.
 const temporaryErrors = new Set([
+  'BadDigest',
+  'IncompleteBody',
+  'InvalidPart',
+  'XAmzContentChecksumMismatch',
   'RequestTimeout',
   'RequestTimeTooSkewed',
   'SlowDown',

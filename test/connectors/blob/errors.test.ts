@@ -70,6 +70,17 @@ test.each([
   expect(requests).toHaveLength(1)
 })
 
+test('a signature that is refused because the clocks differ is tried again', async () => {
+  answer = (response) => {
+    response.writeHead(403, { 'content-type': 'application/xml', 'x-ms-error-code': 'AuthenticationFailed', 'x-ms-request-id': 'r1' })
+    response.end(
+      '<?xml version="1.0"?><Error><Code>AuthenticationFailed</Code><Message>Server failed to authenticate the request.</Message>' +
+        "<AuthenticationErrorDetail>Request date header too old: 'Mon, 28 Sep 2015 07:43:25 GMT'</AuthenticationErrorDetail></Error>",
+    )
+  }
+  expect(await attempt()).toMatchObject({ code: 'http_403', permanent: false, message: expect.stringContaining('clock') })
+})
+
 test('keeps the Retry-After of an account that is too busy', async () => {
   refuse(503, 'ServerBusy', { 'retry-after': '11' })
   expect(await attempt()).toMatchObject({ retryAfterMs: 11_000 })

@@ -339,6 +339,11 @@ describe('a server that does not follow the protocol', () => {
     expect(await errorAfter({}, '554 5.7.1 go away\r\n')).toMatchObject({ code: 'smtp_554', permanent: false })
   })
 
+  test('a refused recipient is named although the server does not answer any more', async () => {
+    const lines = ['220 ready\r\n', '250 hello\r\n', '250 sender ok\r\n', '550 5.1.1 no such user\r\n']
+    expect(await errorAfter({ tls: 'none' }, ...lines)).toMatchObject({ code: 'recipient_refused', permanent: true })
+  })
+
   test('a reply that never ends fails', async () => {
     expect(await errorAfter({}, `220-${'x'.repeat(100_000)}`)).toMatchObject({ code: 'smtp_failure', permanent: false })
   })
