@@ -95,7 +95,7 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
     if (!repository) throw repositoryNotFound()
     await checkAccess(repository, command, request, access)
     // After the check of access, so that no other client can use up the requests of the source system.
-    checkRate(repository.workspace, rateLimit, config)
+    checkRate(repository.workspace, command.rule.access === null, rateLimit, config)
     return handlers[name]({ repository, command, exchange }, commandDeps)
   }
 
@@ -104,7 +104,7 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
     const found = contRep === undefined ? findAll(userSlug, workspaceSlug) : findOne(userSlug, workspaceSlug, contRep)
     const { repositories, workspace } = await found
     checkAddress(workspace.settings.receiverAllowedCidrs, request.sourceIp)
-    checkRate(workspace, rateLimit, config)
+    checkRate(workspace, true, rateLimit, config)
     const pVersion = command.find('pVersion') ?? newestProtocolVersion
     return serverInfo({ repositories, pVersion, asHtml: command.find('resultAs') === 'html', now: request.receivedAt })
   }

@@ -120,9 +120,16 @@ describe('a workspace with a limit of requests', () => {
     const refused = await workspace.source.get('R1')
     expect(refused).toMatchObject(refusedByRate)
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+    expect((await other.source.create('R1', 'x')).status).toBe(201)
+  })
+
+  test('counts the commands that nobody signs by themselves, so that they use up nothing of the source system', async () => {
+    const workspace = await scene.workspace()
+    await set(workspace, { receiver_max_requests_per_minute: 1 })
+    expect((await workspace.source.call('serverInfo&pVersion=0047')).status).toBe(200)
     expect(await workspace.source.call('serverInfo&pVersion=0047')).toMatchObject(refusedByRate)
-    expect((await other.source.call('serverInfo&pVersion=0047')).status).toBe(200)
-    expect(await other.source.create('R1', 'x')).toMatchObject(refusedByRate)
+    expect(await workspace.source.call('getCert&pVersion=0047&contRep=Z1')).toMatchObject(refusedByRate)
+    expect((await workspace.source.create('R1', 'x')).status).toBe(201)
   })
 
   test('does not count the requests of addresses that may not call it', async () => {

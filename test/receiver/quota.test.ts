@@ -13,8 +13,8 @@ test.each([
   const settings = workspaceSettings({ receiver_max_requests_per_minute: own })
   const taken: number[] = []
   const rateLimit = { take: (_: string, perMinute: number) => taken.push(perMinute) * 0 }
-  checkRate({ id: 'a', settings }, rateLimit, config)
-  expect(taken).toEqual([expected])
+  for (const isOpen of [false, true]) checkRate({ id: 'a', settings }, isOpen, rateLimit, config)
+  expect(taken).toEqual([expected, expected / 10])
 })
 
 describe('the rate limit', () => {
