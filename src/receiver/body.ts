@@ -22,15 +22,25 @@ export class ClientGone extends Error {
 /**
  * Reads the body in chunks. Reading throws a `Refusal` if the body is too large or exceeds the quota, and `ClientGone` if it breaks off
  * or stalls.
- * @throws `Refusal` at once if no body is announced, or one that is too large or exceeds the quota
+ * @throws `Refusal` at once if no body is announced, or one that is encoded, too large or exceeds the quota
  */
 export const readBody = (request: ReceiverRequest, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> => {
   // An older client may mean "until the connection ends".
   if (!announcesBody(request)) throw new Refusal('invalid_parameter', 'Content-Length is missing')
+  checkEncoding(request)
   const announcedBytes = Number(request.headers['content-length'] ?? 0)
   if (announcedBytes > limits.RELAY_DOCUMENT_MAX_BYTES) throw tooLarge(limits)
   if (limits.quota) checkQuota(announcedBytes, limits.quota)
   return readChunks(request, limits)
+}
+
+/** What is stored is what arrives: a compressed body would be delivered as if it were the document. */
+const checkEncoding = ({ headers }: ReceiverRequest): void => {
+  const refuse = (header: string) => {
+    throw new Refusal('invalid_parameter', `the body is encoded (${header}: ${headers[header.toLowerCase()]}); send it without an encoding`)
+  }
+  if (!/^(identity)?$/i.test(headers['content-encoding']?.trim() ?? '')) refuse('Content-Encoding')
+  if (!/^(chunked)?$/i.test(headers['transfer-encoding']?.trim() ?? '')) refuse('Transfer-Encoding')
 }
 
 const tooLarge = ({ RELAY_DOCUMENT_MAX_BYTES: maxBytes }: BodyLimits) =>

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { openSocket, part, partOf } from '../support/source-system.ts'
@@ -63,6 +63,21 @@ describe('create by PUT', () => {
     await send(`PUT ${workspace.path}?${query} HTTP/1.1\r\nHost: cs\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx`)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 201 created/)
     expect((await workspace.source.get('TYPELESS')).headers['content-type']).toBe('application/octet-stream')
+  })
+
+  test.each([
+    ['Content-Length: 1\r\nContent-Encoding: gzip', 'x', 400],
+    ['Content-Length: 1\r\nContent-Encoding: gzip, identity', 'x', 400],
+    ['Transfer-Encoding: gzip, chunked', '1\r\nx\r\n0\r\n\r\n', 400],
+    ['Content-Length: 1\r\nContent-Encoding: Identity', 'x', 201],
+    ['Transfer-Encoding: Chunked', '1\r\nx\r\n0\r\n\r\n', 201],
+  ])('refuses an encoded body, which would be delivered as it is: %j', async (headers, body, status) => {
+    const { send, untilClosed } = await openSocket(scene.api.port)
+    const query = `create&pVersion=0045&contRep=Z1&docId=${randomUUID()}&compId=data`
+    await send(`PUT ${workspace.path}?${query} HTTP/1.1\r\nHost: cs\r\n${headers}\r\nConnection: close\r\n\r\n${body}`)
+    const answer = await untilClosed()
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(answer.includes('X-ErrorDescription: invalid_parameter: the body is encoded')).toBe(status === 400)
   })
 
   test('stores metadata from the request headers', async () => {
