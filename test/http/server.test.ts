@@ -211,6 +211,7 @@ describe('the limit of connections', () => {
       socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(16))
       await until('all are answered', () => received.split('served').length === 16 * round + 1)
     }
+    expect(received.match(/HTTP\/1.1 200/g)).toHaveLength(48)
     socket.end()
     await closed
     await limited.close()
@@ -225,6 +226,7 @@ describe('the limit of connections', () => {
     }
     const ask = async () => (await fetch(`http://127.0.0.1:${limited.port}/`)).status
     await until('the address has too many', ask, (status) => status === 503)
+    expect(await ask()).toBe(503)
     await limited.close()
   })
 
