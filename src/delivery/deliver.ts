@@ -102,7 +102,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
           return outcome
         }
         case 'waitInLine':
-          return await waitInLine(deps, job)
+          return await waitInLine(deps, job, leavePlace !== undefined)
         case 'giveWay':
           await withdrawAttempt(deps.db, input, attemptId)
           throw new Error('another run of this activity has started an attempt meanwhile')
@@ -128,10 +128,14 @@ const passOn = async (deps: DeliverDeps, { isCalled, destination }: DeliveryJob)
   if (isCalled) await deps.wakeNext(destination.id)
 }
 
-/** A slot may have become free between the refusal and the moment from which others see the delivery in line, so it looks once more. */
-const waitInLine = async (deps: DeliverDeps, { refusal, destination }: DeliveryJob): Promise<AttemptOutcome> => {
+/**
+ * A slot may have become free between the refusal and the moment from which others see the delivery in line, so it looks once more. Without a
+ * place in this worker it calls nobody: the destination may have slots, and those that wait would call each other without end. The first
+ * of them asks again by itself.
+ */
+const waitInLine = async (deps: DeliverDeps, { refusal, destination }: DeliveryJob, hasPlace: boolean): Promise<AttemptOutcome> => {
   const { askAgainMs = null, circuit = null } = refusal ?? {}
-  if (askAgainMs === null) await deps.wakeNext(destination.id)
+  if (hasPlace && askAgainMs === null) await deps.wakeNext(destination.id)
   return { status: 'waiting', ...(askAgainMs !== null && { askAgainMs }), ...(circuit && { circuit }) }
 }
 

@@ -7,7 +7,8 @@ import { newId } from '../../src/base/ids.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
-import { createRecordAttempt, type RecordAttempt } from '../../src/delivery/record-attempt.ts'
+import type { DeliverDeps } from '../../src/delivery/deliver.ts'
+import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
@@ -49,7 +50,7 @@ const arrange = async (
   credentials: object = {},
   limits: object = {},
   find = findConnector,
-  parts: { recordAttempt?: RecordAttempt } = {},
+  parts: Partial<Pick<DeliverDeps, 'recordAttempt' | 'slots' | 'wakeNext'>> = {},
 ) => {
   const { db } = database
   const targetConfig = { url: `${target.origin}/in`, ...limits }
@@ -101,6 +102,19 @@ const arrange = async (
   const connectionId = routes.connections['target']!
   return { db, routes, destinationId, connectionId, recordCancellation, receive, ...(await receive()) }
 }
+
+test('deliveries that find no place in the worker call nobody, although the destination has slots', async () => {
+  const calls: string[] = []
+  const { attempt, receive } = await arrange({}, {}, findConnector, {
+    slots: { acquire: () => undefined },
+    wakeNext: async (destinationId) => void calls.push(destinationId),
+  })
+  const second = await receive()
+  // They would call each other without end. The first asks again.
+  expect(await attempt()).toEqual({ status: 'waiting', askAgainMs: 5_000 })
+  expect(await second.attempt()).toEqual({ status: 'waiting' })
+  expect(calls).toEqual([])
+})
 
 describe('an attempt', () => {
   test('delivers the document and is recorded', async () => {
