@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { closeCircuit } from '../../src/delivery/circuit.ts'
-import { createKey } from '../../src/workspace/administration.ts'
+import { openClient } from '../support/client.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
@@ -46,7 +46,7 @@ const createRoute = async () => {
   const { workspaceId, workspaceSlug, destinationId } = await routeToWebhook(database, `${target.origin}/in`, settings)
   return {
     destinationId,
-    workspace: `acme/${workspaceSlug}`,
+    workspace: { id: workspaceId, name: `acme/${workspaceSlug}` },
     gate: () => db('destination_gates').where({ destination_id: destinationId }).first(),
     send: async (api: RelayProcess, count: number) => {
       for (let index = 0; index < count; index += 1) {
@@ -119,13 +119,8 @@ test('deliveries in line are called when the circuit closes, even if the process
 
   // A change of the destination calls the first in line for a trial, and its success calls the others.
   target.answerWith((_, response) => response.end())
-  const { key } = await createKey(db, { workspace, level: 'member' })
-  const changed = await fetch(`${api.baseUrl}/api/${workspace}/destinations/${destinationId}`, {
-    method: 'PATCH',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'repaired target' }),
-  })
-  expect(changed.status).toBe(200)
+  const { change } = await openClient(db, api.baseUrl, workspace)
+  await change('PATCH', `/destinations/${destinationId}`, { name: 'repaired target' })
   await untilDelivered(25)
   expect(await gate()).toMatchObject({ circuit: 'closed', failures: 0 })
 

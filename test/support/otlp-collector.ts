@@ -135,5 +135,3 @@ export const startOtlpCollector = async () => {
     },
   }
 }
-
-export type OtlpCollector = Awaited<ReturnType<typeof startOtlpCollector>>

@@ -1,15 +1,14 @@
 import { createInterface } from 'node:readline'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { readCertificate } from '../../../src/security/certificate.ts'
-import { createKey } from '../../../src/workspace/administration.ts'
 import { createCertificates } from '../../../src/workspace/certificates.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { openClient } from '../../support/client.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes } from '../../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../../support/http-target.ts'
-import { startOtlpCollector, type OtlpCollector, type ReceivedSpan } from '../../support/otlp-collector.ts'
-import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from '../../support/relay-process.ts'
+import { startHttpTarget } from '../../support/http-target.ts'
+import { startOtlpCollector, type ReceivedSpan } from '../../support/otlp-collector.ts'
+import { relayVariables, saveTarget, startRelayProcess } from '../../support/relay-process.ts'
 import { expirationIn, signedQuery } from '../../support/signed-query.ts'
-import { createSigner, type Signer } from '../../support/signer.ts'
+import { createSigner } from '../../support/signer.ts'
 import { createSourceSystem } from '../../support/source-system.ts'
 import { startTemporalServer } from '../../support/temporal-server.ts'
 import { until } from '../../support/until.ts'
@@ -21,68 +20,46 @@ const inPath = 'canary-path-8a21'
 const inQuery = 'canary-query-c3f9'
 const bytes = 'canary-bytes-77aa'
 
-let env: TestWorkflowEnvironment
-let database: TestDatabase
-let target: HttpTarget
-let collector: OtlpCollector
-let signer: Signer
-let api: RelayProcess
-let worker: RelayProcess
-let workspace: string
-let apiKey: string
-let document: { docId: string; secKey: string; status: number }
-const lines: string[] = []
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const clientSpanId = 'b7ad6b7169203331'
 
-beforeAll(async () => {
-  ;[env, database, target, collector, signer] = await Promise.all([
-    startTemporalServer(),
-    createTestDatabase(),
-    startHttpTarget(),
-    startOtlpCollector(),
-    createSigner('RSA 2048'),
-  ])
-  const variables = {
-    ...relayVariables(database, env),
-    RELAY_LOG_LEVEL: 'trace',
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
-    OTEL_EXPORTER_OTLP_HEADERS: `api-key=${collectorKey}`,
-    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test%20bench',
-  }
-  // One after the other, so that a busy machine starts each in time.
-  api = await startRelayProcess('api', variables)
-  worker = await startRelayProcess('worker', { ...variables, OTEL_SERVICE_NAME: 'relay-worker' })
-  for (const { child } of [api, worker]) createInterface({ input: child.stderr! }).on('line', (line) => lines.push(line))
-
-  const { db } = database
-  const routes = await createRoutes(db, [{ name: 'good' }, { name: 'failing' }], {
-    workspaceSettings: { retry_initial_interval_seconds: 1 },
-  })
-  workspace = `acme/${routes.workspaceSlug}`
-  apiKey = (await createKey(db, { workspace, level: 'admin' })).key
-  for (const [name, id] of Object.entries(routes.destinations)) {
-    const config = { url: `${target.origin}/${name}/${inPath}?key=${inQuery}`, send_traceparent: name === 'good' }
-    await saveTarget(db, { workspaceId: routes.workspaceId, id }, 'webhook', config, { bearer_token: credential })
-  }
-  await activate(routes)
-
-  const failures = () => target.arrivals.filter(({ url }) => url.startsWith('/failing/')).length
-  target.answerWith(({ url, headers }, response) => {
-    const isFailure = url.startsWith('/failing/') && failures() === 1
-    response.writeHead(isFailure ? 503 : 200).end(`you sent ${headers.authorization}`)
-  })
-  document = await createSigned('D1')
-}, 300_000)
+const [env, database, target, collector, signer] = await Promise.all([
+  startTemporalServer(),
+  createTestDatabase(),
+  startHttpTarget(),
+  startOtlpCollector(),
+  createSigner('RSA 2048'),
+])
+const { db } = database
+const variables = {
+  ...relayVariables(database, env),
+  RELAY_LOG_LEVEL: 'trace',
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+  OTEL_EXPORTER_OTLP_HEADERS: `api-key=${collectorKey}`,
+  OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test%20bench',
+}
+// One after the other, so that a busy machine starts each in time.
+const api = await startRelayProcess('api', variables)
+const worker = await startRelayProcess('worker', { ...variables, OTEL_SERVICE_NAME: 'relay-worker' })
+const lines: string[] = []
+for (const { child } of [api, worker]) createInterface({ input: child.stderr! }).on('line', (line) => lines.push(line))
 afterAll(async () => {
   await Promise.all([api.kill(), worker.kill()])
   await Promise.all([target.stop(), collector.stop(), signer.remove(), env.teardown()])
   await database.drop()
 })
 
+const routes = await createRoutes(db, [{ name: 'good' }, { name: 'failing' }], { workspaceSettings: { retry_initial_interval_seconds: 1 } })
+const workspace = `acme/${routes.workspaceSlug}`
+const { call, keys } = await openClient(db, api.baseUrl, { id: routes.workspaceId, name: workspace })
+for (const [name, id] of Object.entries(routes.destinations)) {
+  const config = { url: `${target.origin}/${name}/${inPath}?key=${inQuery}`, send_traceparent: name === 'good' }
+  await saveTarget(db, { workspaceId: routes.workspaceId, id }, 'webhook', config, { bearer_token: credential })
+}
+
 /** Makes the repository accept requests with a signature of the signer only. */
-const activate = async ({ workspaceId, repositoryId }: { workspaceId: string; repositoryId: string }) => {
-  const { db } = database
+const activate = async () => {
+  const { workspaceId, repositoryId } = routes
   await db('repositories').where({ id: repositoryId }).update({ signature_verification: true })
   const source = createSourceSystem(`${api.baseUrl}/receiver/${workspace}`)
   const query = `putCert&pVersion=0046&authId=${authId}&contRep=Z1`
@@ -116,10 +93,13 @@ const createSigned = async (docId: string) => {
   return { docId, secKey: /secKey=(.*)$/.exec(query)![1]!, status }
 }
 
-const call = async (method: string, path: string) => {
-  const answer = await fetch(`${api.baseUrl}/api/${workspace}${path}`, { method, headers: { authorization: `Bearer ${apiKey}` } })
-  return (await answer.json()) as { data: { id: string; attributes: { status: string } }[] }
-}
+const failures = () => target.arrivals.filter(({ url }) => url.startsWith('/failing/')).length
+target.answerWith(({ url, headers }, response) => {
+  const isFailure = url.startsWith('/failing/') && failures() === 1
+  response.writeHead(isFailure ? 503 : 200).end(`you sent ${headers.authorization}`)
+})
+await activate()
+const document = await createSigned('D1')
 
 const untilExported = (isDone: (spans: ReceivedSpan[]) => boolean) =>
   until('the spans are exported', () => collector.spans, isDone, 120_000)
@@ -225,9 +205,8 @@ test('log lines have the ids of the span in which they were written', async () =
 })
 
 test('a manual retry joins the trace of the document, and links to the request that asked for it', async () => {
-  const { db } = database
-  await until('the document is delivered', async () => (await call('GET', '/documents')).data[0]?.attributes.status === 'delivered')
-  const { id } = (await call('GET', '/documents')).data[0]!
+  await until('the document is delivered', async () => (await call('GET', '/documents')).json.data[0]?.attributes.status === 'delivered')
+  const { id } = (await call('GET', '/documents')).json.data[0]
   // Nothing is wrong with the delivery, but only a failed one can be retried.
   const [delivery] = await db('deliveries').where({ document_id: id }).limit(1)
   await db('deliveries')
@@ -272,7 +251,17 @@ test('no secret is in a span or in a log line', async () => {
   const exported = collector.requests.map(({ body }) => body.toString('latin1')).join('\n')
   expect(exported).toContain(docId)
   const log = lines.join('\n')
-  const canaries = { collectorKey, credential, inPath, inQuery, bytes, secKey, decodedSecKey: decodeURIComponent(secKey), apiKey, nonsense }
+  const canaries = {
+    collectorKey,
+    credential,
+    inPath,
+    inQuery,
+    bytes,
+    secKey,
+    decodedSecKey: decodeURIComponent(secKey),
+    apiKey: keys.admin,
+    nonsense,
+  }
   for (const [name, canary] of Object.entries(canaries)) {
     expect({ name, isExported: exported.includes(canary) }).toEqual({ name, isExported: false })
   }
