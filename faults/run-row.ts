@@ -42,6 +42,7 @@ export interface Scene {
   installation: Installation
   load: Load
   workspace: Workspace
+  isShort: boolean
   /** Waits for one time in the short form and for another in the long form. */
   hold(shortMs: number, longMs: number): Promise<void>
   /** Marks the return of the dependency. */
@@ -112,6 +113,7 @@ export const runRow = async (
       installation,
       load,
       workspace,
+      isShort,
       hold: (shortMs, longMs) => pause(isShort ? shortMs : longMs),
       returned: () => void (returnedAt = Date.now()),
       expectFailed: (docId) => void failed.add(docId),

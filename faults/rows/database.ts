@@ -66,6 +66,49 @@ const silent: Row = {
   },
 }
 
+// What the trigger of `record-fails-once` refuses. The sequence counts the refusals, because it is not rolled back with them.
+const refuseRecords = (condition: string, code: string) => `
+  create or replace function faults_refuse_record() returns trigger language plpgsql as $$
+  begin
+    if ${condition} then
+      raise exception 'refused by script/faults' using errcode = '${code}';
+    end if;
+    return new;
+  end
+  $$`
+const refusals = 5
+
+const recordFails: Row = {
+  name: 'record-fails-once',
+  fault:
+    `The statement that records an attempt fails: ${refusals} times as the victim of a deadlock, and then for 20 s for want of memory. ` +
+    'Each attempt has arrived by then, and may neither be made again nor count as failed',
+  acceptsAlways: true,
+  run: async ({ installation: { query }, workspace, returned, note, hold }) => {
+    await query('create sequence faults_refusals')
+    await query(refuseRecords(`nextval('faults_refusals') <= ${refusals}`, '40P01'))
+    await query(
+      'create trigger faults_refuse_record before insert on delivery_attempts for each row execute function faults_refuse_record()',
+    )
+    const count = async () => Number((await query<{ last_value: string }>('select last_value from faults_refusals'))[0]!.last_value)
+    await until('the deadlocks are over', async () => (await count()) > refusals, Boolean, 60_000)
+    await query(refuseRecords(`nextval('faults_refusals') > 0`, '53200'))
+    await hold(20_000, 20_000)
+    await query('drop trigger faults_refuse_record on delivery_attempts')
+    returned()
+    const [failed] = await query<{ failures: number }>(
+      `select count(*)::integer as failures from delivery_attempts where workspace_id = $1 and outcome <> 'delivered'`,
+      [workspace.id],
+    )
+    note(`${(await count()) - 1} records failed; ${failed!.failures} attempts are recorded as failed`)
+    if (failed!.failures > 0) throw new Error(`${failed!.failures} attempts are recorded as failed, although they have arrived`)
+  },
+  cleanUp: async ({ query }) => {
+    await query('drop function if exists faults_refuse_record cascade')
+    await query('drop sequence if exists faults_refusals')
+  },
+}
+
 const outOfConnections: Row = {
   name: 'postgres-out-of-connections',
   fault:
@@ -234,6 +277,7 @@ export const databaseRows: Row[] = [
   crashed,
   frozen,
   silent,
+  recordFails,
   outOfConnections,
   failedOverSync,
   failedOverAsync,

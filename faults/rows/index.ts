@@ -1,9 +1,10 @@
 import type { Row } from '../run-row.ts'
 import { databaseRows } from './database.ts'
 import { environmentRows } from './environment.ts'
+import { neighbourRows } from './neighbours.ts'
 import { relayRows } from './relay.ts'
 import { targetRows } from './targets.ts'
 import { temporalRows } from './temporal.ts'
 
 /** Every row of the fault table, in the order in which they run. */
-export const rows: Row[] = [...relayRows, ...databaseRows, ...temporalRows, ...targetRows, ...environmentRows]
+export const rows: Row[] = [...relayRows, ...databaseRows, ...temporalRows, ...targetRows, ...neighbourRows, ...environmentRows]

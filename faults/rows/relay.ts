@@ -145,6 +145,46 @@ const deploy: Row = {
   },
 }
 
+const answerMs = 700
+const uploadMs = 1_500
+
+const stoppedInTheMiddle: Row = {
+  name: 'stopped-in-the-middle',
+  fault:
+    'Every process is stopped with SIGTERM and started again, twice (long form: six times), while creates and attempts are under way at each: ' +
+    `uploads that take ${uploadMs} ms, and a target that answers after ${answerMs} ms. Every create is answered, and no attempt is made again`,
+  kinds: ['webhook'],
+  acceptsAlways: true,
+  // As with a load balancer: answers end their connections before the process closes.
+  variables: () => ({ RELAY_DRAIN_MS: '2000' }),
+  load: { clients: 2, intervalMs: 500, largestBytes: MiB },
+  run: async ({ installation, load, isShort, returned, note }) => {
+    installation.targets.web.answerWith((_, response) => void setTimeout(() => response.end('accepted'), answerMs))
+    const { processes, variablesOf } = installation
+    const over = new AbortController()
+    const uploads = [0, 1, 2, 3].map(async (client) => {
+      await pause((client * uploadMs) / 4)
+      while (!over.signal.aborted) await load.create({ sizeBytes: 64 * 1024, slowMs: uploadMs, apiIndex: client })
+    })
+    let stops = 0
+    for (let round = 0; round < (isShort ? 2 : 6); round += 1) {
+      for (const one of processes) {
+        await one.replace(variablesOf(one))
+        await one.ready()
+        stops += 1
+      }
+    }
+    over.abort()
+    await Promise.all(uploads)
+    returned()
+    const [interrupted] = await installation.query<{ count: number }>(
+      `select count(*)::integer as count from delivery_attempts where outcome = 'interrupted' and started_at > now() - interval '10 minutes'`,
+    )
+    note(`${stops} stops; ${interrupted!.count} attempts were interrupted`)
+  },
+  cleanUp: async ({ targets }) => targets.web.answerWith((_, response) => void response.end('accepted')),
+}
+
 /** Makes a build current in Temporal, or none. The call is refused while Temporal records a worker that has just started. */
 const setCurrentBuild = async (installation: Installation, buildId: string | undefined, tries = 10): Promise<void> => {
   const { config, temporal, temporalProgram } = installation
@@ -258,6 +298,7 @@ export const relayRows: Row[] = [
   ...kinds.map((kind) => workerKilled(`worker-killed-in-${kind}`, [kind], { longOnly: true })),
   everythingKilled,
   deploy,
+  stoppedInTheMiddle,
   deployVersioned,
   poison,
 ]
