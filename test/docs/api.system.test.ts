@@ -295,6 +295,7 @@ test('the commands of docs/operations.md give some workflows, then all, to the v
     variables: { ...temporalAddress(), RELAY_WORKER_PORT: '0' },
   })
   expect(described!.output).toMatch(/CurrentVersionBuildID +0\.2\.0/)
+  expect(described!.output).toMatch(/RampingVersionBuildID +0\.3\.0/)
 })
 
 test('the commands of docs/operations.md seal the credentials of script/server with another key', async () => {
