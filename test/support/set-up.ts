@@ -13,6 +13,7 @@ import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { startPostgres } from '../../src/dev/postgres-server.ts'
 import { bundleCheckout } from '../../src/temporal/checkout-bundle.ts'
 import { databaseConfig } from './database.ts'
+import { startSharedDevServer } from './shared-dev-server.ts'
 import cleanUp, { registerCleanup } from './tear-down.ts'
 import { startTemporalCluster } from './temporal-cluster.ts'
 import {
@@ -113,7 +114,17 @@ export const setUpSystem = setUp(async (workDir) => {
   ])
   // script/test --temporal postgres
   if (process.env['TEST_TEMPORAL'] === 'postgres') await provide('TEST_TEMPORAL_CLUSTER', () => startCluster(workDir, tools))
+  else await provide('TEST_TEMPORAL_DEV_SERVER', () => startDevServer(join(workDir, 'namespaces')))
 })
+
+/** Without the program, every file that needs a server says so. */
+const startDevServer = async (folder: string): Promise<string> => {
+  const program = process.env.TEST_TEMPORAL_BIN
+  if (!program) return ''
+  const { text, stop } = await startSharedDevServer(program, folder)
+  registerCleanup(stop)
+  return text
+}
 
 const startCluster = async (workDir: string, tools: ToolOptions): Promise<string> => {
   const programs = await findTemporalServer(tools)

@@ -1,23 +1,27 @@
-// The Temporal server of the system tests: the dev server, one for each test file, or a namespace of the cluster that
-// `script/test --temporal postgres` starts for the run.
+// The Temporal server of the system tests: a namespace of the dev server of the run, a dev server of the file if it needs settings, or a
+// namespace of the cluster that `script/test --temporal postgres` starts for the run.
 import { setTimeout as delay } from 'node:timers/promises'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { newId } from '../../src/base/ids.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { searchAttributes } from '../../workflows/options.ts'
+import { takeNamespace } from './shared-dev-server.ts'
 import { addSetting, createNamespace, temporalCluster, type TemporalCluster } from './temporal-cluster.ts'
 import { silenceSdkLog, startWithRetries } from './temporal.ts'
 import { until } from './until.ts'
 
 /** Starts a server with lists, schedules, search attributes and time as in production. `settings` are dynamic configuration. */
-export const startTemporalServer = (
+export const startTemporalServer = async (
   settings: string[] = [],
   attributes = Object.values(searchAttributes),
 ): Promise<TestWorkflowEnvironment> => {
   silenceSdkLog()
   const cluster = temporalCluster()
-  return cluster ? openNamespace(cluster, settings, attributes.length > 0) : startDevServer(settings, attributes)
+  if (cluster) return openNamespace(cluster, settings, attributes.length > 0)
+  const isUsual = settings.length === 0 && attributes.length > 0
+  const shared = isUsual ? await takeNamespace() : undefined
+  return shared ? TestWorkflowEnvironment.createFromExistingServer(shared) : startDevServer(settings, attributes)
 }
 
 const startDevServer = (settings: string[], attributes: { name: string }[]) =>
