@@ -92,7 +92,7 @@ const headFactor = 3
 
 /**
  * Creates the budget of captured requests: at most `maxBytes` of memory, which source addresses share, and as many bytes on disk for the
- * refused requests of one workspace in one hour.
+ * refused requests of one workspace in one hour. Of these, the bodies of requests may be half.
  *
  * A source gets memory for bodies only as long as it has no more than is still free: one source alone uses at most half, two a third each,
  * and the next one always finds room. The method is called "dynamic threshold" (Choudhury and Hahne, 1998). For heads, a source may have
@@ -102,13 +102,16 @@ export const createCaptureBudget = (maxBytes: number, now: () => number = Date.n
   let usedBytes = 0
   const usedBySource = new Map<string, number>()
   let hour = 0
-  const refusedBytes = new Map<string, number>()
+  const refusedBytes = new Map<string, { heads: number; bodies: number }>()
   const refusedInThisHour = () => {
     const thisHour = Math.floor(now() / hourMs)
     if (thisHour !== hour) refusedBytes.clear()
     hour = thisHour
     return refusedBytes
   }
+  const spentOf = (workspace: string) => refusedInThisHour().get(workspace) ?? { heads: 0, bodies: 0 }
+  // A flood with bodies ends the capture of further bodies, and not of requests.
+  const bodiesMaxBytes = maxBytes / 2
   return {
     /** Returns the memory of a source. */
     of: (source: string): Memory => ({
@@ -129,12 +132,18 @@ export const createCaptureBudget = (maxBytes: number, now: () => number = Date.n
     }),
 
     /** Returns true if a workspace has stored as much of refused requests in this hour as it may. */
-    isSpentOnRefused: (workspace: string): boolean => (refusedInThisHour().get(workspace) ?? 0) >= maxBytes,
+    isSpentOnRefused: (workspace: string): boolean => {
+      const { heads, bodies } = spentOf(workspace)
+      return heads + Math.min(bodies, bodiesMaxBytes) >= maxBytes
+    },
+
+    /** Returns true if a workspace has stored as much of the bodies of refused requests in this hour as it may. */
+    isSpentOnRefusedBodies: (workspace: string): boolean => spentOf(workspace).bodies >= bodiesMaxBytes,
 
     /** @param workspace an existing one: each takes memory until the end of the hour */
-    spendOnRefused: (workspace: string, bytes: number): void => {
-      const spent = refusedInThisHour()
-      spent.set(workspace, (spent.get(workspace) ?? 0) + bytes)
+    spendOnRefused: (workspace: string, headBytes: number, bodyBytes: number): void => {
+      const { heads, bodies } = spentOf(workspace)
+      refusedInThisHour().set(workspace, { heads: heads + headBytes, bodies: bodies + bodyBytes })
     },
   }
 }

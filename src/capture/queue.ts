@@ -34,7 +34,9 @@ const waitingMaxCompletions = 10_000
 /** Returns true if a request was refused, or failed. A client that disconnected was not refused. */
 const isRefused = ({ status }: ResponseFacts) => status >= 400 && status !== clientGoneStatus
 
-const nameOf = ({ userSlug, workspaceSlug }: Pick<RequestFacts, 'userSlug' | 'workspaceSlug'>) => `${userSlug}/${workspaceSlug}`
+type Workspace = Pick<RequestFacts, 'userSlug' | 'workspaceSlug'>
+
+const nameOf = ({ userSlug, workspaceSlug }: Workspace) => `${userSlug}/${workspaceSlug}`
 
 const headBytesOf = ({ uri, queryString, headers }: RequestFacts, response: ResponseFacts): number =>
   fixedHeadBytes + JSON.stringify([uri, queryString, headers, response.headers]).length
@@ -123,6 +125,8 @@ export const createCaptureQueue = (
 
   const bytesOf = ({ request, response, headBytes }: WaitingCapture) => headBytes + request.body.heldBytes() + response.body.heldBytes()
 
+  const keepsRefusedBodies = (workspace: Workspace): boolean => !budget.isSpentOnRefusedBodies(nameOf(workspace))
+
   const nextBatch = (): WaitingCapture[] => {
     let bytes = 0
     const end = waiting.slice(0, batchMaxRequests).findIndex((item, index) => {
@@ -135,12 +139,18 @@ export const createCaptureQueue = (
   const writeCaptures = async (): Promise<void> => {
     const batch = nextBatch()
     const captures: Capture[] = []
-    for (const item of batch) captures.push((item.capture ??= await captureOf(item.request, item.response)))
+    for (const item of batch) {
+      if (!item.capture && isRefused(item.response) && !keepsRefusedBodies(item.request)) item.request.body.discard('refused')
+      captures.push((item.capture ??= await captureOf(item.request, item.response)))
+    }
     const written = await writeBatch(captures)
     // After a failure, captures stay in the queue and are written again. A second write has no effect.
     for (const item of waiting.splice(0, batch.length)) {
       // Only existing workspaces have a budget, or invented names would fill the memory.
-      if (isRefused(item.response) && written.has(item.request.id)) budget.spendOnRefused(nameOf(item.request), bytesOf(item))
+      if (isRefused(item.response) && written.has(item.request.id)) {
+        const bodyBytes = item.request.body.heldBytes()
+        budget.spendOnRefused(nameOf(item.request), bytesOf(item) - bodyBytes, bodyBytes)
+      }
       item.release()
     }
     isFull = false
@@ -188,6 +198,9 @@ export const createCaptureQueue = (
     streamingBody: (sourceIp: string): StreamingBody => createStreamingBody(config.CAPTURE_BODY_MAX_BYTES, budget.of(sourceOf(sourceIp))),
 
     bodyMaxBytes: config.CAPTURE_BODY_MAX_BYTES,
+
+    /** Returns false if the bodies of refused requests have used up their part of the hourly budget of a workspace. */
+    keepsRefusedBodies,
 
     /** Writes one capture at once. Takes ownership of both bodies. @throws errors of the database */
     write: async (request: RequestFacts, response: ResponseFacts): Promise<void> => {

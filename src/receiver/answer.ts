@@ -10,6 +10,8 @@ export interface Answer {
   reason?: string
   headers: Record<string, string | number>
   body: string | Buffer | Readable
+  /** Set if the request is refused. */
+  refusal?: Refusal
   /** The contents that the body is read from, if it is a stream of them. The capture refers to them. */
   pieces?: Piece[]
 }
@@ -19,15 +21,19 @@ export const plainText = 'text/plain; charset=us-ascii'
 const descriptionMaxCharacters = 500
 
 /** Returns the answer to a refused request. Its body has the same form as the errors of the management API. */
-export const refusalAnswer = ({ code, message, retryAfterSeconds }: Refusal, requestId: string): Answer => ({
-  status: refusalStatus[code],
-  headers: {
-    'X-ErrorDescription': printableAscii(`${code}: ${message}`).slice(0, descriptionMaxCharacters),
-    'Content-Type': 'application/json',
-    ...(retryAfterSeconds !== undefined && { 'Retry-After': retryAfterSeconds }),
-  },
-  body: JSON.stringify({ error: { code, message, request_id: requestId } }),
-})
+export const refusalAnswer = (refusal: Refusal, requestId: string): Answer => {
+  const { code, message, retryAfterSeconds } = refusal
+  return {
+    status: refusalStatus[code],
+    headers: {
+      'X-ErrorDescription': printableAscii(`${code}: ${message}`).slice(0, descriptionMaxCharacters),
+      'Content-Type': 'application/json',
+      ...(retryAfterSeconds !== undefined && { 'Retry-After': retryAfterSeconds }),
+    },
+    body: JSON.stringify({ error: { code, message, request_id: requestId } }),
+    refusal,
+  }
+}
 
 // A browser that opens a stored document runs no script of it and gives it no access to the origin of the relay.
 const sandbox = { 'Content-Security-Policy': "sandbox; default-src 'none'" }

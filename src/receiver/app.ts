@@ -42,11 +42,12 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     Object.assign(ctx.state, { route: '/receiver/:userSlug/:workspaceSlug', command: receiverLog.commandOf(exchange) })
     let drained: Promise<boolean> | undefined
     const outcome = await execute(exchange, async (answer) => {
+      const sent = exchange.respond(answer)
       drained ??= drainBody(request, lingerTimeoutMs)
       // Closing a connection with unread bytes discards the answer, so read them first if the connection closes after the answer.
       if (!ctx.res.shouldKeepAlive) await drained
       else void drained.then((ended) => ended || ctx.req.destroy())
-      sendAnswer(ctx, exchange.respond(answer), request.id)
+      sendAnswer(ctx, sent, request.id)
       receiverLog.answered(exchange, answer.status)
       void Promise.all([closed, drained])
         .then(() => exchange.end(captures.add, ctx.res.writableFinished ? 'complete' : 'aborted'))
@@ -65,8 +66,8 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     const exchange = createExchange(replayOf(replayed, id, body, captures), deps)
     let how: 'complete' | 'aborted' = 'aborted'
     await execute(exchange, async (answer) => {
-      await drainBody(exchange.request, lingerTimeoutMs)
       const sent = exchange.respond(answer).body
+      await drainBody(exchange.request, lingerTimeoutMs)
       how = sent instanceof Readable ? await readAnswer(sent, sent !== answer.body) : 'complete'
     })
     body.destroy()

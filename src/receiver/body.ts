@@ -97,13 +97,12 @@ const createStallTimeout = ({ body }: ReceiverRequest, limits: BodyLimits) => {
 
 /**
  * Reads the rest of a body that no command has read: a client that writes its whole request before it reads would otherwise see a reset
- * connection instead of the refusal. If no command has begun to read the body, only its size is captured.
+ * connection instead of the refusal.
  * @returns true if the end of the body was reached in time
  */
 export const drainBody = async (request: ReceiverRequest, timeoutMs: number): Promise<boolean> => {
   const { body, recordedBody } = request
   if (announcesBody(request) && !body.readableEnded) {
-    if (recordedBody.sizeBytes() === 0) recordedBody.discard('unread')
     body.on('data', recordedBody.add).resume()
     try {
       await finished(body, { signal: AbortSignal.timeout(timeoutMs), writable: false })

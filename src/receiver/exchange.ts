@@ -7,6 +7,7 @@ import { isOpaque } from '../capture/redact-body.ts'
 import type { SealedQueries } from '../capture/redact.ts'
 import { headersOf, type Answer } from './answer.ts'
 import { parseQuery, splitTarget, type Query } from './command.ts'
+import { isWorthReplaying } from './refusal.ts'
 
 /** A request to the receiver, as it arrives over HTTP or as a replay repeats it. */
 export interface ReceiverRequest {
@@ -40,7 +41,10 @@ export interface Exchange {
    * @returns the capture to write in that transaction
    */
   prepareCapture(answer: Answer, pieces?: Piece[]): Promise<Capture>
-  /** Returns the answer to send. Its body is recorded while it is sent, unless the capture refers to the contents that it is read from. */
+  /**
+   * Returns the answer to send. Its body is recorded while it is sent, unless the capture refers to the contents that it is read from.
+   * Call this before the rest of the request is read: the answer decides if the body of the request is kept.
+   */
   respond(answer: Answer): Answer
   /** Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before. */
   end<Written>(write: (request: RequestFacts, response: ResponseFacts) => Written, how: 'complete' | 'aborted'): Written | undefined
@@ -62,11 +66,10 @@ const receiverPath = /^\/receiver\/([^/]+)\/([^/]+)(?:\/.*)?$/
 export const isReceiverTarget = (target: string): boolean => receiverPath.test(splitTarget(target).path)
 
 export interface ExchangeDeps {
-  captures: Pick<CaptureQueue, 'streamingBody' | 'bodyMaxBytes' | 'complete'>
+  captures: Pick<CaptureQueue, 'streamingBody' | 'bodyMaxBytes' | 'complete' | 'keepsRefusedBodies'>
   sealedQueries: Pick<SealedQueries, 'seal'>
 }
 
-// A refused request may be hostile. After a failure of the relay, the body may be needed for a replay.
 const isRefusal = (status: number) => status >= 400 && status < 500
 
 export const createExchange = (request: ReceiverRequest, { captures, sealedQueries }: ExchangeDeps): Exchange => {
@@ -85,6 +88,17 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     if (request.method !== 'HEAD') body.add(Buffer.from(answer.body))
     body.end()
     return response
+  }
+
+  /** Decides by the answer if the body of the request is kept, which a replay needs. */
+  const judgeBody = ({ status, refusal }: Answer): void => {
+    const { recordedBody } = request
+    // No command has begun to read it.
+    const isUnread = recordedBody.sizeBytes() === 0
+    if (!isRefusal(status)) return isUnread ? recordedBody.discard('unread') : undefined
+    // Any other refused request may be hostile, and nobody would replay it.
+    const isKept = refusal && isWorthReplaying(refusal.code) && captures.keepsRefusedBodies({ userSlug, workspaceSlug })
+    return isKept ? undefined : recordedBody.discard('refused')
   }
 
   const responseFactsOf = ({ answer, body }: Response): ResponseFacts => ({
@@ -107,7 +121,7 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     },
 
     respond: (answer) => {
-      if (isRefusal(answer.status)) request.recordedBody.discard('refused')
+      judgeBody(answer)
       const started = response?.answer === answer ? response : startResponse(answer)
       if (!(answer.body instanceof Readable)) return answer
       if (!(Number(answer.headers['Content-Length']) <= captures.bodyMaxBytes)) {

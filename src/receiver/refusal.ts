@@ -34,6 +34,12 @@ export const refusalStatus = {
 
 export type RefusalCode = keyof typeof refusalStatus
 
+/**
+ * Returns true if somebody mends the cause of a refusal, and then replays the request: the repository was missing, or the certificate was not
+ * yet active.
+ */
+export const isWorthReplaying = (code: RefusalCode): boolean => /^(?:repository|certificate|signature|document)_/.test(code)
+
 const defaultRetryAfterSeconds = 5
 
 /** A refusal whose message the source system receives. */

@@ -40,10 +40,22 @@ describe('the memory for captures', () => {
 test('the hourly budget of refused requests is spent per workspace, and full again in the next hour', () => {
   let now = Date.parse('2026-11-22T09:59:59Z')
   const budget = createCaptureBudget(100, () => now)
-  budget.spendOnRefused('acme/prod', 99)
+  budget.spendOnRefused('acme/prod', 99, 0)
   expect(budget.isSpentOnRefused('acme/prod')).toBe(false)
-  budget.spendOnRefused('acme/prod', 1)
+  budget.spendOnRefused('acme/prod', 1, 0)
   expect([budget.isSpentOnRefused('acme/prod'), budget.isSpentOnRefused('acme/test')]).toEqual([true, false])
   now += 1_000
   expect(budget.isSpentOnRefused('acme/prod')).toBe(false)
+})
+
+test('bodies use at most half of the hourly budget of refused requests, and the last one takes nothing from the heads', () => {
+  const budget = createCaptureBudget(100, () => 0)
+  budget.spendOnRefused('acme/prod', 1, 49)
+  expect(budget.isSpentOnRefusedBodies('acme/prod')).toBe(false)
+  budget.spendOnRefused('acme/prod', 1, 40)
+  expect([budget.isSpentOnRefusedBodies('acme/prod'), budget.isSpentOnRefusedBodies('acme/test')]).toEqual([true, false])
+  budget.spendOnRefused('acme/prod', 47, 0)
+  expect(budget.isSpentOnRefused('acme/prod')).toBe(false)
+  budget.spendOnRefused('acme/prod', 1, 0)
+  expect(budget.isSpentOnRefused('acme/prod')).toBe(true)
 })

@@ -117,35 +117,37 @@ describe('an accepted document', () => {
 })
 
 describe('any other request', () => {
-  test.each<[string, string, CallOptions, number]>([
+  test.each<[string, string, CallOptions, number, string?]>([
     ['a document that exists', `create&${onZ1}&docId=D1&compId=data`, put('again'), 403],
     ['an unknown command', `steal&${onZ1}&docId=D1`, {}, 400],
+    ['an unknown command with a body', `steal&${onZ1}&docId=D1`, put('x'), 400, 'refused'],
     ['a wrong method', `create&${onZ1}&docId=D1&compId=data`, { method: 'DELETE' }, 400],
     ['no query at all', '', {}, 400],
     ['a query that cannot be parsed', '%%%&=&&=?', {}, 400],
     ['an unknown repository', 'create&pVersion=0045&contRep=Z9&docId=D1&compId=data', put('for nobody'), 404],
+    ['an unknown document', `update&${onZ1}&docId=NONE&compId=data`, put('for nobody'), 404],
     ['a NUL in a name', `get&pVersion=0045&contRep=%00&docId=%00`, {}, 400],
     ['a name that is too long', `get&pVersion=0045&contRep=Z1&docId=${'x'.repeat(9_000)}`, {}, 400],
-    ['a body that is not multipart', `create&${onZ1}&docId=D1`, { method: 'POST', body: 'x' }, 400],
-    ['a GET with a body', `info&${onZ1}&docId=D1`, { body: 'unasked' }, 200],
-  ])('is captured with its head and its response: %s', async (_, query, options, status) => {
+    ['a body that is not multipart', `create&${onZ1}&docId=D1`, { method: 'POST', body: 'x' }, 400, 'refused'],
+    ['a GET with a body', `info&${onZ1}&docId=D1`, { body: 'unasked' }, 200, 'unread'],
+  ])('is captured with its head and its response: %s', async (_, ...[query, options, status, truncation]) => {
     const answer = await workspace.source.call(query, options)
     expect(answer.status).toBe(status)
     const captured = await workspace.captureOf(answer)
-    const hasBody = options.body !== undefined
+    const body = typeof options.body === 'string' ? options.body : ''
     expect(captured).toMatchObject({
       http_method: options.method ?? 'GET',
       query_string: query,
       status_code: status,
-      request_body_truncated: hasBody,
-      request_body_truncation_reason: hasBody ? (status < 400 ? 'unread' : 'refused') : null,
-      request_content_length: typeof options.body === 'string' ? options.body.length : 0,
+      request_body_truncated: truncation !== undefined,
+      request_body_truncation_reason: truncation ?? null,
+      request_content_length: body.length,
       response_body_truncated: false,
       document_ids: [],
     })
     expect(captured.response_headers).toMatchObject({ 'x-relay-request-id': captured.id })
     const requestBody = await workspace.bodyOf(captured.id, 'request')
-    expect([requestBody.status, requestBody.bytes.length]).toEqual(hasBody ? [404, expect.any(Number)] : [200, 0])
+    expect([requestBody.status, String(requestBody.bytes)]).toEqual(truncation ? [404, expect.any(String)] : [200, body])
     const responseBody = await workspace.bodyOf(captured.id, 'response')
     expect(responseBody.bytes.equals(answer.body)).toBe(true)
     if (status >= 400) expect(captured.response_body_preview).toBe(String(answer.body))
@@ -172,7 +174,17 @@ describe('any other request', () => {
     expect((await workspace.bodyOf(accepted.id, 'request')).status).toBe(404)
     const refused = await workspace.captureOf(await workspace.source.create('HUGE', randomBytes(100_001)))
     expect(refused).toMatchObject({ status_code: 400, request_content_length: 100_001, request_body_truncation_reason: 'refused' })
+    const toNobody = `create&pVersion=0045&contRep=Z9&docId=D1&compId=data`
+    const unknown = await workspace.captureOf(await workspace.source.call(toNobody, put('x'.repeat(1_001))))
+    expect(unknown).toMatchObject({ status_code: 404, request_content_length: 1_001, request_body_truncation_reason: 'too_large' })
     expect(await scene.db('captured_bodies').where({ request_id: accepted.id })).toEqual([])
+  })
+
+  test('from an address that is not allowed is captured without its body', async () => {
+    const strict = await scene.workspace(undefined, { workspaceSettings: { receiver_allowed_cidrs: ['192.0.2.0/24'] } })
+    const captured = await strict.captureOf(await strict.source.create('D1', 'hello'))
+    expect(captured).toMatchObject({ status_code: 403, request_content_length: 5, request_body_truncation_reason: 'refused' })
+    expect((await strict.bodyOf(captured.id, 'request')).status).toBe(404)
   })
 
   test('is captured as 499 without its body if the client disconnects before the answer', async () => {
@@ -280,7 +292,7 @@ describe('a secret', () => {
       }),
     ]
     const captured = await Promise.all(answers.map((answer) => unrouted.captureOf(answer)))
-    expect(captured.map(({ request_body_truncated }) => request_body_truncated)).toEqual([false, true, true, false])
+    expect(captured.map(({ request_body_truncated }) => request_body_truncated)).toEqual([false, false, true, false])
     for (const { id, request_headers: requestHeaders } of captured) {
       for (const name of Object.keys(headers)) {
         if (name === 'content-type') continue

@@ -55,7 +55,8 @@ const startQueue = (variables: Record<string, string> = {}, { writeIntervalMs = 
   }
   const lost = async (reason: string) =>
     (await queue.metrics[0]!.get()).values.find(({ labels }) => labels['reason'] === reason)?.value ?? 0
-  return { queue, add, log, lost }
+  const untilIdle = () => until('no request waits to be written', async () => (await queue.metrics[1]!.get()).values[0]?.value === 0)
+  return { queue, add, log, lost, untilIdle }
 }
 
 const writtenCount = async (ids: string[]) => (await database.db('captured_requests').whereIn('id', ids)).length
@@ -172,6 +173,23 @@ describe('a captured request in the queue', () => {
     await queue.close()
     expect([await writtenCount([second]), await writtenCount([accepted]), await writtenCount([elsewhere])]).toEqual([0, 1, 1])
     expect(await lost('budget')).toBe(1)
+  })
+
+  test('of a refused request has no body once bodies have spent half of the hourly budget, and is still written', async () => {
+    const { add, queue, lost, untilIdle } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) }, { writeIntervalMs: 20 })
+    const [workspace, other] = [await createRoutes(database.db, []), await createRoutes(database.db, [])]
+    const refuse = async (bytes: number, to = workspace) => {
+      const id = add('x'.repeat(bytes), { status: 404 }, { workspaceSlug: to.workspaceSlug })
+      await untilIdle()
+      const { request_body_truncation_reason: reason } = await database.db('captured_requests').where({ id }).first()
+      return reason as string | null
+    }
+    const keepsBodies = () => queue.keepsRefusedBodies({ userSlug: 'acme', workspaceSlug: workspace.workspaceSlug })
+    expect([await refuse(300_000), keepsBodies(), await refuse(300_000)]).toEqual([null, true, null])
+    expect([keepsBodies(), await refuse(1), await refuse(0), await refuse(1, other)]).toEqual([false, 'refused', null, null])
+    const accepted = add('x', {}, { workspaceSlug: workspace.workspaceSlug })
+    await queue.close()
+    expect([await bodyOf(accepted), await lost('budget')]).toEqual(['x', 0])
   })
 
   test('waits for an unreachable database, and is counted as lost only if the queue is closed', async () => {

@@ -83,14 +83,31 @@ describe('a replay', () => {
     expect(String((await workspace.source.get('D1', '&compId=note')).body)).toBe('n')
   })
 
-  test('of a refused request succeeds if it has no body and the reason of the refusal no longer exists', async () => {
+  test('of a refused request succeeds once the reason of the refusal no longer exists', async () => {
     const workspace = await scene.workspace()
     const missing = await workspace.source.get('D1')
-    const refused = await workspace.source.call('create&pVersion=0045&contRep=LATER&docId=D1&compId=data', { method: 'PUT', body: 'x' })
+    const data = randomBytes(90_000)
+    const toLater = 'create&pVersion=0045&contRep=LATER&docId=D1&compId=data'
+    const refused = await workspace.source.call(toLater, { method: 'PUT', body: data })
     expect([missing.status, refused.status]).toEqual([404, 404])
     await workspace.source.create('D1', 'hello')
     await workspace.captureOf(refused)
     expect(await replay(workspace, idOf(missing))).toMatchObject({ status_code: 200 })
+    // As long as the reason exists, the replay is refused and can be replayed itself.
+    const again = await replay(workspace, idOf(refused))
+    expect(again).toMatchObject({ status_code: 404, request_body_truncated: false })
+    const repository = { repo_id: 'LATER', name: 'Later' }
+    const path = `/api/${workspace.name}/repositories`
+    expect((await scene.api.call('POST', path, { key: workspace.keys.admin, body: repository })).status).toBe(201)
+    const created = await replay(workspace, again.id)
+    expect(created.status_code).toBe(201)
+    expect((await workspace.bodyOf(created.id, 'request')).bytes.equals(data)).toBe(true)
+  })
+
+  test('of a request whose body is not worth keeping is refused', async () => {
+    const workspace = await scene.workspace()
+    const refused = await workspace.source.call('steal&pVersion=0045&contRep=Z1&docId=D1', { method: 'PUT', body: 'x' })
+    await workspace.captureOf(refused)
     expect(await refusalOf(workspace, idOf(refused))).toEqual({ status: 409, code: 'conflict' })
   })
 
@@ -162,7 +179,11 @@ describe('a signed create', () => {
     const signed = await startSigned()
     const inactive = await signed.create(expirationIn(60))
     expect(inactive.answer.status).toBe(401)
+    await signed.captureOf(inactive.answer)
     await signed.setStatus('active')
+    // The certificate was not yet active.
+    expect(await replay(signed, idOf(inactive.answer))).toMatchObject({ status_code: 201 })
+    await markDeleted(signed, 'D1')
     const late = await signed.create(expirationIn(-60), { body: '' })
     const wrong = await signed.create(expirationIn(60), { message: 'another message', body: '' })
     // As short as possible, but a busy machine may need longer than two seconds to sign and send.
