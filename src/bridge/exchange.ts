@@ -3,6 +3,8 @@ import { timeOfId } from '../base/ids.ts'
 import { noResponse, type ResponseFacts } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 
+const loopDetected = 508
+
 interface CallPath {
   userSlug: string
   workspaceSlug: string
@@ -27,7 +29,9 @@ export const createExchange = (
     context.body = bytes
     body.add(bytes)
     body.end()
-    return { status: context.status, headers: context.response.headers, body, at: new Date() }
+    const { status } = context
+    // Loops are refused.
+    return { status, headers: context.response.headers, body, isFailure: status >= 500 && status !== loopDetected, at: new Date() }
   }
 
   return {

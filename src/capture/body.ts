@@ -87,31 +87,18 @@ export interface Memory {
   release(bytes: number): void
 }
 
-const hourMs = 3_600_000
 const headFactor = 3
 
 /**
- * Creates the budget of captured requests: at most `maxBytes` of memory, which source addresses share, and as many bytes on disk for the
- * refused requests of one workspace in one hour. Of these, the bodies of requests may be half.
+ * Creates the memory of captured requests: at most `maxBytes`, which source addresses share.
  *
  * A source gets memory for bodies only as long as it has no more than is still free: one source alone uses at most half, two a third each,
  * and the next one always finds room. The method is called "dynamic threshold" (Choudhury and Hahne, 1998). For heads, a source may have
  * three times as much as is free, so that its bodies, however large, never keep its requests from being captured.
  */
-export const createCaptureBudget = (maxBytes: number, now: () => number = Date.now) => {
+export const createCaptureMemory = (maxBytes: number) => {
   let usedBytes = 0
   const usedBySource = new Map<string, number>()
-  let hour = 0
-  const refusedBytes = new Map<string, { heads: number; bodies: number }>()
-  const refusedInThisHour = () => {
-    const thisHour = Math.floor(now() / hourMs)
-    if (thisHour !== hour) refusedBytes.clear()
-    hour = thisHour
-    return refusedBytes
-  }
-  const spentOf = (workspace: string) => refusedInThisHour().get(workspace) ?? { heads: 0, bodies: 0 }
-  // A flood with bodies ends the capture of further bodies, and not of requests.
-  const bodiesMaxBytes = maxBytes / 2
   return {
     /** Returns the memory of a source. */
     of: (source: string): Memory => ({
@@ -130,20 +117,5 @@ export const createCaptureBudget = (maxBytes: number, now: () => number = Date.n
         else usedBySource.delete(source)
       },
     }),
-
-    /** Returns true if a workspace has stored as much of refused requests in this hour as it may. */
-    isSpentOnRefused: (workspace: string): boolean => {
-      const { heads, bodies } = spentOf(workspace)
-      return heads + Math.min(bodies, bodiesMaxBytes) >= maxBytes
-    },
-
-    /** Returns true if a workspace has stored as much of the bodies of refused requests in this hour as it may. */
-    isSpentOnRefusedBodies: (workspace: string): boolean => spentOf(workspace).bodies >= bodiesMaxBytes,
-
-    /** @param workspace an existing one: each takes memory until the end of the hour */
-    spendOnRefused: (workspace: string, headBytes: number, bodyBytes: number): void => {
-      const { heads, bodies } = spentOf(workspace)
-      refusedInThisHour().set(workspace, { heads: heads + headBytes, bodies: bodies + bodyBytes })
-    },
   }
 }

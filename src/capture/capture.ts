@@ -78,6 +78,8 @@ export interface ResponseFacts {
   body: StreamingBody
   /** The contents that the body was read from. The body itself is then recorded only if it may have to be redacted. */
   pieces?: Piece[] | undefined
+  /** True if the relay has failed. A request that is refused because a limit is reached has not failed, whatever its status. */
+  isFailure?: boolean
   at: Date
 }
 

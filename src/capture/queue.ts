@@ -4,9 +4,10 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { isOutage } from '../db/database.ts'
 import { sourceOf } from '../security/address-filter.ts'
-import { createCaptureBudget, createStreamingBody, type StreamingBody } from './body.ts'
+import { createCaptureMemory, createStreamingBody, type StreamingBody } from './body.ts'
 import type { CaptureStore, Completion } from './capture-store.ts'
 import { captureOf, clientGoneStatus, type Capture, type RequestFacts, type ResponseFacts } from './capture.ts'
+import { createHourlyBudget, type HourlyBudget } from './hourly-budget.ts'
 
 type QueueConfig = Pick<Config, 'CAPTURE_BODY_MAX_BYTES' | 'CAPTURE_MEMORY_MAX_BYTES'>
 
@@ -31,9 +32,6 @@ const batchMaxCompletions = 1_000
 // Times are small, and not worth more memory while the database is unavailable.
 const waitingMaxCompletions = 10_000
 
-/** Returns true if a request was refused, or failed. A client that disconnected was not refused. */
-const isRefused = ({ status }: ResponseFacts) => status >= 400 && status !== clientGoneStatus
-
 type Workspace = Pick<RequestFacts, 'userSlug' | 'workspaceSlug'>
 
 const nameOf = ({ userSlug, workspaceSlug }: Workspace) => `${userSlug}/${workspaceSlug}`
@@ -54,7 +52,10 @@ export const createCaptureQueue = (
   log: Log,
   { writeIntervalMs = defaultWriteIntervalMs } = {},
 ) => {
-  const budget = createCaptureBudget(config.CAPTURE_MEMORY_MAX_BYTES)
+  const maxBytes = config.CAPTURE_MEMORY_MAX_BYTES
+  const memory = createCaptureMemory(maxBytes)
+  // Anybody can send requests that are refused. A flood of them does not end the capture of requests that failed.
+  const budgets = { refused: createHourlyBudget(maxBytes, maxBytes / 2), failed: createHourlyBudget(maxBytes, maxBytes) }
   const waiting: WaitingCapture[] = []
   const completions: Completion[] = []
   let isFull = false
@@ -64,7 +65,7 @@ export const createCaptureQueue = (
 
   const lost = new Counter({
     name: 'relay_captures_lost_total',
-    help: 'Requests that were not captured, by reason: full (too many were waiting), budget (of refused requests), no_workspace, refused (by the database), unwritten (at shutdown)',
+    help: 'Requests that were not captured, by reason: full (too many were waiting), budget (of refused or failed requests), no_workspace, refused (by the database), unwritten (at shutdown)',
     labelNames: ['reason'],
     registers: [],
   })
@@ -125,7 +126,11 @@ export const createCaptureQueue = (
 
   const bytesOf = ({ request, response, headBytes }: WaitingCapture) => headBytes + request.body.heldBytes() + response.body.heldBytes()
 
-  const keepsRefusedBodies = (workspace: Workspace): boolean => !budget.isSpentOnRefusedBodies(nameOf(workspace))
+  /** Returns the budget of a request that was refused or failed. A client that disconnected was not refused. */
+  const budgetOf = ({ status, isFailure }: ResponseFacts): HourlyBudget | undefined => {
+    if (status < 400 || status === clientGoneStatus) return undefined
+    return isFailure ? budgets.failed : budgets.refused
+  }
 
   const nextBatch = (): WaitingCapture[] => {
     let bytes = 0
@@ -140,16 +145,16 @@ export const createCaptureQueue = (
     const batch = nextBatch()
     const captures: Capture[] = []
     for (const item of batch) {
-      if (!item.capture && isRefused(item.response) && !keepsRefusedBodies(item.request)) item.request.body.discard('refused')
+      if (!item.capture && budgetOf(item.response)?.isSpentOnBodies(nameOf(item.request))) item.request.body.discard('refused')
       captures.push((item.capture ??= await captureOf(item.request, item.response)))
     }
     const written = await writeBatch(captures)
     // After a failure, captures stay in the queue and are written again. A second write has no effect.
     for (const item of waiting.splice(0, batch.length)) {
       // Only existing workspaces have a budget, or invented names would fill the memory.
-      if (isRefused(item.response) && written.has(item.request.id)) {
-        const bodyBytes = item.request.body.heldBytes()
-        budget.spendOnRefused(nameOf(item.request), bytesOf(item) - bodyBytes, bodyBytes)
+      if (written.has(item.request.id)) {
+        const bodies = item.request.body.heldBytes()
+        budgetOf(item.response)?.spend(nameOf(item.request), { heads: bytesOf(item) - bodies, bodies })
       }
       item.release()
     }
@@ -195,12 +200,12 @@ export const createCaptureQueue = (
     metrics: [lost, length, oldest] as Metric[],
 
     /** Creates the recorder of a body to capture. @param sourceIp address of the client, which has a share of the memory */
-    streamingBody: (sourceIp: string): StreamingBody => createStreamingBody(config.CAPTURE_BODY_MAX_BYTES, budget.of(sourceOf(sourceIp))),
+    streamingBody: (sourceIp: string): StreamingBody => createStreamingBody(config.CAPTURE_BODY_MAX_BYTES, memory.of(sourceOf(sourceIp))),
 
     bodyMaxBytes: config.CAPTURE_BODY_MAX_BYTES,
 
     /** Returns false if the bodies of refused requests have used up their part of the hourly budget of a workspace. */
-    keepsRefusedBodies,
+    keepsRefusedBodies: (workspace: Workspace): boolean => !budgets.refused.isSpentOnBodies(nameOf(workspace)),
 
     /** Writes one capture at once. Takes ownership of both bodies. @throws errors of the database */
     write: async (request: RequestFacts, response: ResponseFacts): Promise<void> => {
@@ -222,13 +227,13 @@ export const createCaptureQueue = (
         releaseBodies()
         return lose('unwritten', [request.id])
       }
-      if (isRefused(response) && budget.isSpentOnRefused(nameOf(request))) {
+      if (budgetOf(response)?.isSpent(nameOf(request))) {
         releaseBodies()
         return lost.inc({ reason: 'budget' })
       }
       const headBytes = headBytesOf(request, response)
-      const memory = budget.of(sourceOf(request.sourceIp))
-      if (!memory.reserve(headBytes, 'head')) {
+      const ownMemory = memory.of(sourceOf(request.sourceIp))
+      if (!ownMemory.reserve(headBytes, 'head')) {
         releaseBodies()
         if (isFull) return lost.inc({ reason: 'full' })
         isFull = true
@@ -236,7 +241,7 @@ export const createCaptureQueue = (
       }
       const release = () => {
         releaseBodies()
-        memory.release(headBytes)
+        ownMemory.release(headBytes)
       }
       waiting.push({ request, response, headBytes, release })
       return writeSoon()

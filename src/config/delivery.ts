@@ -8,7 +8,7 @@ export const deliveryVariables = {
     1 * MiB,
     'Maximum memory per process for bodies being captured and captures not yet written. Source addresses share it: the bodies of one ' +
       'alone use at most half. Beyond it, bodies and then whole captures are dropped. A process stores at most as much of refused ' +
-      'requests per workspace and hour, and of their bodies half as much',
+      'requests per workspace and hour, of which half may be bodies, and as much of failed ones',
   ),
 
   DELIVERY_ATTEMPT_TIMEOUT_MS: integer(3_600_000, 1_000, 'Maximum duration of one delivery attempt'),

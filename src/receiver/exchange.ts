@@ -72,6 +72,9 @@ export interface ExchangeDeps {
 
 const isRefusal = (status: number) => status >= 400 && status < 500
 
+/** Returns true if the relay has failed. A refusal because a limit is reached, which anybody can cause, has no cause of its own. */
+const isFailure = ({ status, refusal }: Answer): boolean => status >= 500 && (refusal === undefined || refusal.cause !== undefined)
+
 export const createExchange = (request: ReceiverRequest, { captures, sealedQueries }: ExchangeDeps): Exchange => {
   const { path, query: queryString } = splitTarget(request.target)
   const [, userSlug = '', workspaceSlug = ''] = receiverPath.exec(path) ?? []
@@ -106,6 +109,7 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     headers: headersOf(answer, request.id),
     body,
     pieces: answer.pieces,
+    isFailure: isFailure(answer),
     at: new Date(),
   })
 

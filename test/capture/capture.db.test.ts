@@ -219,6 +219,32 @@ describe('any other request', () => {
     ])
   })
 
+  test('that failed is captured, and can be replayed, after a flood of refused requests', async () => {
+    const small = await startScene({ variables: { CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) } })
+    try {
+      const flooded = await small.workspace()
+      const headers = { 'x-long': 'x'.repeat(10_000) }
+      const lost = async () =>
+        (await small.api.captures.metrics[0]!.get()).values.find(({ labels }) => labels['reason'] === 'budget')?.value
+      await until('the budget is spent', async () => {
+        await flooded.source.call(`get&${onZ1}&docId=NONE`, { headers })
+        return (await lost()) !== 0
+      })
+      await small.db.raw(`
+        create function fail() returns trigger language plpgsql as $$ begin raise 'out of memory' using errcode = '53200'; end $$;
+        create trigger fail before insert on documents for each row execute function fail();
+      `)
+      const failed = await flooded.source.create('D1', 'hello')
+      expect(failed.status).toBe(503)
+      const { id } = await flooded.captureOf(failed)
+      await small.db.raw('drop trigger fail on documents')
+      expect((await flooded.ask('POST', `/requests/${id}/replay`)).status).toBe(202)
+      expect(String((await flooded.source.get('D1')).body)).toBe('hello')
+    } finally {
+      await small.stop()
+    }
+  })
+
   test('to an unknown workspace is only counted', async () => {
     const answer = await fetch(`${scene.api.baseUrl}/receiver/acme/nowhere?get&${onZ1}&docId=D1`)
     expect(answer.status).toBe(404)

@@ -175,6 +175,26 @@ describe('a captured request in the queue', () => {
     expect(await lost('budget')).toBe(1)
   })
 
+  test('of a failed request has a budget of its own, which a flood of refused requests does not spend', async () => {
+    const { add, queue, lost, untilIdle } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) }, { writeIntervalMs: 20 })
+    const other = await createRoutes(database.db, [])
+    const toOther = { workspaceSlug: other.workspaceSlug }
+    const write = async (response: Partial<ResponseFacts>) => {
+      const id = add('x', response, { ...toOther, headers: { 'x-long': 'x'.repeat(530_000) } })
+      await untilIdle()
+      expect(await writtenCount([id])).toBe(1)
+    }
+    // A limit that is reached is refused, too.
+    await write({ status: 404 })
+    await write({ status: 503 })
+    const refused = add('', { status: 503 }, toOther)
+    await write({ status: 503, isFailure: true })
+    await write({ status: 500, isFailure: true })
+    const failed = add('', { status: 503, isFailure: true }, toOther)
+    await queue.close()
+    expect([await writtenCount([refused, failed]), await lost('budget')]).toEqual([0, 2])
+  })
+
   test('of a refused request has no body once bodies have spent half of the hourly budget, and is still written', async () => {
     const { add, queue, lost, untilIdle } = startQueue({ CAPTURE_MEMORY_MAX_BYTES: String(1024 * 1024) }, { writeIntervalMs: 20 })
     const [workspace, other] = [await createRoutes(database.db, []), await createRoutes(database.db, [])]
