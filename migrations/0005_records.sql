@@ -110,12 +110,12 @@ create table captured_bodies (
 comment on table captured_bodies is
   'The body of a captured request or response. Apart from captured_requests because it is kept for a shorter time. Partitioned by day.';
 comment on column captured_bodies.data is
-  'Null if the body is stored in pieces. Stored out of line and uncompressed, like content_chunks.data.';
+  'The body as it is shown. Null if the pieces are shown, or nothing is. Stored out of line and uncompressed, like content_chunks.data.';
 comment on column captured_bodies.pieces is
   'The parts of the body, in their order: a range of a content (contentId, start, sizeBytes), or bytes in Base64 (data). Null if data is '
-  'the body.';
+  'the body. Of a redacted body, only a replay reads them.';
 comment on column captured_bodies.redacted is
-  'Something was removed from the body: it cannot be replayed.';
+  'Something was removed from data, or would have to be removed from the pieces. Without pieces, the body cannot be replayed.';
 
 alter table captured_bodies alter column data set storage external;
 

@@ -18,9 +18,10 @@ type Request = Schemas['SingleCapturedRequest']
 type Kind = 'request' | 'response'
 
 /** Returns why a request can certainly not be replayed. The relay may refuse a replay for other reasons. */
-const obstacleOf = ({ attributes: { channel, request_body_truncated: isTruncated } }: Request) => {
+const obstacleOf = ({ attributes: { channel, request_body_truncated: isTruncated, document_ids: documentIds } }: Request) => {
   if (channel === 'bridge') return 'bridge'
-  return isTruncated ? 'body' : undefined
+  // The body of a request that created documents can be in their contents.
+  return isTruncated && documentIds.length === 0 ? 'body' : undefined
 }
 
 const titleOf = ({ http_method: method, uri, query_string: query }: Request['attributes']) =>

@@ -47,6 +47,13 @@ type CapturedBody =
       pieces: null
     }
   | { data: null; redacted: false; pieces: Piece[] }
+  | {
+      /** What is shown of the body. Null if that is nothing, because it could not be redacted. */
+      data: Buffer | null
+      redacted: true
+      /** The body as it was received, for a replay alone. */
+      pieces: Piece[]
+    }
 
 /** A request on any channel, as it was received. */
 export interface RequestFacts {
@@ -101,8 +108,8 @@ export const durationMs = ({ requestAt }: Pick<RequestFacts, 'requestAt'>, { at 
  * has been written.
  */
 export const captureOf = async (request: RequestFacts, response: ResponseFacts): Promise<Capture> => {
-  const requestSide = await captureSide(request)
-  const responseSide = await captureSide(response)
+  const requestSide = await captureSide(request, { isReplayed: true })
+  const responseSide = await captureSide(response, { isReplayed: false })
   return {
     id: request.id,
     channel: request.channel,
@@ -135,10 +142,10 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts):
 
 type Side = Pick<RequestFacts | ResponseFacts, 'headers' | 'body' | 'pieces'>
 
-const captureSide = async ({ headers: rawHeaders, body, pieces = [] }: Side) => {
+const captureSide = async ({ headers: rawHeaders, body, pieces = [] }: Side, { isReplayed }: { isReplayed: boolean }) => {
   const headers = flatten(rawHeaders)
   const contentType = headers['content-type'] ?? null
-  const captured = await captureBody(body, contentType, pieces)
+  const captured = await captureBody(body, contentType, { pieces, isReplayed })
   const announced = Number(headers['content-length'])
   return {
     headers: redactHeaders(headers),
@@ -152,18 +159,25 @@ const captureSide = async ({ headers: rawHeaders, body, pieces = [] }: Side) => 
 const captureBody = async (
   body: StreamingBody,
   contentType: string | null,
-  pieces: Piece[],
+  { pieces, isReplayed }: { pieces: Piece[]; isReplayed: boolean },
 ): Promise<{ truncation: TruncationReason | null; body: CapturedBody | null }> => {
-  const byReference = { truncation: null, body: { data: null, redacted: false, pieces } } as const
   const truncation = body.truncation()
-  // The contents hold the body, so it needs no memory.
-  if (pieces.length > 0 && (truncation === null || truncation === 'memory') && isOpaque(body.head(), contentType)) return byReference
+  // The contents hold the body, so it needs no memory, and that of a request no limit.
+  const isHeld = pieces.length > 0 && (truncation === null || truncation === 'memory' || (truncation === 'too_large' && isReplayed))
+  const byReference = { truncation: null, body: { data: null, redacted: false, pieces } } as const
+  if (isHeld && isOpaque(body.head(), contentType)) return byReference
+  const shown = (data: Buffer | null): CapturedBody | null => {
+    if (isHeld && isReplayed) return { data, redacted: true, pieces }
+    return data && { data, redacted: true, pieces: null }
+  }
   const data = body.whole()
-  if (!data) return { truncation, body: null }
-  const redacted = data.length === 0 ? data : await runInSlices(redactBody(data, contentType))
-  if (!redacted) return { truncation: 'not_json', body: null }
-  if (pieces.length > 0 && redacted === data) return byReference
-  return { truncation: null, body: redacted.length > 0 ? { data: redacted, redacted: redacted !== data, pieces: null } : null }
+  if (!data) return { truncation, body: shown(null) }
+  // Nothing is recorded of an answer that is read from contents that are not redacted.
+  if (data.length === 0) return isHeld ? byReference : { truncation: null, body: null }
+  const redacted = await runInSlices(redactBody(data, contentType))
+  if (!redacted) return { truncation: 'not_json', body: shown(null) }
+  if (redacted !== data) return { truncation: null, body: shown(redacted) }
+  return isHeld ? byReference : { truncation: null, body: { data, redacted: false, pieces: null } }
 }
 
 const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {

@@ -3,7 +3,7 @@ import { notFound } from '../base/refusals.ts'
 import type { Database } from '../db/database.ts'
 import { pageBefore, type CursorPage, type CursorRequest } from '../db/page.ts'
 import { captureSelection, type Capture } from './capture.ts'
-import { emptyBody, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
+import { emptyBody, findBodyToReplay, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 
 /** A captured request as the list shows it. */
 export interface ListedRequest extends Omit<
@@ -183,7 +183,7 @@ export const createCapturedRequests = (db: Database) => ({
       .where({ workspace_id: workspaceId, id })
       .first()
     if (!request) throw notFound()
-    return { ...request, body: await findStoredBody(db, id, 'request') }
+    return { ...request, body: await findBodyToReplay(db, id) }
   },
 })
 

@@ -46,7 +46,9 @@ export type Replay = ReturnType<typeof createReplay>
 
 const obstacleOf = (request: ReplayableRequest): string | undefined => {
   if (request.channel === 'bridge') return 'a call through the bridge is not idempotent'
-  if (request.requestBodyTruncationReason !== null) return `its body was not stored (${request.requestBodyTruncationReason})`
+  // What is not shown of a document can be in its content.
+  if (request.requestBodyTruncationReason !== null && !request.body)
+    return `its body was not stored (${request.requestBodyTruncationReason})`
   if (request.requestContentLength > 0 && !request.body) return 'its body is no longer stored'
   if (request.body?.redacted) return 'parts of its body were redacted'
   return undefined

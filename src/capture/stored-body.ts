@@ -31,7 +31,7 @@ interface BodyRow {
 export const emptyBody: StoredBody = { sizeBytes: 0, redacted: false, parts: [] }
 
 /**
- * Finds a captured body.
+ * Finds a captured body as it is shown: redacted.
  * @param options.belowBytes finds shorter bodies only
  * @returns null if the body is not stored, or a content that it refers to was erased
  */
@@ -41,6 +41,20 @@ export const findStoredBody = async (
   kind: BodyKind,
   { belowBytes = Number.MAX_SAFE_INTEGER } = {},
 ): Promise<StoredBody | null> => {
+  const row = await findRow(db, requestId, kind, belowBytes)
+  if (!row) return null
+  const { data, redacted } = row
+  const body = data || redacted ? bodyOfData(row) : bodyOfPieces(row)
+  return body && body.sizeBytes < belowBytes ? body : null
+}
+
+/** Finds the body of a captured request for a replay: as it was received, if it is stored in contents. Nothing else may read it. */
+export const findBodyToReplay = async (db: Database, requestId: string): Promise<StoredBody | null> => {
+  const row = await findRow(db, requestId, 'request', Number.MAX_SAFE_INTEGER)
+  return row ? (bodyOfPieces(row) ?? bodyOfData(row)) : null
+}
+
+const findRow = async (db: Database, requestId: string, kind: BodyKind, belowBytes: number): Promise<BodyRow | undefined> => {
   const { rows } = await db.raw<{ rows: BodyRow[] }>(
     `
     select
@@ -61,12 +75,12 @@ export const findStoredBody = async (
     `,
     { requestId, kind, belowBytes },
   )
-  const body = rows[0] && bodyOf(rows[0])
-  return body && body.sizeBytes < belowBytes ? body : null
+  return rows[0]
 }
 
-const bodyOf = ({ data, redacted, pieces, contents }: BodyRow): StoredBody | null => {
-  if (data) return { sizeBytes: data.length, redacted, parts: [data] }
+const bodyOfData = ({ data, redacted }: BodyRow): StoredBody | null => data && { sizeBytes: data.length, redacted, parts: [data] }
+
+const bodyOfPieces = ({ pieces, contents }: BodyRow): StoredBody | null => {
   if (!pieces) return null
   const parts: StoredBody['parts'] = []
   let total = 0
@@ -85,7 +99,7 @@ const bodyOf = ({ data, redacted, pieces, contents }: BodyRow): StoredBody | nul
     // The content may have grown by appends since. Its first bytes are the same.
     parts.push({ content: { id, sizeBytes: end + 1, appends: found.appends }, store: found.store, range: { start, end } })
   }
-  return { sizeBytes: total, redacted, parts }
+  return { sizeBytes: total, redacted: false, parts }
 }
 
 /** Streams a captured body. @throws AppError 503 if this process has no access to a content store that holds a part of it */

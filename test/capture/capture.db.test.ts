@@ -169,9 +169,14 @@ describe('any other request', () => {
   })
 
   test('is captured with its length but without its body above the size limit', async () => {
-    const accepted = await workspace.captureOf(await workspace.source.create('OVER', Readable.from([Buffer.alloc(900), Buffer.alloc(101)])))
+    const unrouted = await scene.workspace([])
+    const over = () => Readable.from([Buffer.alloc(900), Buffer.alloc(101)])
+    const accepted = await unrouted.captureOf(await unrouted.source.create('OVER', over()))
     expect(accepted).toMatchObject({ status_code: 201, request_content_length: 1_001, request_body_truncation_reason: 'too_large' })
-    expect((await workspace.bodyOf(accepted.id, 'request')).status).toBe(404)
+    expect((await unrouted.bodyOf(accepted.id, 'request')).status).toBe(404)
+    const stored = await workspace.captureOf(await workspace.source.create('OVER', over()))
+    expect(stored).toMatchObject({ status_code: 201, request_content_length: 1_001, request_body_truncation_reason: null })
+    expect((await workspace.bodyOf(stored.id, 'request')).bytes).toEqual(Buffer.alloc(1_001))
     const refused = await workspace.captureOf(await workspace.source.create('HUGE', randomBytes(100_001)))
     expect(refused).toMatchObject({ status_code: 400, request_content_length: 100_001, request_body_truncation_reason: 'refused' })
     const toNobody = `create&pVersion=0045&contRep=Z9&docId=D1&compId=data`

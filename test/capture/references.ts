@@ -8,6 +8,7 @@ import { multipartBody, part, type SourceAnswer } from '../support/source-system
 import { until } from '../support/until.ts'
 
 const KiB = 1024
+const bodyMaxBytes = 1024 * KiB
 const dayMs = 86_400_000
 const neverAborted = new AbortController().signal
 const idOf = (answer: SourceAnswer) => answer.headers['x-relay-request-id']!
@@ -19,7 +20,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
     // Retention and the sweep count what all workspaces have, so each test has a scene of its own.
     let scene: Scene
     beforeEach(async () => {
-      scene = await startScene({ variables: { CAPTURE_BODY_MAX_BYTES: String(1024 * KiB) }, openStore: openStore() })
+      scene = await startScene({ variables: { CAPTURE_BODY_MAX_BYTES: String(bodyMaxBytes) }, openStore: openStore() })
     })
     afterEach(() => scene.stop())
 
@@ -97,7 +98,8 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
       await expectReference(workspace, read, 'response', read.body)
       const replayed = await workspace.ask('POST', `/requests/${id}/replay`)
       expect(replayed.status).toBe(202)
-      expect((await workspace.bodyOf(replayed.json.data.new_request_id, 'request')).status).toBe(404)
+      // The document exists, so the replay was refused, and its body is a copy.
+      expect((await workspace.bodyOf(replayed.json.data.new_request_id, 'request')).bytes.equals(data)).toBe(true)
 
       // Retention counts the days from the last capture, and the job that removes the bytes runs later.
       expect((await applyRetention(9)).capturedContents).toBe(1)
@@ -145,6 +147,49 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
       expect(audited.metadata).toMatchObject({ captured_bodies: 3 })
       expect((await workspace.ask('DELETE', `/documents/${first.id}/content`)).status).toBe(204)
       expect(await scene.db('audit_logs').where({ event: 'document.erased', subject_id: first.id })).toEqual([])
+    })
+
+    test('has no size limit if it is one document, and is replayed', async () => {
+      const workspace = await scene.workspace()
+      const [data, more] = [randomBytes(3 * bodyMaxBytes), randomBytes(2 * bodyMaxBytes)]
+      const create = await workspace.source.create('D1', data)
+      const append = await workspace.source.append('D1', more)
+      await expectReference(workspace, create, 'request', data)
+      await expectReference(workspace, append, 'request', more)
+      await workspace.source.delete('D1')
+      for (const answer of [create, append]) {
+        const { status, json } = await workspace.ask('POST', `/requests/${idOf(answer)}/replay`)
+        expect(status).toBe(202)
+        const replayed = await workspace.ask('GET', `/requests/${json.data.new_request_id}`)
+        expect(replayed.json.data.attributes).toMatchObject({ status_code: answer.status, request_body_truncated: false })
+      }
+      expect((await workspace.source.get('D1')).body.equals(Buffer.concat([data, more]))).toBe(true)
+    })
+
+    test('is shown redacted, or not at all, and is replayed as it was received', async () => {
+      const workspace = await scene.workspace()
+      const bodies: [string, string, string | null][] = [
+        ['{"name":"x","Signature":"canary"}', 'application/json', null],
+        ['{"password":"canary"', 'application/json', 'not_json'],
+        [`<a><token>canary</token>${' '.repeat(bodyMaxBytes)}</a>`, 'text/xml', 'too_large'],
+      ]
+      for (const [index, [text, contentType, reason]] of bodies.entries()) {
+        const docId = `D${index}`
+        const create = await workspace.source.create(docId, text, { headers: { 'content-type': contentType } })
+        const id = idOf(create)
+        const shows = async (requestId: string) => {
+          const { json } = await workspace.ask('GET', `/requests/${requestId}`)
+          expect(json.data.attributes.request_body_truncation_reason).toBe(reason)
+          const { status, bytes } = await workspace.bodyOf(requestId, 'request')
+          expect([status, bytes.includes('canary')]).toEqual([reason ? 404 : 200, false])
+        }
+        await shows(id)
+        await workspace.source.delete(docId)
+        const { status, json } = await workspace.ask('POST', `/requests/${id}/replay`)
+        expect(status).toBe(202)
+        expect(String((await workspace.source.get(docId)).body)).toBe(text)
+        await shows(json.data.new_request_id)
+      }
     })
 
     test('is replayed', async () => {

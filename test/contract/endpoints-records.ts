@@ -179,7 +179,7 @@ const requests: Row[] = [
   [
     '4.6 GET /requests/:id/body/:kind is 404 when the body was truncated at capture time',
     async ({ acme, specimen }) => {
-      const sent = await acme.sendCreate(specimen.repoId, 'TRUNCATED', 'x'.repeat(100_001))
+      const sent = await acme.sendCreate(specimen.repoId, 'TRUNCATED', 'x'.repeat(100_001), 'text/xml')
       expect(await acme.capturedRequest(sent)).toMatchObject({ request_body_truncated: true })
       expect(await acme.statusOf('GET', `/requests/${sent.requestId}/body/request`)).toBe(404)
     },

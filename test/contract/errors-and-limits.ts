@@ -41,7 +41,7 @@ const errors: Row[] = [
   [
     '7 404 for the download of a body that was truncated at capture time',
     async ({ acme, specimen }) => {
-      const sent = await acme.sendCreate(specimen.repoId, 'TRUNCATED7', 'x'.repeat(100_001))
+      const sent = await acme.sendCreate(specimen.repoId, 'TRUNCATED7', 'x'.repeat(100_001), 'text/xml')
       await acme.capturedRequest(sent)
       expect(await acme.statusOf('GET', `/requests/${sent.requestId}/body/request`)).toBe(404)
     },
