@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
+import { bodyText } from '../capture/body-text.ts'
 import { truncationReasons } from '../capture/body.ts'
 import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
@@ -80,7 +81,7 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
   const previewOf = async (contentType: string | null, body: StoredBody | null): Promise<string | null> => {
     if (!body || !previewable.test(mediaTypeOf(contentType))) return null
     try {
-      return (await buffer(openStoredBody(contents, body))).toString()
+      return bodyText(await buffer(openStoredBody(contents, body)), contentType)
     } catch {
       // The rest of the request can be shown while the content store is not available.
       return null

@@ -147,7 +147,7 @@ describe('the list of captured requests', () => {
 })
 
 describe('a single captured request', () => {
-  const small = (text: string, contentType: string | null): Partial<Capture> => ({
+  const small = (text: string | Buffer, contentType: string | null): Partial<Capture> => ({
     requestContentType: contentType,
     requestBody: { data: Buffer.from(text), redacted: false, pieces: null },
   })
@@ -163,6 +163,24 @@ describe('a single captured request', () => {
       expect(await previewOf(small('<ä>', contentType))).toBe('<ä>')
     },
   )
+
+  test.each([
+    ['the charset of the content type', Buffer.from('<p>ä</p>', 'latin1'), 'text/html; charset=ISO-8859-1', '<p>ä</p>'],
+    ['a quoted charset', Buffer.from('{"a":"ä"}', 'latin1'), 'application/json;Charset="iso-8859-1"', '{"a":"ä"}'],
+    [
+      'the charset and not the XML declaration',
+      Buffer.from('<?xml version="1.0" encoding="ISO-8859-1"?><a>ä</a>'),
+      'text/xml; charset=utf-8',
+    ],
+    ['the XML declaration', Buffer.from('<?xml version="1.0" encoding="windows-1251"?><a>\xe4</a>', 'latin1'), 'text/xml', 'д</a>'],
+    ['its byte order mark', Buffer.from('\uFEFF<a>ä</a>', 'utf16le'), 'text/xml', '<a>ä</a>'],
+    ['ISO-8859-1 if it is not UTF-8', Buffer.from('<p>ä</p>', 'latin1'), 'text/html', '<p>ä</p>'],
+    ['UTF-8 if the charset does not exist', Buffer.from('<p>ä</p>'), 'text/html; charset=nonsense', '<p>ä</p>'],
+    ['UTF-8 if the XML declaration is not true', Buffer.from('<?xml version="1.0" encoding="UTF-16"?><a>ä</a>'), 'text/xml', '<a>ä</a>'],
+  ])('decodes a preview by %s', async (_, bytes, contentType, expected = '<a>ä</a>') => {
+    const preview = await previewOf(small(bytes, contentType))
+    expect(preview.slice(-expected.length)).toBe(expected)
+  })
 
   test.each(['text/plain', 'application/pdf', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document', null])(
     'has no preview of a body of type %s',
