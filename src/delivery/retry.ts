@@ -25,8 +25,8 @@ const nothingToRetryMessages: Record<NothingToRetry, string> = {
   delivered: 'There is nothing to retry: everything has been delivered.',
   'in progress': 'There is nothing to retry: delivery is in progress.',
   held: 'There is nothing to retry: delivery is held because its connection is inactive. Activate the connection instead.',
-  'content removed': 'There is nothing to retry: the content of the document is no longer kept. Acknowledge the document instead.',
-  'destination deleted': 'There is nothing to retry: each destination that was not reached was deleted. Acknowledge the document instead.',
+  'content removed': 'There is nothing to retry: the content of the document is no longer kept.',
+  'destination deleted': 'There is nothing to retry: each destination that was not reached was deleted.',
 }
 
 /** Asks Temporal if a workflow works, or will work, on a delivery. */
@@ -140,6 +140,8 @@ interface FoundDelivery extends DocumentKey {
   status: DeliveryStatus
   revision: number
   isContentKept: boolean
+  /** True if an operator can acknowledge the document, and has not done so. */
+  isAcknowledgeable: boolean
   /** True if the dispatcher has to begin it. */
   waits: boolean
   /** Null if the connection that planned the delivery is gone. */
@@ -163,6 +165,7 @@ const findDeliveries = (trx: Transaction, documentId: string, destinationId?: st
       'revision',
       'is_active as isConnectionActive',
       trx.raw('content_id is not null as "isContentKept"'),
+      trx.raw(`documents.status = 'failed' and acknowledged_at is null as "isAcknowledgeable"`),
       trx.raw('begin_at is not null as waits'),
     ])
 
@@ -176,7 +179,13 @@ const reasonOf = (deliveries: FoundDelivery[]): NothingToRetry => {
   return deliveries[0]!.isContentKept ? 'destination deleted' : 'content removed'
 }
 
-const nothingToRetry = (deliveries: FoundDelivery[]) => new AppError('nothing_to_retry', nothingToRetryMessages[reasonOf(deliveries)])
+const nothingToRetry = (deliveries: FoundDelivery[]) => {
+  const reason = reasonOf(deliveries)
+  const isFinal = reason === 'content removed' || reason === 'destination deleted'
+  // A document can be delivered as a whole although a delivery was cancelled.
+  const advice = isFinal && deliveries[0]!.isAcknowledgeable ? ' Acknowledge the document instead.' : ''
+  return new AppError('nothing_to_retry', `${nothingToRetryMessages[reason]}${advice}`)
+}
 
 /** Statuses of deliveries that a manual retry of a document takes. */
 export const ended: DeliveryStatus[] = ['failed', 'cancelled']

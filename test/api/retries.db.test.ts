@@ -181,6 +181,24 @@ describe('retrying a document', () => {
     }
   })
 
+  test('advises to acknowledge the document only if it can be acknowledged', async () => {
+    const adviceAfter = async (changes: Record<string, unknown>, ...statuses: [Status, Status?]) => {
+      const id = await insert(...statuses)
+      await database
+        .db('documents')
+        .where({ id })
+        .update({ content_id: null, ...changes })
+      const refused = [(await retry(id)).json.error, (await retryOne(id)).json.error]
+      expect(refused.map(({ code }) => code)).toEqual(['nothing_to_retry', 'nothing_to_retry'])
+      const advises = refused.map(({ message }) => message.includes('Acknowledge the document instead.'))
+      const acknowledged = await acme.call('POST', `/documents/${id}/acknowledge`)
+      return [...advises, acknowledged.status]
+    }
+    expect(await adviceAfter({ status: 'failed' }, 'failed')).toEqual([true, true, 200])
+    expect(await adviceAfter({ status: 'delivered' }, 'cancelled', 'delivered')).toEqual([false, false, 409])
+    expect(await adviceAfter({ status: 'failed', acknowledged_at: new Date() }, 'failed')).toEqual([false, false, 200])
+  })
+
   test('requires the level member and a document of the same workspace', async () => {
     const id = await insert('failed')
     expect((await retry(id, { key: acme.keys.viewer })).status).toBe(403)
