@@ -30,6 +30,12 @@ export interface Payload {
   downloadUrl(): string | undefined
 }
 
+/**
+ * Returns the id of a message with this content. It is identical in every attempt to send it, and another one after an append or an
+ * overwrite: a target that drops the ids it has seen must not drop the new content.
+ */
+export const messageIdOf = ({ deliveryId, sha256 }: Pick<Payload, 'deliveryId' | 'sha256'>) => `${deliveryId}.${sha256.slice(0, 16)}`
+
 /** The resources and the limits of one attempt. */
 export interface AttemptContext {
   /** Aborted when the attempt is cancelled, times out or is interrupted. Every call to the target must end with it. */

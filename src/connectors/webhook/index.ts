@@ -3,10 +3,17 @@ import { Readable } from 'node:stream'
 import { request } from 'undici'
 import { newId } from '../../base/ids.ts'
 import { hopsHeader } from '../../domain/headers.ts'
-import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target, type TargetAnswer } from '../connector.ts'
+import {
+  DeliveryError,
+  messageIdOf,
+  type AttemptContext,
+  type Connector,
+  type Payload,
+  type Target,
+  type TargetAnswer,
+} from '../connector.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded, readResponse } from '../shared/http.ts'
-import { messageIdOf } from '../shared/message-id.ts'
 import { openPayload, trackConsumption } from '../shared/payload-stream.ts'
 import { maskedUrl } from '../target.ts'
 import { webhookError } from './errors.ts'

@@ -1,4 +1,4 @@
-import { messageIdOf } from '../../../src/connectors/shared/message-id.ts'
+import { messageIdOf } from '../../../src/connectors/connector.ts'
 import { webhook } from '../../../src/connectors/webhook/index.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { freePort } from '../../support/free-port.ts'
