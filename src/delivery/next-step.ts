@@ -1,6 +1,7 @@
+import { connectionSettings } from '../domain/connection-settings.ts'
+import { passesFilter } from '../domain/fan-out.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import type { Progress } from './progress.ts'
-import { isPaused } from './release.ts'
 
 // What a run of the activity does with the delivery that it has loaded, as a pure function. deliver.ts performs the effects.
 
@@ -40,6 +41,12 @@ export type Step =
 export const contentKeyOf = ({ content, overwrites }: Pick<DeliveryJob, 'content' | 'overwrites'>) =>
   [content.id, content.sizeBytes, overwrites].join()
 
+/** Returns true if the connection of a delivery is inactive, and no other active connection leads the document to the destination. */
+const isInactive = ({ activeRoutes, ...job }: DeliveryJob): boolean => {
+  const document = { ...job, sizeBytes: job.content.sizeBytes }
+  return activeRoutes !== null && !activeRoutes.some((settings) => passesFilter(connectionSettings(settings), document))
+}
+
 /** @param saved details of the last heartbeat of a previous run */
 export const nextStep = (job: DeliveryJob, start: RunStart, saved: Partial<Progress> | undefined): Step => {
   const { status, attemptId } = job
@@ -55,7 +62,7 @@ export const nextStep = (job: DeliveryJob, start: RunStart, saved: Partial<Progr
     return { step: 'recordLoss', lost: { attemptId, bytesSent }, goesOn: isOfPreviousRun && saved.savedUpload !== undefined }
   }
   if (status === 'failed') return { step: 'resume' }
-  if (isPaused(job)) return { step: 'hold' }
+  if (isInactive(job)) return { step: 'hold' }
   if (job.isExpired) return { step: 'expire' }
   if (!job.hasSlot) return { step: 'waitInLine' }
   if (attemptId === null) return { step: 'giveWay' }

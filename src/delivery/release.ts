@@ -4,8 +4,6 @@ import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage, type ProcessBatches } from '../db/outbox.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { transitions } from '../domain/delivery-states.ts'
-import { passesFilter } from '../domain/fan-out.ts'
-import type { DeliveryJob } from './delivery-job.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Released or cancelled per transaction when a connection or destination changes. Ten thousand take one run of the workflow.
@@ -152,12 +150,6 @@ export const createRelease = (db: Database) => ({
 })
 
 export type Release = ReturnType<typeof createRelease>
-
-/** Returns true if the connection of a delivery is inactive, and no other active connection leads the document to the destination. */
-export const isPaused = ({ activeRoutes, ...job }: DeliveryJob): boolean => {
-  const document = { ...job, sizeBytes: job.content.sizeBytes }
-  return activeRoutes !== null && !activeRoutes.some((settings) => passesFilter(connectionSettings(settings), document))
-}
 
 /**
  * Holds a delivery whose connection is inactive. The connection is locked first, as by a release: its activation either comes first, and
