@@ -7,6 +7,11 @@ import { isPermanent, type DeliveryErrorCode, type FixedErrorCode, type OpenErro
 export interface Payload {
   /** Identical in every attempt of this delivery, so that a target can recognise a repetition. */
   deliveryId: string
+  /**
+   * Names the delivery and its content: identical in every attempt to send this content, and another one after an append or an overwrite. A
+   * target that drops the ids it has seen must not drop the new content.
+   */
+  messageId: string
   documentId: string
   repoId: string
   docId: string
@@ -29,12 +34,6 @@ export interface Payload {
    */
   downloadUrl(): string | undefined
 }
-
-/**
- * Returns the id of a message with this content. It is identical in every attempt to send it, and another one after an append or an
- * overwrite: a target that drops the ids it has seen must not drop the new content.
- */
-export const messageIdOf = ({ deliveryId, sha256 }: Pick<Payload, 'deliveryId' | 'sha256'>) => `${deliveryId}.${sha256.slice(0, 16)}`
 
 /** The resources and the limits of one attempt. */
 export interface AttemptContext {

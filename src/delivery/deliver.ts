@@ -228,9 +228,11 @@ const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: At
       `this worker is not configured for the ${content.store} store, which holds the content`,
     )
   }
-  const sha256 = job.sha256 ?? (await hashContent(deps, store, content, signal))
+  const sha256 = (job.sha256 ?? (await hashContent(deps, store, content, signal))).toString('hex')
+  const deliveryId = `${documentId}_${destinationId}`
   return {
-    deliveryId: `${documentId}_${destinationId}`,
+    deliveryId,
+    messageId: `${deliveryId}.${sha256.slice(0, 16)}`,
     documentId,
     repoId,
     docId,
@@ -239,7 +241,7 @@ const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: At
     path,
     contentType,
     sizeBytes: content.sizeBytes,
-    sha256: sha256.toString('hex'),
+    sha256,
     receivedAt,
     open: (start = 0) => store.read(content, { start }),
     downloadUrl: () => deps.downloadUrl({ workspaceId, documentId, destinationId, version: job.destination.downloadLinksVersion }),

@@ -96,6 +96,8 @@ function* chunksOf(sizeBytes: number, start = 0) {
 
 const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
   deliveryId: `${newId()}_${newId()}`,
+  // Of a content of its own, as every other payload has.
+  messageId: `${newId()}_${newId()}.${newId()}`,
   documentId: newId(),
   repoId: 'R1',
   docId: newId(),

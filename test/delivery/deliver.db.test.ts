@@ -145,6 +145,8 @@ describe('an attempt', () => {
     const digest = createHash('sha256').update('hello world').digest()
     expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello world'])
     expect(target.arrivals[0]!.headers['content-digest']).toBe(`sha-256=:${digest.toString('base64')}:`)
+    // A receiver that has seen the id of the first content does not drop this one.
+    expect(target.arrivals[0]!.headers['webhook-id']).toMatch(new RegExp(`^${documentId}_.*\\.${digest.toString('hex').slice(0, 16)}$`))
     const { content_id: id } = await db('documents').where({ id: documentId }).first('content_id')
     expect(await db('contents').where({ id }).first('appended_sha256')).toEqual({ appended_sha256: digest })
   })

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { withExtension } from '../../domain/headers.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
-import { messageIdOf, type NoticeMessage, type Payload } from '../connector.ts'
+import type { NoticeMessage, Payload } from '../connector.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import type { EmailConfig } from './schema.ts'
@@ -11,7 +11,7 @@ import type { EmailConfig } from './schema.ts'
 type Enclosure = { attached: Readable } | { url: string }
 
 /** Returns the Message-ID. */
-export const messageIdHeader = (payload: Payload, { from }: EmailConfig) => `<${messageIdOf(payload)}@${domainOf(from)}>`
+export const messageIdHeader = ({ messageId }: Payload, { from }: EmailConfig) => `<${messageId}@${domainOf(from)}>`
 
 const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 

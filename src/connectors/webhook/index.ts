@@ -3,15 +3,7 @@ import { Readable } from 'node:stream'
 import { request } from 'undici'
 import { newId } from '../../base/ids.ts'
 import { hopsHeader } from '../../domain/headers.ts'
-import {
-  DeliveryError,
-  messageIdOf,
-  type AttemptContext,
-  type Connector,
-  type Payload,
-  type Target,
-  type TargetAnswer,
-} from '../connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target, type TargetAnswer } from '../connector.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded, readResponse } from '../shared/http.ts'
 import { openPayload, trackConsumption } from '../shared/payload-stream.ts'
@@ -80,7 +72,7 @@ const messageOf = (payload: Payload, { config }: WebhookTarget, { signal }: Atte
   const body = bodyOf(payload, config.format)
   return {
     ...body,
-    id: messageIdOf(payload),
+    id: payload.messageId,
     headers: { ...payloadHeaders(payload), ...body.headers },
     open: (onProgress) => {
       const document = openPayload(payload, { signal, onProgress })

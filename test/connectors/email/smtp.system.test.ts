@@ -57,7 +57,7 @@ describe('a mail', () => {
       'x-relay-doc-id': 'D 1',
       'x-relay-sha256': payload.sha256,
     })
-    expect(first?.parsed.messageId).toBe(`<${payload.deliveryId}.${payload.sha256.slice(0, 16)}@acme.example>`)
+    expect(first?.parsed.messageId).toBe(`<${payload.messageId}@acme.example>`)
     expect(second?.parsed.messageId).toBe(first?.parsed.messageId)
     expect(result).toMatchObject({
       bytesSent: 5_000,

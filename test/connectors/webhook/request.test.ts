@@ -42,7 +42,7 @@ describe('the request of a webhook', () => {
       'content-type': 'image/tiff',
       'content-length': '5000',
       'content-digest': `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`,
-      'webhook-id': `${payload.deliveryId}.${payload.sha256.slice(0, 16)}`,
+      'webhook-id': payload.messageId,
       'x-relay-repo-id': 'R1',
       'x-relay-doc-id': '%C3%84 1%25',
       'x-relay-comp-id': 'data',

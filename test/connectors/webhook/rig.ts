@@ -1,4 +1,3 @@
-import { messageIdOf } from '../../../src/connectors/connector.ts'
 import { webhook } from '../../../src/connectors/webhook/index.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -39,7 +38,7 @@ export const rig: Rig = {
       missingLocation: { target: target(server.port, { url: `${server.origin}/nowhere` }), code: 'http_404' },
       keepsContentType: true,
       read: async (payload) => {
-        const arrival = documents().get(messageIdOf(payload))
+        const arrival = documents().get(payload.messageId)
         if (!arrival || decodeURIComponent(String(arrival.headers['x-relay-path'])) !== payload.path) return undefined
         return { sha256: arrival.sha256, sizeBytes: arrival.sizeBytes, contentType: arrival.headers['content-type'] }
       },
