@@ -52,6 +52,7 @@ const recordingTimeMs = 180_000
 export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   const { documentId, destination, policy, attemptTimeoutMs, traceparent } = input
   let run = input.run ?? newRun()
+  let hasWaited = false
   setHandler(deliveryStatusQuery, () => stateOf(input, run))
   setHandler(retrySignal, (payload) => {
     run = requestRetry(run, payload, { requestId: uuid4(), policy })
@@ -82,7 +83,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
 
       const { isCalled, round } = run
       run = { ...run, isCalled: false }
-      const outcome = await makeAttempts(input, {
+      const attempt: AttemptInput = {
         documentId,
         destinationId: destination.id,
         workspace: input.workspace,
@@ -92,10 +93,12 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         ...(isCalled && { isCalled }),
         ...(input.revision !== undefined && { revision: input.revision }),
         ...(traceparent !== undefined && { traceparent }),
-      })
+      }
+      const outcome = await makeAttempts(input, attempt, hasWaited)
       const next = applyOutcome(run, outcome)
 
       if (outcome.status === 'waiting') {
+        hasWaited = true
         await advance(next, waitingFor(destination.name, outcome.circuit))
         // A wake that came during the attempt may be younger than its outcome.
         await untilCalled(() => run.isCalled === true, outcome.askAgainMs)
@@ -146,8 +149,12 @@ const untilCalled = async (isCalled: () => boolean, timeoutMs: number | undefine
 /** Outcome of the attempts of a round. */
 type Ended = Exclude<AttemptOutcome, { status: 'retrying' }>
 
-/** Makes the attempts of a round. If Temporal repeats them no longer, the delivery waits for the next one, which decides what follows. */
-const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput): Promise<Ended> => {
+/**
+ * Makes the attempts of a round. If Temporal repeats them no longer, the delivery waits for the next one, which decides what follows.
+ * @param hasWaited true if the delivery has been refused before. An eager activity runs in the worker that has the workflow in its memory: a
+ * worker without a free place would refuse it again and again, while others have some
+ */
+const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput, hasWaited: boolean): Promise<Ended> => {
   const { attemptDelivery } = proxyActivities<DeliveryActivities>({
     startToCloseTimeout: attempt.attemptTimeoutMs + recordingTimeMs,
     // The budget of the round ends earlier, unless its first attempt has waited for a worker.
@@ -155,6 +162,7 @@ const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput): Promis
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     summary: `to ${input.destination.name}`,
+    allowEagerDispatch: !hasWaited,
     // For failures of the relay itself. A failed attempt says when the next one is due.
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
   })
