@@ -20,8 +20,8 @@ const headersTimeoutMs = 30_000
 const maxHeaderBytes = 64 * 1_024
 // Without any transferred byte, the connection of a running request is closed.
 export const idleTimeoutMs = 60_000
-// Between two requests. Longer than load balancers keep an idle connection (nginx, AWS and HAProxy: 60 s): otherwise, one of them may send a
-// request on a connection that the relay is closing, must not repeat it, and answers 502.
+// Between two requests. Longer than nginx and the load balancers of AWS keep an idle connection by default (60 s): otherwise, one of them may
+// send a request on a connection that the relay is closing, must not repeat it, and answers 502.
 const keepAliveTimeoutMs = 75_000
 
 /** The setting that names the port: the API and the worker listen on one port each. */

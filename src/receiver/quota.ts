@@ -36,8 +36,8 @@ export const checkQuota = (addedBytes: number, { maxBytes, storedBytes }: Quota)
   })
 }
 
-// Of the requests per minute, for commands that nobody signs: a source system sends a few of them per day.
-const unsignedShare = 0.1
+// Of the requests per minute, for commands that anybody may send: a source system sends a few of them per day.
+const openShare = 0.1
 
 /**
  * @param isOpen true if anybody may send the command, in every repository. Such commands have a bucket of their own, so that they cannot
@@ -51,7 +51,7 @@ export const checkRate = (
   config: QuotaConfig,
 ): void => {
   const ofAll = lowest(settings.receiverMaxRequestsPerMinute, config.RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE)
-  const perMinute = isOpen ? Math.ceil(ofAll * unsignedShare) : ofAll
+  const perMinute = isOpen ? Math.ceil(ofAll * openShare) : ofAll
   const retryAfterSeconds = rateLimit.take(isOpen ? `${id}/open` : id, perMinute)
   if (retryAfterSeconds === 0) return
   const commands = isOpen ? ' of serverInfo, getCert and putCert' : ''

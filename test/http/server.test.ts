@@ -45,7 +45,7 @@ test('a request to an unknown path is answered with 404 in the common error enve
   await empty.close()
 })
 
-test('an idle connection is kept longer than load balancers keep it', async () => {
+test('an idle connection is kept longer than nginx and the load balancers of AWS keep theirs by default', async () => {
   expect((await fetch(`http://127.0.0.1:${server.port}/`)).headers.get('keep-alive')).toBe('timeout=75')
 })
 
