@@ -23,6 +23,14 @@ export interface TemporalDevServer {
 // Measured: SQLite's default pragmas halve the throughput. Eager activities and GOGC=400 each add a fifth.
 const pragmas = ['journal_mode=WAL', 'synchronous=normal']
 /**
+ * Without a file the server keeps its data in the memory of one connection. It replaces that connection when a client cancels a call at the
+ * wrong moment, and from then on answers everything with "no such table".
+ */
+export const databaseArguments = (file: string): string[] => [
+  `--db-filename=${file}`,
+  ...pragmas.flatMap((pragma) => ['--sqlite-pragma', pragma]),
+]
+/**
  * Dynamic configuration of the server. Without `matching.enableFairness` the server ignores the fairness keys of
  * workflows. With the default of `history.transferProcessorMaxPollRPS`, 20 per second and shard, each of the nine steps of a document waits
  * for up to 50 ms, because this server has one shard.
@@ -41,9 +49,8 @@ const argumentsOf = (port: number, uiPort: number, databaseFile: string): string
   '--ip=127.0.0.1',
   `--port=${port}`,
   `--ui-port=${uiPort}`,
-  `--db-filename=${databaseFile}`,
   '--log-level=error',
-  ...pragmas.flatMap((pragma) => ['--sqlite-pragma', pragma]),
+  ...databaseArguments(databaseFile),
   ...dynamicConfig.flatMap((setting) => ['--dynamic-config-value', setting]),
   ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
 ]

@@ -94,6 +94,7 @@ export const setUpDb = setUp(async (workDir) => {
 /** Without PostgreSQL the set-up fails. If another program is missing, only the tests that need it fail. */
 export const setUpSystem = setUp(async (workDir) => {
   const tools = { config: readConfig(), say }
+  process.env['TEST_WORK_DIR'] = workDir
   await startDatabase(workDir)
   await Promise.all([
     provide('TEST_WORKFLOW_BUNDLE', () => bundleInto(workDir)),

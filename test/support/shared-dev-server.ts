@@ -6,6 +6,7 @@ import { Connection } from '@temporalio/client'
 import { readConfig } from '../../src/config/config.ts'
 import { startProgram } from '../../src/dev/programs.ts'
 import { stopServer, waitUntilReady } from '../../src/dev/server-process.ts'
+import { databaseArguments } from '../../src/dev/temporal-dev-server.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { freePort } from './free-port.ts'
 
@@ -36,6 +37,7 @@ export const startSharedDevServer = async (program: string, folder: string): Pro
       '--ip=127.0.0.1',
       `--port=${port}`,
       '--log-level=error',
+      ...databaseArguments(`${folder}.sqlite`),
       ...namespaces.flatMap((namespace) => ['--namespace', namespace]),
       ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
     ],

@@ -1,9 +1,11 @@
 // The Temporal server of the system tests: a namespace of the dev server of the run, a dev server of the file if it needs settings, or a
 // namespace of the cluster that `script/test --temporal postgres` starts for the run.
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { newId } from '../../src/base/ids.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { databaseArguments } from '../../src/dev/temporal-dev-server.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { takeNamespace } from './shared-dev-server.ts'
@@ -30,6 +32,7 @@ const startDevServer = (settings: string[], attributes: { name: string }[]) =>
       server: {
         executable: { type: 'existing-path', path: process.env.TEST_TEMPORAL_BIN! },
         extraArgs: [
+          ...databaseArguments(join(process.env.TEST_WORK_DIR!, `${newId()}.sqlite`)),
           ...attributes.flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
           ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
         ],
