@@ -38,7 +38,7 @@ import {
   type DeliveryInput,
   type DeliveryState,
 } from './messages.ts'
-import { documentName, searchAttributes } from './options.ts'
+import { businessObjectAttribute, documentName, searchAttributes } from './options.ts'
 import { unknownOutcome } from './unknown-outcome.ts'
 
 // The activity ends an attempt by itself when its time is up. Temporal waits this much longer, so that the attempt can be recorded, which
@@ -210,7 +210,7 @@ const show = (input: DeliveryInput, previous: DeliveryRun, run: DeliveryRun, det
   upsertSearchAttributes([
     { key: searchAttributes.status, value: run.status },
     { key: searchAttributes.errorCode, value: run.errorCode ?? null },
-    ...(run.businessObject === undefined ? [] : [{ key: searchAttributes.businessObject, value: run.businessObject }]),
+    ...businessObjectAttribute(run.businessObject),
   ])
 }
 

@@ -26,12 +26,19 @@ type Terms = Omit<DocumentInput, 'destinations'>
 /** Returns `{repoId}/{docId}/{compId}`. */
 export const documentName = ({ repoId, docId, compId }: DocumentKey): string => `${repoId}/${docId}/${compId}`
 
+// A SQL visibility store refuses a longer value, and with it the whole record: the workflow would be in no list.
+const attributeMaxCharacters = 255
+
+/** The business object of a workflow, if it is known. Its type and id may be longer together than a search attribute. */
+export const businessObjectAttribute = (value: string | undefined): SearchAttributePair[] =>
+  value === undefined ? [] : [{ key: searchAttributes.businessObject, value: value.slice(0, attributeMaxCharacters).toWellFormed() }]
+
 const documentAttributes = (terms: Terms): SearchAttributePair[] => [
   { key: searchAttributes.workspace, value: terms.workspace },
   { key: searchAttributes.repository, value: terms.repoId },
   { key: searchAttributes.docId, value: terms.docId },
   { key: searchAttributes.document, value: terms.documentId },
-  ...(terms.businessObject === undefined ? [] : [{ key: searchAttributes.businessObject, value: terms.businessObject }]),
+  ...businessObjectAttribute(terms.businessObject),
 ]
 
 const deliveryAttributes = (input: DeliveryInput): SearchAttributePair[] => [
