@@ -13,7 +13,7 @@ import { recordInterruption, recordLoss } from './broken-off.ts'
 import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
 import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
 import { contentKeyOf, nextStep, type RunStart } from './next-step.ts'
-import { connectorSignal, createUploadSeal, sendHeartbeats, type Progress } from './progress.ts'
+import { connectorSignal, createUploadSeal, sendHeartbeats, type Heartbeats, type Progress } from './progress.ts'
 import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
 import { hold } from './release.ts'
 import type { Slots } from './slots.ts'
@@ -170,12 +170,12 @@ const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
     heartbeat: run.heartbeat,
     intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout,
     // A lease that cannot be renewed runs out, and the attempt goes on.
-    renew: () => void renewLease(deps.db, input.destinationId, progress.attemptId, leaseMs(deps.config)).catch(() => {}),
+    renew: () => renewLease(deps.db, input.destinationId, progress.attemptId, leaseMs(deps.config)).catch(() => {}),
   })
   try {
     let result: DeliveryResult | DeliveryError
     try {
-      result = await send(attempt, heartbeats.saveUpload)
+      result = await send(attempt, heartbeats)
     } catch (thrown) {
       await recordInterruption(deps, input, job, run.signal, progress)
       throw thrown
@@ -194,7 +194,7 @@ const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
 }
 
 /** Sends the document. A failure of the target is returned. @throws the reason of `run.signal` if the attempt was cancelled */
-const send = async (attempt: Attempt, saveUpload: (sealed: string) => void): Promise<DeliveryResult | DeliveryError> => {
+const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats): Promise<DeliveryResult | DeliveryError> => {
   const { deps, input, job, run, progress, pinned } = attempt
   const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
   const signal = AbortSignal.any([connectorSignal(run.signal), timeout])
@@ -216,6 +216,8 @@ const send = async (attempt: Attempt, saveUpload: (sealed: string) => void): Pro
     run.signal.throwIfAborted()
     if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)
     return thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
+  } finally {
+    await stopRenewing()
   }
 }
 

@@ -19,20 +19,22 @@ const firstHeartbeatMs = 1_000
 interface HeartbeatOptions {
   heartbeat(details: unknown): void
   intervalMs: number
-  /** Called with each heartbeat but the first. */
-  renew(): void
+  /** Called with each heartbeat but the first, until the sending has ended. Must not reject. */
+  renew(): Promise<void>
 }
 
-/** Sends heartbeats with the progress, and renews the lease of the slot, until `stop` is called. */
+/** Sends heartbeats with the progress until `stop` is called, and renews the lease of the slot until `stopRenewing` is. */
 export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, renew }: HeartbeatOptions) => {
   const send = () => heartbeat({ ...progress })
   let interval: NodeJS.Timeout | undefined
+  let isSending = true
+  let renewal = Promise.resolve()
   const first = setTimeout(
     () => {
       send()
       interval = setInterval(() => {
         send()
-        renew()
+        if (isSending) renewal = renew()
       }, intervalMs)
     },
     Math.min(firstHeartbeatMs, intervalMs),
@@ -50,12 +52,19 @@ export const sendHeartbeats = (progress: Progress, { heartbeat, intervalMs, rene
       progress.savedUpload = undefined
       send()
     },
+    /** Waits for a renewal under way: the record of the attempt passes over a slot that it has locked, and the slot would stay taken. */
+    stopRenewing: async () => {
+      isSending = false
+      await renewal
+    },
     stop: () => {
       clearTimeout(first)
       clearInterval(interval)
     },
   }
 }
+
+export type Heartbeats = ReturnType<typeof sendHeartbeats>
 
 // Enough for ids and addresses. A list of thousands of parts belongs to the target.
 const savedUploadMaxBytes = 16 * 1024
