@@ -17,8 +17,8 @@ interface Cancelled {
   previousStatus: DeliveryStatus
 }
 
-// A deleted connection has no links.
-const isUnlinked = `not exists (
+/** SQL: true if the connection of a delivery does not lead to its destination any more. A deleted connection has no links. */
+export const isUnlinked = `not exists (
   select
   from connection_destinations as link
   where link.connection_id = deliveries.connection_id

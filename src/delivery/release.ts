@@ -4,6 +4,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage, type ProcessBatches } from '../db/outbox.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { transitions } from '../domain/delivery-states.ts'
+import { isUnlinked } from './cancel.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Released or cancelled per transaction when a connection or destination changes. Ten thousand take one run of the workflow.
@@ -20,9 +21,9 @@ export const releaseMessage = (connection: { workspace: string; id: string; name
 }
 
 /**
- * Releases up to `limit` held deliveries: the dispatcher begins them. A document is locked before its deliveries, as by every statement that
- * changes some.
- * @returns how many were released
+ * Releases up to `limit` held deliveries: the dispatcher begins them. One whose destination has left the connection is cancelled: a create
+ * that was under way may have planned it after the others were. A document is locked before its deliveries, as by every statement that changes some.
+ * @returns how many are not held any more
  */
 const releaseHeld = async (trx: Transaction, connectionId: string, limit: number): Promise<number> => {
   const { from, to } = transitions.release
@@ -36,7 +37,7 @@ const releaseHeld = async (trx: Transaction, connectionId: string, limit: number
       order by document_id
       limit :limit
     ), picked as (
-      select document_id, destination_id
+      select document_id, destination_id, ${isUnlinked} as is_unlinked
       from candidate
       join documents on documents.id = document_id
       join deliveries using (document_id, destination_id)
@@ -46,12 +47,15 @@ const releaseHeld = async (trx: Transaction, connectionId: string, limit: number
       for no key update of documents, deliveries
     )
     update deliveries
-    set status = :to, begin_as = 'delivery', begin_at = now()
+    set
+      status = case when is_unlinked then :unlinkedTo else :to end,
+      begin_as = 'delivery',
+      begin_at = case when not is_unlinked then now() end
     from picked
     where deliveries.document_id = picked.document_id
       and deliveries.destination_id = picked.destination_id
     `,
-    { connectionId, limit, from: [...from], to },
+    { connectionId, limit, from: [...from], to, unlinkedTo: transitions.cancelHeld.to },
   )
   return rowCount
 }

@@ -43,6 +43,15 @@ describe('a batch of releases', () => {
     expect([...batches, rest].reduce((total, { count }) => total + count, 0)).toBe(12)
     expect(await startsToCome(db)).toHaveLength(12)
   })
+
+  test('cancels what a create has planned for a destination that left the connection meanwhile', async () => {
+    const { db, routes, connectionId, setActive, release } = await holdDocuments(1)
+    await setActive(true)
+    await db('connection_destinations').where({ connection_id: connectionId, destination_id: routes.destinations['archive']! }).delete()
+    expect(await release.releaseBatch(connectionId, 10)).toEqual({ count: 1 })
+    expect(await db('deliveries').where({ connection_id: connectionId }).pluck('status')).toEqual(['cancelled'])
+    expect(await startsToCome(db)).toEqual([])
+  })
 })
 
 describe('a change of a connection', () => {
