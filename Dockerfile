@@ -61,7 +61,7 @@ COPY --from=build /app/dist ./dist
 COPY --from=build /app/bin ./bin
 # A number: Kubernetes cannot tell whether a named user is root. It is the user "node" of the official base images.
 USER 1000:1000
-EXPOSE 8080 8081
+EXPOSE 8080 8081 8082
 # Alive, not ready: a process that waits for PostgreSQL or Temporal needs no restart.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["node", "dist/src/health.js"]
 ENTRYPOINT ["relay"]

@@ -79,6 +79,7 @@ const openSide = async (admin: Database, adminUrl: string, dataDir: string, rows
     ...process.env,
     DATABASE_URL: url,
     RELAY_PORT: '0',
+    RELAY_PROBES_PORT: '0',
     RELAY_HOST: '127.0.0.1',
     RELAY_SECRET_KEYS: `bench:${randomBytes(32).toString('base64')}`,
   })

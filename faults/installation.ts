@@ -155,7 +155,7 @@ export const startInstallation = async ({
     const plan: { verb: Verb; variables: Record<string, string> }[] = [
       ...ports.map((port) => ({
         verb: 'api' as const,
-        variables: { ...common, RELAY_PORT: String(port), DATABASE_URL: databaseUrl(proxies.apiDatabase.port) },
+        variables: { ...common, RELAY_PORT: String(port), RELAY_PROBES_PORT: '0', DATABASE_URL: databaseUrl(proxies.apiDatabase.port) },
       })),
       ...ports.map(() => ({
         verb: 'worker' as const,

@@ -128,7 +128,7 @@ export const createSite = async (folder: string, transcript: Transcript, cleanUp
   })
   const variablesOf: Site['variablesOf'] = ({ verb, name }) => ({
     ...variables(),
-    ...(verb === 'api' ? { RELAY_PORT: String(ports[Number(name.split('-')[1])]) } : { RELAY_WORKER_PORT: '0' }),
+    ...(verb === 'api' ? { RELAY_PORT: String(ports[Number(name.split('-')[1])]), RELAY_PROBES_PORT: '0' } : { RELAY_WORKER_PORT: '0' }),
   })
   const commands: BackupCommands = await createBackupCommands({
     folder,

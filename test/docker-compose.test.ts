@@ -145,16 +145,16 @@ describe('docker-compose.yml', () => {
     const config = parse(await readFile(new URL('../deploy/monitoring/prometheus.yml', import.meta.url), 'utf8')) as {
       scrape_configs: { static_configs: { targets: string[] }[] }[]
     }
-    const { RELAY_PORT, RELAY_WORKER_PORT } = readConfig({})
+    const { RELAY_PROBES_PORT, RELAY_WORKER_PORT } = readConfig({})
     expect(config.scrape_configs.flatMap(({ static_configs }) => static_configs.flatMap(({ targets }) => targets))).toEqual([
-      `api:${RELAY_PORT}`,
+      `api:${RELAY_PROBES_PORT}`,
       `worker:${RELAY_WORKER_PORT}`,
     ])
   })
 
-  test('publishes only the API to other machines', () => {
+  test('publishes only the API to other machines, and not its probes and metrics', () => {
     const reachable = Object.entries(compose.services).filter(([, { ports = [] }]) => ports.some((port) => !port.startsWith('127.0.0.1:')))
-    expect(reachable.map(([name]) => name)).toEqual(['api'])
+    expect(reachable.map(([name, { ports }]) => [name, ports])).toEqual([['api', ['8080:8080']]])
   })
 
   test('depends only on existing services, and on the health only of services with a health check', () => {

@@ -39,8 +39,8 @@ test('asks the process of the container, API or worker, whether it is alive or r
   const closed = String(await freePort())
   const port = await startProcess(200, 503)
   for (const variables of [
-    { RELAY_PORT: port, RELAY_WORKER_PORT: closed },
-    { RELAY_PORT: closed, RELAY_WORKER_PORT: port },
+    { RELAY_PROBES_PORT: port, RELAY_WORKER_PORT: closed },
+    { RELAY_PROBES_PORT: closed, RELAY_WORKER_PORT: port },
   ]) {
     expect(await check(variables)).toEqual({ status: 0, output: `port ${port}: 200 the answer\n` })
     expect(await check(variables, '/readyz')).toEqual({ status: 1, output: `port ${port}: 503 the answer\n` })
@@ -49,28 +49,32 @@ test('asks the process of the container, API or worker, whether it is alive or r
 
 test('fails if no process listens, or if one of two is not healthy', async () => {
   const [healthy, other, closed] = [await startProcess(200, 200), await startProcess(500, 500), String(await freePort())]
-  expect(await check({ RELAY_PORT: closed, RELAY_WORKER_PORT: closed })).toEqual({
+  expect(await check({ RELAY_PROBES_PORT: closed, RELAY_WORKER_PORT: closed })).toEqual({
     status: 1,
     output: `no process listens on port ${closed} or ${closed}\n`,
   })
-  expect((await check({ RELAY_PORT: healthy, RELAY_WORKER_PORT: other })).status).toBe(1)
+  expect((await check({ RELAY_PROBES_PORT: healthy, RELAY_WORKER_PORT: other })).status).toBe(1)
 })
 
 test('asks the address that the process listens on, and all addresses by that of the machine itself', async () => {
-  const variables = { RELAY_PORT: await startProcess(200, 200, '127.0.0.2'), RELAY_WORKER_PORT: String(await freePort()) }
+  const variables = { RELAY_PROBES_PORT: await startProcess(200, 200, '127.0.0.2'), RELAY_WORKER_PORT: String(await freePort()) }
   expect((await check({ ...variables, RELAY_HOST: '127.0.0.2' })).status).toBe(0)
   expect((await check({ ...variables, RELAY_HOST: '0.0.0.0' })).status).toBe(1)
 })
 
 test('knows the default ports and addresses of the configuration', async () => {
-  const { RELAY_PORT, RELAY_WORKER_PORT, RELAY_HOST } = readConfig({})
-  expect({ RELAY_PORT, RELAY_WORKER_PORT, RELAY_HOST }).toEqual({ RELAY_PORT: 8080, RELAY_WORKER_PORT: 8081, RELAY_HOST: '0.0.0.0' })
+  const { RELAY_PROBES_PORT, RELAY_WORKER_PORT, RELAY_HOST } = readConfig({})
+  expect({ RELAY_PROBES_PORT, RELAY_WORKER_PORT, RELAY_HOST }).toEqual({
+    RELAY_PROBES_PORT: 8082,
+    RELAY_WORKER_PORT: 8081,
+    RELAY_HOST: '0.0.0.0',
+  })
 })
 
 test('an empty variable has its default, as in the configuration', async () => {
   const [open, closed] = [await startProcess(200, 200), String(await freePort())]
-  expect((await check({ RELAY_HOST: '', RELAY_PORT: open, RELAY_WORKER_PORT: closed })).status).toBe(0)
+  expect((await check({ RELAY_HOST: '', RELAY_PROBES_PORT: open, RELAY_WORKER_PORT: closed })).status).toBe(0)
   // No address: the ports are named, and nobody is asked, since other processes of the machine may listen on the default ports.
-  const { output } = await check({ RELAY_HOST: '256.0.0.1', RELAY_PORT: '', RELAY_WORKER_PORT: '' })
-  expect(output.match(/(?<=^port )\d+/gm)?.toSorted()).toEqual(['8080', '8081'])
+  const { output } = await check({ RELAY_HOST: '256.0.0.1', RELAY_PROBES_PORT: '', RELAY_WORKER_PORT: '' })
+  expect(output.match(/(?<=^port )\d+/gm)?.toSorted()).toEqual(['8081', '8082'])
 })

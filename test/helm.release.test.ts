@@ -123,6 +123,7 @@ const always = [
   'PodDisruptionBudget document-relay-api',
   'PodDisruptionBudget document-relay-worker',
   'Service document-relay-api',
+  'Service document-relay-api-probes',
   'Service document-relay-worker',
   'ServiceAccount document-relay',
 ]
@@ -268,15 +269,16 @@ test('selectors match the pods of one component, and no others', async () => {
 
 test('the probes ask the ports on which the processes listen, and the API stays reachable while it is not ready', async () => {
   const manifests = await render(minimal)
-  const { RELAY_PORT, RELAY_WORKER_PORT } = readConfig({})
-  for (const [component, port, readiness] of [
-    ['api', RELAY_PORT, '/healthz'],
-    ['worker', RELAY_WORKER_PORT, '/readyz'],
+  const { RELAY_PORT, RELAY_PROBES_PORT, RELAY_WORKER_PORT } = readConfig({})
+  const http = { name: 'http', containerPort: RELAY_PORT }
+  for (const [component, ports, readiness] of [
+    ['api', [http, { name: 'probes', containerPort: RELAY_PROBES_PORT }], '/healthz'],
+    ['worker', [{ name: 'probes', containerPort: RELAY_WORKER_PORT }], '/readyz'],
   ] as const) {
     const [container] = podOf(manifests, component).containers
-    expect(container.ports).toEqual([{ name: 'http', containerPort: port }])
-    expect(container.livenessProbe.httpGet).toEqual({ path: '/healthz', port: 'http' })
-    expect(container.readinessProbe.httpGet).toEqual({ path: readiness, port: 'http' })
+    expect(container.ports).toEqual(ports)
+    expect(container.livenessProbe.httpGet).toEqual({ path: '/healthz', port: 'probes' })
+    expect(container.readinessProbe.httpGet).toEqual({ path: readiness, port: 'probes' })
     expect(container.args).toEqual([component])
   }
 })
@@ -436,11 +438,20 @@ test('the Ingress publishes the receivers and the download links only', async ()
   expect(rules[0].http.paths.map(({ path }: { path: string }) => path)).toEqual(['/receiver', '/download'])
 })
 
+test('no Service that can be published has the probes and metrics', async () => {
+  const services = (await render({ ...full, service: { type: 'LoadBalancer' } })).filter(({ kind }) => kind === 'Service')
+  const published = services.filter(({ spec }) => spec.clusterIP !== 'None')
+  expect(published.map(({ metadata, spec }) => [metadata.name, spec.ports])).toEqual([
+    ['document-relay-api', [{ name: 'http', port: 8080, targetPort: 'http' }]],
+  ])
+})
+
 test('the network policies admit the peers of the values', async () => {
   const manifests = await render(full)
-  const peersOf = (component: string) => find(manifests, 'NetworkPolicy', `document-relay-${component}`).spec.ingress[0].from
-  expect(peersOf('api')).toEqual([...full.networkPolicy.apiFrom, ...full.networkPolicy.metricsFrom])
-  expect(peersOf('worker')).toEqual(full.networkPolicy.metricsFrom)
+  const ingressOf = (component: string) => find(manifests, 'NetworkPolicy', `document-relay-${component}`).spec.ingress
+  const probes = { ports: [{ port: 'probes' }], from: full.networkPolicy.metricsFrom }
+  expect(ingressOf('api')).toEqual([{ ports: [{ port: 'http' }], from: full.networkPolicy.apiFrom }, probes])
+  expect(ingressOf('worker')).toEqual([probes])
   for (const component of ['api', 'worker']) {
     const { policyTypes, egress } = find(manifests, 'NetworkPolicy', `document-relay-${component}`).spec
     expect({ policyTypes, egress }).toEqual({ policyTypes: ['Ingress', 'Egress'], egress: full.networkPolicy.egress })
@@ -470,7 +481,7 @@ test('Prometheus gives the processes the names of jobs that the rules expect', a
   }
   const jobs = ['api', 'worker'].map((component) => {
     const { endpoints } = find(manifests, 'ServiceMonitor', `document-relay-${component}`).spec
-    expect(endpoints).toHaveLength(1)
+    expect(endpoints).toEqual([expect.objectContaining({ port: 'probes' })])
     return endpoints[0].relabelings[0].replacement as string
   })
   expect(jobs).toEqual(config.scrape_configs.map(({ job_name }) => job_name))

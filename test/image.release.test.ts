@@ -107,13 +107,18 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
 
   test('runs API and worker as its user with a root file system that it cannot write, and tells their health', async () => {
     const [database, temporal, target] = await Promise.all([createTestDatabase(), startTemporalServer(), startHttpTarget()])
-    const ports = { RELAY_PORT: String(await freePort()), RELAY_WORKER_PORT: String(await freePort()), RELAY_HOST: '127.0.0.1' }
+    const ports = {
+      RELAY_PORT: String(await freePort()),
+      RELAY_PROBES_PORT: String(await freePort()),
+      RELAY_WORKER_PORT: String(await freePort()),
+      RELAY_HOST: '127.0.0.1',
+    }
     const variables = relayVariables(database, temporal)
     const command = (verb: string, settings: Record<string, string>) => image.command('relay', [verb], settings)
     // As in containers of their own: the health check finds one process.
     const healthOf = async (verb: 'api' | 'worker', ...args: string[]) => {
       const closed = String(await freePort())
-      const only = verb === 'api' ? { ...ports, RELAY_WORKER_PORT: closed } : { ...ports, RELAY_PORT: closed }
+      const only = verb === 'api' ? { ...ports, RELAY_WORKER_PORT: closed } : { ...ports, RELAY_PROBES_PORT: closed }
       return runInImage(image, [...image.config.Healthcheck.Test.slice(1), ...args], only)
     }
     const running = []

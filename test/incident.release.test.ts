@@ -135,7 +135,7 @@ test('a target is down under load: log, metrics, alerts and trace show it, one n
   const expectedAlerts = ['RelayAttemptsFailing', 'RelayCircuitsOpen']
   await until('the alerts fire', firing, (names) => expectedAlerts.every((name) => names.includes(name)), deadlineMs)
 
-  const metrics = async ({ baseUrl }: RelayProcess) => (await fetch(`${baseUrl}/metrics`)).text()
+  const metrics = async ({ probesUrl }: RelayProcess) => (await fetch(`${probesUrl}/metrics`)).text()
   const circuits = async () => /^relay_circuits\{state="(open|half_open)"\} 1$/m.test(await metrics(api))
   await until('a metric shows the circuit', circuits, Boolean, deadlineMs)
   const attempts = /^relay_attempts_total\{(?=[^}]*outcome="retryable")(?=[^}]*error_class="target")[^}]*\} \d+$/m

@@ -103,7 +103,7 @@ test('npx document-relay server starts the installed relay with PostgreSQL and T
   }
   try {
     const server = (await until('the server is ready', readServer, Boolean, 200_000))!
-    const { statusCode, body } = await request(`${server.base_url}/readyz`)
+    const { statusCode, body } = await request(`${server.probes_url}/readyz`)
     expect({ statusCode, body: await body.json() }).toMatchObject({ statusCode: 200, body: { dependencies: { worker: { ok: true } } } })
 
     // A verb in the same folder uses the database of the server.

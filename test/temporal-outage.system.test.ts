@@ -45,9 +45,9 @@ describe('documents received while Temporal is unavailable', () => {
 
     await temporal.stop()
     for (const docId of ['D1', 'D2', 'D3']) expect(await create(docId)).toBe(201)
-    for (const { baseUrl } of [api, worker]) {
-      await until(`${baseUrl} has noticed the outage`, async () => {
-        const answer = (await (await fetch(`${baseUrl}/readyz`)).json()) as { dependencies: { temporal: { ok: boolean } } }
+    for (const { probesUrl } of [api, worker]) {
+      await until(`${probesUrl} has noticed the outage`, async () => {
+        const answer = (await (await fetch(`${probesUrl}/readyz`)).json()) as { dependencies: { temporal: { ok: boolean } } }
         return !answer.dependencies.temporal.ok
       })
     }

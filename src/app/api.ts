@@ -34,6 +34,7 @@ import { createApiKeys } from '../workspace/api-keys.ts'
 import { openAuthenticator } from '../workspace/authenticator.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { warnAboutOpenReceivers } from '../workspace/repository-warnings.ts'
+import { startProbesServer } from './probes-server.ts'
 import { dependenciesOf, startWith, type Running } from './runtime.ts'
 import { traceCommits } from './tracing/documents.ts'
 import { traceRequests } from './tracing/requests.ts'
@@ -46,12 +47,17 @@ interface ApiOptions {
   tracing?: Tracing | undefined
 }
 
-/** Starts the management API, the receivers, the bridge and the probes on one port. */
+interface StartedApi extends HttpServer {
+  /** Address of `/healthz`, `/readyz` and `/metrics`. */
+  probesUrl: string
+}
+
+/** Starts the management API, the receivers and the bridge on one port, and the probes on another. */
 export const startApi = async (
   config: Config,
   log: Log,
   { probes = createProbes(log), tracing }: ApiOptions = {},
-): Promise<Running & HttpServer> =>
+): Promise<Running & StartedApi> =>
   startWith(config, 'api', { log, tracing }, async (runtime) => {
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, onClose } = runtime
     const authenticator = openAuthenticator(createApiKeys(db), config)
@@ -130,8 +136,8 @@ export const startApi = async (
     })
     const reference = createReference(config)
     const middlewares = [
-      // Probes come every few seconds and are not traced.
-      dispatch({ healthz: probes.middleware, readyz: probes.middleware, metrics: probes.middleware }),
+      // For load balancers that check the port they send to. These requests come every few seconds and are not traced.
+      dispatch({ healthz: probes.middleware }),
       ...(tracing ? [traceRequests(tracing)] : []),
       dispatch({
         receiver: receiver.middleware,
@@ -144,6 +150,8 @@ export const startApi = async (
       }),
       refuseUnknown({ log, requestLog }),
     ]
+    const probing = await startProbesServer(probes, 'RELAY_PROBES_PORT', config, log)
+    onClose(probing.close)
     const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
     onClose(listening.close)
     onClose(eventStreams.close)
@@ -153,5 +161,5 @@ export const startApi = async (
       probes.stop()
       return listening.drain()
     })
-    return listening
+    return { ...listening, probesUrl: probing.baseUrl }
   })

@@ -20,19 +20,17 @@ import { createRelease } from '../delivery/release.ts'
 import { createAttemptReports } from '../delivery/report-attempts.ts'
 import { createSlots } from '../delivery/slots.ts'
 import { createCallLines, createWakeNext } from '../delivery/wake.ts'
-import { refuseUnknown } from '../http/errors.ts'
-import { createRequestLog } from '../http/request-log.ts'
-import { createConnectionLimit, startHttpServer, type HttpServer } from '../http/server.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
 import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
 import { createSendNotice } from '../observe/notices/send-notice.ts'
-import { createProbes, type Probes } from '../observe/probes.ts'
+import { createProbes } from '../observe/probes.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
 import { createDispatcher } from '../temporal/dispatcher.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
+import { startProbesServer } from './probes-server.ts'
 import { dependenciesOf, startWith, type Running, type Runtime } from './runtime.ts'
 import { createAttemptSpans } from './tracing/attempts.ts'
 import type { Tracing } from './tracing/tracing.ts'
@@ -56,7 +54,7 @@ export const startWorker = async (
     probes.add([...dependenciesOf(runtime), { name: 'worker', check: async () => requireRunning(worker) }], [])
     // First, because a port that is taken is the most frequent reason why a start fails. Until the worker has stopped, its probes answer:
     // alive, but not ready.
-    const listening = await startWorkerProbes(probes, config, log)
+    const listening = await startProbesServer(probes, 'RELAY_WORKER_PORT', config, log)
     runtime.onClose(listening.close)
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
@@ -131,16 +129,6 @@ const requireRunning = (worker: TemporalWorker | undefined): void => {
   const state = worker?.state() ?? 'STARTING'
   if (state !== 'RUNNING') throw new UserError(`The worker is ${state.toLowerCase()}.`)
 }
-
-/** Serves the probes of a worker. */
-const startWorkerProbes = (probes: Probes, config: Config, log: Log): Promise<HttpServer> =>
-  startHttpServer(
-    [probes.middleware, refuseUnknown({ log, requestLog: createRequestLog(log) })],
-    'RELAY_WORKER_PORT',
-    { ...config, RELAY_BASE_URL: undefined },
-    log,
-    createConnectionLimit(config),
-  )
 
 // A reconciler that has missed this many runs does not run, for example because its own workflow is stuck.
 const lateIntervals = 5

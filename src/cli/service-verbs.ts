@@ -18,7 +18,7 @@ export const addServiceVerbs = (program: Command, context: CommandContext) => {
       await runService({ settings, format: 'json', stopMaxMs: startMaxMs }, async ({ log, tracing }) => {
         const { startApi } = await import('../app/api.ts')
         const api = await startApi(settings, log, { tracing })
-        log.info({ base_url: api.baseUrl, version }, 'the api is ready')
+        log.info({ base_url: api.baseUrl, probes_url: api.probesUrl, version }, 'the api is ready')
         return api
       })
     })

@@ -20,11 +20,17 @@ export const installationVariables = {
       'Statements are then not prepared, and PostgreSQL does not learn DATABASE_STATEMENT_TIMEOUT_MS: set statement_timeout for the role to the same time',
   ),
 
-  RELAY_PORT: integer(8080, 0, 'Port of the HTTP server. 0 selects a free port'),
+  RELAY_PORT: integer(8080, 0, 'Port of the API, the receivers, the bridge and the console. 0 selects a free port'),
+  RELAY_PROBES_PORT: integer(
+    8082,
+    0,
+    'Port on which relay api answers probes and /metrics, which name workspaces: do not publish it. 0 selects a free port. ' +
+      'Unless it is set, script/server and script/demo select a free port and keep it; ready.json contains it',
+  ),
   RELAY_WORKER_PORT: integer(
     8081,
     0,
-    'Port of the HTTP server of relay worker, which answers probes and /metrics. 0 selects a free port. ' +
+    'Port on which relay worker answers probes and /metrics. 0 selects a free port. ' +
       'Unless it is set, script/server and script/demo select a free port and keep it; ready.json contains it',
   ),
   RELAY_HOST: z

@@ -13,6 +13,8 @@ const readyFile = z.object({
   database_url: z.string(),
   /** CONTENT_DIR of the server, an absolute path. */
   content_dir: z.string().optional(),
+  /** Address of the probes and metrics of the API. */
+  probes_url: z.string().optional(),
   /** Address of the probes and metrics of the worker. */
   worker_url: z.string().optional(),
   pid: z.number().int().positive(),

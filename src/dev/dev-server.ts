@@ -52,6 +52,8 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
       ...(initialConfig.DATABASE_URL === undefined && { CONTENT_DIR: contentDir }),
       RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
       RELAY_HOST: '127.0.0.1',
+      // A second server on this machine needs a port of its own, and operators expect the same one after a restart.
+      RELAY_PROBES_PORT: String(await stablePort(join(dataDir, 'probes.port'))),
       ...(stack.temporalUiUrl !== null && { TEMPORAL_UI_URL: stack.temporalUiUrl }),
       ...given,
       DATABASE_URL: stack.databaseUrl,
@@ -76,7 +78,6 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
     running.push(api)
     worker = await startWorkerProcess({
       variables: {
-        // A second server on this machine needs a port of its own, and operators expect the same one after a restart.
         RELAY_WORKER_PORT: String(await stablePort(join(dataDir, 'worker.port'))),
         ...settings,
         // Download links in e-mails need the URL of the API. Its port may be unknown before the API has started.
@@ -96,6 +97,7 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
       temporal_ui_url: stack.temporalUiUrl,
       database_url: stack.databaseUrl,
       ...(config.CONTENT_DIR && { content_dir: resolve(config.CONTENT_DIR) }),
+      probes_url: api.probesUrl,
       worker_url: worker.probesUrl,
       pid: process.pid,
     })

@@ -11,7 +11,7 @@ import { sourceOf } from '../security/address-filter.ts'
 
 type ServerConfig = Pick<
   Config,
-  'RELAY_PORT' | 'RELAY_WORKER_PORT' | 'RELAY_HOST' | 'RELAY_BASE_URL' | 'RELAY_TRUST_PROXY' | 'RELAY_DRAIN_MS' | 'RELAY_SHUTDOWN_GRACE_MS'
+  PortVariable | 'RELAY_HOST' | 'RELAY_BASE_URL' | 'RELAY_TRUST_PROXY' | 'RELAY_DRAIN_MS' | 'RELAY_SHUTDOWN_GRACE_MS'
 >
 
 // In which a client must send its request headers.
@@ -24,8 +24,8 @@ export const idleTimeoutMs = 60_000
 // send a request on a connection that the relay is closing, must not repeat it, and answers 502.
 const keepAliveTimeoutMs = 75_000
 
-/** The setting that names the port: the API and the worker listen on one port each. */
-type PortVariable = 'RELAY_PORT' | 'RELAY_WORKER_PORT'
+/** The setting that names the port: the surfaces, the probes of the API, or those of a worker. */
+export type PortVariable = 'RELAY_PORT' | 'RELAY_PROBES_PORT' | 'RELAY_WORKER_PORT'
 
 export interface HttpServer {
   baseUrl: string

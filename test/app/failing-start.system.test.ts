@@ -67,6 +67,12 @@ const services = ['api', 'worker'].flatMap((verb): Start[] => [
 
 const others: Start[] = [
   {
+    step: 'the port of its probes is taken',
+    verb: 'api',
+    variables: () => ({ RELAY_PROBES_PORT: takenPort }),
+    reason: /^relay: Port \d+ is already in use\. Set RELAY_PROBES_PORT to a free port\.\n$/,
+  },
+  {
     step: 'Temporal refuses connections',
     verb: 'worker',
     variables: () => ({ TEMPORAL_ADDRESS: '127.0.0.1:1' }),
@@ -121,6 +127,7 @@ const run = async (verb: string, variables: Record<string, string>) => {
       RELAY_LOG_LEVEL: 'silent',
       RELAY_HOST: '127.0.0.1',
       RELAY_PORT: '0',
+      RELAY_PROBES_PORT: '0',
       RELAY_WORKER_PORT: '0',
       ...relayVariables(database, env),
       ...variables,

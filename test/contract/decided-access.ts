@@ -263,7 +263,7 @@ const settings: Row[] = [
 ]
 
 const answersOpenly = ([path, type]: readonly [path: string, type: string]): Row => [
-  `probes: GET ${path} answers 200 without an API key`,
+  `open pages: GET ${path} answers 200 without an API key`,
   async ({ baseUrl }) => {
     const response = await fetch(baseUrl + path)
     expect({ status: response.status, type: response.headers.get('content-type')?.split(';')[0] }).toEqual({ status: 200, type })
@@ -274,8 +274,6 @@ const surfaces: Row[] = [
   ...(
     [
       ['/healthz', 'application/json'],
-      ['/readyz', 'application/json'],
-      ['/metrics', 'text/plain'],
       ['/openapi.json', 'application/json'],
       ['/docs', 'text/html'],
     ] as const

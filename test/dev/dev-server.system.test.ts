@@ -77,11 +77,11 @@ const connectTarget = async () => {
 
 test('the worker runs in a process of its own with probes of its own, at a lower priority than the API and PostgreSQL', async () => {
   expect(workers()).toHaveLength(1)
-  expect(await readyz(ready.base_url)).toMatchObject({ status: 200, worker: { ok: true } })
+  expect(await readyz(ready.probes_url!)).toMatchObject({ status: 200, worker: { ok: true } })
   expect(await readyz(ready.worker_url!)).toMatchObject({ status: 200, worker: { ok: true } })
   const metrics = async (url: string) => (await fetch(`${url}/metrics`)).text()
   expect(await metrics(ready.worker_url!)).toContain('relay_attempts_total')
-  const ofApi = await metrics(ready.base_url)
+  const ofApi = await metrics(ready.probes_url!)
   expect(ofApi).toContain('relay_outbox_messages')
   expect(ofApi).not.toContain('relay_attempts_total')
 
@@ -96,14 +96,14 @@ test('a worker that is killed is started again, and meanwhile documents are acce
   process.kill(first!.pid, 'SIGKILL')
   await until(
     'the server is not ready',
-    () => readyz(ready.base_url),
+    () => readyz(ready.probes_url!),
     ({ status }) => status === 503,
   )
   expect((await source.create('D1', largeText)).status).toBe(201)
   await source.close()
   const again = await until(
     'the server is ready again',
-    () => readyz(ready.base_url),
+    () => readyz(ready.probes_url!),
     ({ status }) => status === 200,
   )
   expect(again.worker).toMatchObject({ ok: true })

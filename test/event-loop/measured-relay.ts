@@ -38,7 +38,7 @@ export const startMeasuredRelay = async (variables: Record<string, string>) => {
   /** Waits until the requests so far are captured: their bodies are redacted after the answer. */
   const untilCaptured = () =>
     until('all requests are captured', async () => {
-      const answer = await request(`${relay.baseUrl}/metrics`, { dispatcher: agent })
+      const answer = await request(`${relay.probesUrl}/metrics`, { dispatcher: agent })
       return /^relay_captures_waiting 0$/m.test(await answer.body.text())
     })
 

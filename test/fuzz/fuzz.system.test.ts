@@ -305,7 +305,7 @@ interface Measurement {
 /** Waits until the relay has finished its work, and measures it. */
 const measure = async (): Promise<Measurement> => {
   await until('all requests are captured', async () =>
-    /^relay_captures_waiting 0$/m.test(await (await fetch(`${relay.baseUrl}/metrics`, { headers: { connection: 'close' } })).text()),
+    /^relay_captures_waiting 0$/m.test(await (await fetch(`${relay.probesUrl}/metrics`, { headers: { connection: 'close' } })).text()),
   )
   const measured = once(relay.child, 'message') as Promise<[Measurement]>
   relay.child.send('measure')

@@ -19,7 +19,7 @@ const target = await startHttpTarget()
 const variables = relayVariables(database, env)
 const api = await startRelayProcess('api', variables)
 const worker = await startRelayProcess('worker', variables)
-const prometheus = await startPrometheus({ 'relay-api': new URL(api.baseUrl).host, 'relay-worker': new URL(worker.baseUrl).host })
+const prometheus = await startPrometheus({ 'relay-api': new URL(api.probesUrl).host, 'relay-worker': new URL(worker.probesUrl).host })
 
 const { workspaceSlug } = await routeToWebhook(database, target.origin)
 const source = createSourceSystem(`${api.baseUrl}/receiver/acme/${workspaceSlug}`)
@@ -35,7 +35,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-const metricsOf = async ({ baseUrl }: RelayProcess) => (await fetch(`${baseUrl}/metrics`)).text()
+const metricsOf = async ({ probesUrl }: RelayProcess) => (await fetch(`${probesUrl}/metrics`)).text()
 const namesIn = (text: string) => [...text.matchAll(/^# HELP (\w+)/gm)].map(([, name]) => name!)
 const path = (name: string) => new URL(`../../${name}`, import.meta.url)
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import { dataDirMetricName } from '../../src/observe/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { relayVariables, routeToWebhook, startRelayProcess } from '../support/relay-process.ts'
@@ -30,8 +30,8 @@ afterAll(async () => {
   await database.drop()
 })
 
-const ask = async (path: string, { baseUrl } = worker) => {
-  const response = await fetch(baseUrl + path)
+const ask = async (path: string, { probesUrl }: { probesUrl: string } = worker) => {
+  const response = await fetch(probesUrl + path)
   return { status: response.status, text: await response.text() }
 }
 
@@ -42,6 +42,33 @@ test('docs/operations.md describes every metric of the relay, and no other', asy
   const names = (matches: Iterable<RegExpExecArray>) => new Set([...matches].map(([, name]) => name))
   // The embedded stack has one more.
   expect(names(described)).toEqual(names(served).add(dataDirMetricName))
+})
+
+test('the port of the receivers serves neither readiness nor metrics, and when it takes no more connections, the probes of the API answer', async () => {
+  const small = await startRelayProcess('api', { ...variables, RELAY_HTTP_MAX_CONNECTIONS: '2' })
+  const publicPort = { probesUrl: small.baseUrl }
+  const sockets: Socket[] = []
+  try {
+    const statusesOf = async (address: { probesUrl: string }) => {
+      const statuses = []
+      for (const path of ['/healthz', '/readyz', '/metrics']) statuses.push((await ask(path, address)).status)
+      return statuses
+    }
+    expect(await statusesOf(publicPort)).toEqual([200, 404, 404])
+    const { port, hostname } = new URL(small.baseUrl)
+    while (sockets.length < 4) {
+      const socket = connect(Number(port), hostname)
+      sockets.push(socket)
+      socket.on('error', () => {}).resume()
+      await once(socket, 'connect')
+    }
+    await until('the last connection is dropped', () => sockets.at(-1)!.destroyed)
+    expect(await statusesOf(small)).toEqual([200, 200, 200])
+    expect((await ask('/api/acme/none/documents', small)).status).toBe(404)
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    await small.kill()
+  }
 })
 
 test('a worker answers probes and metrics, and is alive but not ready while it stops', async () => {

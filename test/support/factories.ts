@@ -15,6 +15,7 @@ export const testConfig = (variables: Record<string, string> = {}): Config =>
     RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
     RELAY_LOG_LEVEL: 'silent',
     RELAY_PORT: '0',
+    RELAY_PROBES_PORT: '0',
     RELAY_HOST: '127.0.0.1',
     ...variables,
   })

@@ -20,6 +20,8 @@ export interface RelayProcess {
   child: ChildProcess
   /** Address of an api process, or of the probes of a worker. */
   baseUrl: string
+  /** Address of `/healthz`, `/readyz` and `/metrics` of an api process or a worker; that of `relay server` is in ready.json. */
+  probesUrl: string
   pid: number
   /** Sends SIGKILL, so the process cannot clean up. */
   kill(): Promise<void>
@@ -50,7 +52,14 @@ export const spawnRelay = (
   variables: Record<string, string>,
   { preload, main = sourceMain, nodeOptions = [], logFile, command }: StartOptions = {},
 ): ChildProcess => {
-  const settings = { RELAY_PORT: '0', RELAY_WORKER_PORT: '0', RELAY_HOST: '127.0.0.1', RELAY_LOG_LEVEL: 'info', ...variables }
+  const settings = {
+    RELAY_PORT: '0',
+    RELAY_PROBES_PORT: '0',
+    RELAY_WORKER_PORT: '0',
+    RELAY_HOST: '127.0.0.1',
+    RELAY_LOG_LEVEL: 'info',
+    ...variables,
+  }
   const { file, args, options } = command?.(verb, settings) ?? {
     file: process.execPath,
     args: [...nodeOptions, ...(preload === undefined ? [] : ['--import', preload]), main, verb],
@@ -73,10 +82,11 @@ export const startRelayProcess = async (
 ): Promise<RelayProcess> => {
   const child = spawnRelay(verb, variables, options)
   const exited = once(child, 'exit') as Promise<[number | null]>
-  const baseUrl = await untilReady(child, verb, options.logFile)
+  const { baseUrl, probesUrl } = await untilReady(child, verb, options.logFile)
   return {
     child,
     baseUrl,
+    probesUrl,
     pid: child.pid!,
     kill: async () => {
       child.kill('SIGKILL')
@@ -100,12 +110,12 @@ export const startRelayProcesses = async (variables: Record<string, string>) => 
   return { api, worker, stop: async () => void (await Promise.all([api.stop(), worker.stop()])) }
 }
 
-const untilReady = async (child: ChildProcess, verb: Verb, logFile: string | undefined): Promise<string> => {
+const untilReady = async (child: ChildProcess, verb: Verb, logFile: string | undefined): Promise<Addresses> => {
   const log: string[] = []
-  const ready = Promise.withResolvers<string>()
+  const ready = Promise.withResolvers<Addresses>()
   const look = (lines: string[]) => {
-    const address = addressIn(lines, verb)
-    if (address !== undefined) ready.resolve(address)
+    const addresses = addressesIn(lines, verb)
+    if (addresses) ready.resolve(addresses)
   }
   const readLog = async (file: string) => {
     log.splice(0, log.length, ...(await readFile(file, 'utf8')).split('\n'))
@@ -132,13 +142,18 @@ const untilReady = async (child: ChildProcess, verb: Verb, logFile: string | und
   }
 }
 
-/** Returns the address that a process has logged when it was ready. */
-const addressIn = (lines: string[], verb: Verb): string | undefined => {
-  if (verb === 'server') return lines.map((line) => /The relay is ready at (\S+)/.exec(line)?.[1]).find((address) => address !== undefined)
+type Addresses = Pick<RelayProcess, 'baseUrl' | 'probesUrl'>
+
+/** Returns the addresses that a process has logged when it was ready. */
+const addressesIn = (lines: string[], verb: Verb): Addresses | undefined => {
+  if (verb === 'server') {
+    const baseUrl = lines.map((line) => /The relay is ready at (\S+)/.exec(line)?.[1]).find((address) => address !== undefined)
+    return baseUrl === undefined ? undefined : { baseUrl, probesUrl: '' }
+  }
   const line = lines.find((each) => each.includes(`the ${verb} is ready`))
   if (line === undefined) return undefined
-  const { base_url, probes_url } = JSON.parse(line) as { base_url?: string; probes_url?: string }
-  return base_url ?? probes_url ?? ''
+  const { base_url, probes_url = '' } = JSON.parse(line) as { base_url?: string; probes_url?: string }
+  return { baseUrl: base_url ?? probes_url, probesUrl: probes_url }
 }
 
 /** Returns the variables that api and worker of a test share: database, Temporal, keys, and permission to deliver to loopback addresses. */

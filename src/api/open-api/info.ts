@@ -23,7 +23,7 @@ decide by \`code\`. Every response carries its request id in the header \`x-rela
 **Other interfaces** are not part of this reference. The receiver (\`/receiver/{userSlug}/{workspaceSlug}\`) implements
 the content server protocol for the source system. The bridge
 (\`POST /bridge/{userSlug}/{workspaceSlug}/rfc/{FUNCTION}\`) calls a function of the source system and requires a key of
-level \`member\`. \`/healthz\`, \`/readyz\` and \`/metrics\` serve load balancers and Prometheus and require no key.`
+level \`member\`. \`/healthz\` serves load balancers and requires no key.`
 
 /** The parts of the OpenAPI document that do not depend on the endpoints. */
 export const apiInfo = {

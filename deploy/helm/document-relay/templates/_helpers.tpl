@@ -100,13 +100,13 @@ env:
 startupProbe:
   httpGet:
     path: /healthz
-    port: http
+    port: probes
   periodSeconds: 2
   failureThreshold: 60
 livenessProbe:
   httpGet:
     path: /healthz
-    port: http
+    port: probes
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
