@@ -6,6 +6,7 @@ import { createDrive } from './drive/index.ts'
 import { email } from './email/index.ts'
 import { createObjstore } from './objstore/index.ts'
 import { sftp } from './sftp/index.ts'
+import { createTokenCache } from './shared/access-tokens.ts'
 import { createEntraTokens } from './shared/entra-tokens.ts'
 import { createPartMemory } from './shared/upload-parts.ts'
 import { createTeamsite } from './teamsite/index.ts'
@@ -52,14 +53,15 @@ const withLimits = (config: z.ZodType): z.ZodType => {
  * to add one. Without settings, the connectors can be described but may refuse every destination.
  */
 export const createConnectors = ({ directoryRoots }: ConnectorSettings = { directoryRoots: [] }): Connectors => {
-  // One token cache for all kinds that sign in with Microsoft.
-  const entraTokens = createEntraTokens()
+  // One token cache for all kinds that sign in for tokens.
+  const tokenCache = createTokenCache()
+  const entraTokens = createEntraTokens(tokenCache)
   const partMemory = createPartMemory()
   const connectors: Connector[] = [
     createObjstore(partMemory),
     createBlob(entraTokens, partMemory),
     createTeamsite(entraTokens),
-    createDrive(),
+    createDrive(undefined, tokenCache),
     sftp,
     email,
     webhook,

@@ -50,9 +50,9 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
   sendRequest: async (request) => {
     const { connectTimeoutMs, idleTimeoutMs, outbound, signal } = context
     const principal = principalOf(target)
-    if (principal) {
-      // For each request, since an upload may outlast a token.
-      const { token } = await tokens.get(principal, context)
+    // For each request, since an upload may outlast a token.
+    const token = principal && (await tokens.get(principal, context)).token
+    if (token !== undefined) {
       if (!secrets.includes(token)) secrets.push(token)
       request.headers.set('authorization', `Bearer ${token}`)
     }
@@ -65,7 +65,7 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
       headersTimeout: idleTimeoutMs,
       bodyTimeout: idleTimeoutMs,
     })
-    if (principal && response.statusCode === 401) tokens.invalidate(principal)
+    if (principal && response.statusCode === 401) tokens.invalidate(principal, token)
     const bodyAsText = await readResponse(response.body, { maxBytes: responseMaxBytes, timeoutMs: idleTimeoutMs, secrets: [] })
     if (response.statusCode >= 300 && response.statusCode < 400) {
       throw new DeliveryError(

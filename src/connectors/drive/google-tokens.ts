@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, requestAccessToken, type AccessToken, type AccessTokens } from '../shared/access-tokens.ts'
+import { createAccessTokens, requestAccessToken, type AccessToken, type AccessTokens, type TokenCache } from '../shared/access-tokens.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
 import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
 import type { ServiceAccount } from './schema.ts'
@@ -32,8 +32,8 @@ const requestToken = async ({ account, subject, scope }: GooglePrincipal, contex
   )
 }
 
-/** Creates a cache of tokens for service accounts. */
-export const createGoogleTokens = (): AccessTokens<GooglePrincipal> => createAccessTokens(requestToken)
+/** Gives out tokens for service accounts. */
+export const createGoogleTokens = (cache: TokenCache): AccessTokens<GooglePrincipal> => createAccessTokens(cache, 'google', requestToken)
 
 const tokenError = (response: CloudResponse, subject: string | undefined): DeliveryError => {
   const { error, error_description: description } = parseObject(response.text)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
+import { createTokenCache } from '../shared/access-tokens.ts'
 import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { driveError } from './errors.ts'
@@ -29,8 +30,11 @@ const fileIdLifetimeMs = 24 * 3_600_000
  * delivery's id, which is a property of every file.
  * @param root is the address of the service; only tests replace it
  */
-export const createDrive = (root = 'https://www.googleapis.com'): Connector<DriveConfig, DriveCredentials> => {
-  const tokens = createGoogleTokens()
+export const createDrive = (
+  root = 'https://www.googleapis.com',
+  tokenCache = createTokenCache(),
+): Connector<DriveConfig, DriveCredentials> => {
+  const tokens = createGoogleTokens(tokenCache)
   const folders = createTtlCache<Folder>({ maxEntries: maxFolders })
   // Ids of files that may exist although their creation was never confirmed. A search finds such files only after a
   // while.
@@ -44,7 +48,7 @@ export const createDrive = (root = 'https://www.googleapis.com'): Connector<Driv
     const drive = createCloudApi({
       root,
       getToken: async () => (await tokens.get(principal, context)).token,
-      invalidateToken: () => tokens.invalidate(principal),
+      invalidateToken: (refused) => tokens.invalidate(principal, refused),
       toError: (response) => driveError(response, subject),
       secrets,
       context,

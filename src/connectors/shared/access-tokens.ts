@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { createTtlCache } from '../../base/ttl-cache.ts'
+import { createTtlCache, type TtlCache } from '../../base/ttl-cache.ts'
 import { DeliveryError } from '../connector.ts'
 import { parseObject, sendCloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { toDeliveryError } from './errors.ts'
@@ -12,36 +12,102 @@ export interface AccessToken {
 
 export interface AccessTokens<Principal> {
   /**
-   * Returns a token that is valid for the next request.
+   * Returns a token that is valid for the next request. Attempts that ask at the same time share one request to the issuer, which ends when
+   * the last of them is aborted.
    * @throws DeliveryError `credentials_refused`, or the network failure; the signal's reason if it is aborted
    */
   get(principal: Principal, context: RequestContext): Promise<AccessToken>
-  /** Forgets a token, for example because it was refused before its expiry. */
-  invalidate(principal: Principal): void
+  /**
+   * Forgets a token.
+   * @param refused the token that a service has refused before its expiry: a newer one is kept. Without it, any token is forgotten.
+   */
+  invalidate(principal: Principal, refused?: string): void
 }
 
+/** The tokens of every kind that signs in for tokens, and the requests for them that run. */
+export interface TokenCache {
+  tokens: TtlCache<AccessToken>
+  requests: Map<string, TokenRequest>
+}
+
+interface TokenRequest {
+  token: Promise<AccessToken>
+  waiting: number
+  stop: AbortController
+}
+
+// An entry has about 2 KiB.
 const maxTokens = 1_000
-// A token must outlive the request that it is sent with.
-const reserveMs = 5 * 60_000
+// A token must outlive the request that it is sent with. A token that lives for less than ten minutes is renewed after half of its life.
+const maxReserveMs = 5 * 60_000
+
+export const createTokenCache = (): TokenCache => ({ tokens: createTtlCache({ maxEntries: maxTokens }), requests: new Map() })
 
 /**
- * Creates a cache of access tokens.
+ * Gives out the tokens of one kind of issuer.
+ * @param cache shared by all of them
+ * @param issuer keeps equal principals of different issuers apart
  * @param requestToken fetches a new token
  */
 export const createAccessTokens = <Principal>(
+  cache: TokenCache,
+  issuer: string,
   requestToken: (principal: Principal, context: RequestContext) => Promise<AccessToken>,
 ): AccessTokens<Principal> => {
-  const cache = createTtlCache<AccessToken>({ maxEntries: maxTokens })
+  const start = (key: string, requestKey: string, principal: Principal, context: RequestContext): TokenRequest => {
+    const stop = new AbortController()
+    const requestedAt = Date.now()
+    const fetch = async () => {
+      const fresh = await requestToken(principal, { ...context, signal: stop.signal })
+      const expiresAt = fresh.expiresAt.getTime()
+      cache.tokens.set(key, fresh, expiresAt - Math.min(maxReserveMs, (expiresAt - requestedAt) / 2))
+      return fresh
+    }
+    const request = { token: fetch(), waiting: 0, stop }
+    cache.requests.set(requestKey, request)
+    const forget = () => {
+      if (cache.requests.get(requestKey) === request) cache.requests.delete(requestKey)
+    }
+    request.token.then(forget, forget)
+    return request
+  }
+
   return {
     get: async (principal, context) => {
-      const key = keyOf(principal)
-      const known = cache.get(key)
+      context.signal.throwIfAborted()
+      const key = keyOf([issuer, principal])
+      const known = cache.tokens.get(key)
       if (known) return known
-      const fresh = await requestToken(principal, context)
-      cache.set(key, fresh, fresh.expiresAt.getTime() - reserveMs)
-      return fresh
+      // An attempt that trusts another authority must not fail with this one.
+      const requestKey = keyOf([key, context.caCertificate])
+      const request = cache.requests.get(requestKey) ?? start(key, requestKey, principal, context)
+      request.waiting += 1
+      try {
+        return await unlessAborted(request.token, context.signal)
+      } finally {
+        request.waiting -= 1
+        if (request.waiting === 0 && cache.requests.get(requestKey) === request) {
+          cache.requests.delete(requestKey)
+          request.stop.abort(new Error('nobody waits for the token any more'))
+        }
+      }
     },
-    invalidate: (principal) => cache.delete(keyOf(principal)),
+    invalidate: (principal, refused) => {
+      const key = keyOf([issuer, principal])
+      if (refused === undefined || cache.tokens.get(key)?.token === refused) cache.tokens.delete(key)
+    },
+  }
+}
+
+/** Waits for a result that others wait for, too. @throws the reason of the signal as soon as it is aborted */
+const unlessAborted = async <Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> => {
+  const aborted = Promise.withResolvers<never>()
+  const stop = () => aborted.reject(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([result, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
 }
 

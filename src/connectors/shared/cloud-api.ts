@@ -100,7 +100,7 @@ export const createCloudApi = ({
   root: string
   getToken(): Promise<string>
   /** Called after the service has refused the token before its expiry. */
-  invalidateToken(): void
+  invalidateToken(refused: string): void
   toError(response: CloudResponse): DeliveryError
   secrets: string[]
   context: RequestContext
@@ -114,7 +114,7 @@ export const createCloudApi = ({
     if (!url.startsWith(`${root}/`)) throw new DeliveryError('answer_unreadable', 'the service referred to a host other than its own')
     const response = await sendCloudRequest(url, { ...call, headers: { ...call.headers, authorization: `Bearer ${token}` } }, context)
     if (response.status < 300) return response
-    if (response.status === 401) invalidateToken()
+    if (response.status === 401) invalidateToken(token)
     throw toError(response)
   },
   requestSession: (url, call, signal = context.signal) => sendCloudRequest(url, call, { ...context, signal }),

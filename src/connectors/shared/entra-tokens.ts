@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, requestAccessToken, type AccessTokens } from './access-tokens.ts'
+import { createAccessTokens, createTokenCache, requestAccessToken, type AccessTokens } from './access-tokens.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { isPermanentStatus, retryAfterMs } from './http.ts'
 
@@ -48,8 +48,8 @@ const requestToken = (principal: EntraPrincipal, context: RequestContext) => {
   )
 }
 
-/** Creates a cache of tokens for applications (client credentials flow). */
-export const createEntraTokens = (): EntraTokens => createAccessTokens(requestToken)
+/** Gives out tokens for applications (client credentials flow). */
+export const createEntraTokens = (cache = createTokenCache()): EntraTokens => createAccessTokens(cache, 'entra', requestToken)
 
 // By Entra's own error code.
 const corrections: Record<string, string> = {

@@ -43,7 +43,7 @@ export const createTeamsite = (
     const graph = createCloudApi({
       root: `${clouds[target.config.cloud].graphRoot}/v1.0`,
       getToken: async () => (await tokens.get(principal, context)).token,
-      invalidateToken: () => tokens.invalidate(principal),
+      invalidateToken: (refused) => tokens.invalidate(principal, refused),
       toError: graphError,
       secrets,
       context,

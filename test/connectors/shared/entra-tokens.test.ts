@@ -1,11 +1,13 @@
 import { inspect } from 'node:util'
 import { z } from 'zod'
+import { createTokenCache } from '../../../src/connectors/shared/access-tokens.ts'
 import { createEntraTokens, entraCredentials, type EntraPrincipal } from '../../../src/connectors/shared/entra-tokens.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startDouble, type DoubleResponse } from '../../support/double.ts'
 import { createEntraDouble } from '../../support/entra-double.ts'
-import { contextOf, failure } from '../payloads.ts'
+import { until } from '../../support/until.ts'
+import { contextOf, failure, later } from '../payloads.ts'
 
 const application = {
   tenantId: 'contoso.example',
@@ -63,12 +65,55 @@ describe('tokens of Entra, against a double', () => {
     expect(double.requests).toHaveLength(4)
   })
 
-  test('a token that expires within minutes is not cached', async () => {
+  test('a token that lives for minutes is used for half of them, and then renewed', async () => {
     const tokens = createEntraTokens()
-    const response: DoubleResponse = { status: 200, json: { token_type: 'Bearer', expires_in: 200, access_token: 'short-lived' } }
+    const response: DoubleResponse = { status: 200, json: { token_type: 'Bearer', expires_in: 300, access_token: 'short-lived' } }
     double.faults.push({ match: /token$/, response, times: 1 })
     expect((await tokens.get(principal(), context())).token).toBe('short-lived')
-    expect((await tokens.get(principal(), context())).token).not.toBe('short-lived')
+    expect((await later(2, () => tokens.get(principal(), context()))).token).toBe('short-lived')
+    expect((await later(3, () => tokens.get(principal(), context()))).token).not.toBe('short-lived')
+    expect(double.requests).toHaveLength(2)
+  })
+
+  test('a token that lives for an hour is renewed five minutes before its end', async () => {
+    const tokens = createEntraTokens()
+    const { token } = await tokens.get(principal(), context())
+    expect((await later(54, () => tokens.get(principal(), context()))).token).toBe(token)
+    expect((await later(56, () => tokens.get(principal(), context()))).token).not.toBe(token)
+  })
+
+  test('attempts that need a token at the same time share one request, and its failure', async () => {
+    const tokens = createEntraTokens()
+    const shared = await Promise.all(Array.from({ length: 50 }, () => tokens.get(principal(), context())))
+    expect(new Set(shared.map(({ token }) => token)).size).toBe(1)
+    expect(double.requests).toEqual([path])
+
+    tokens.invalidate(principal())
+    double.faults.push({ match: /token$/, response: { status: 503 }, times: 1 })
+    const failed = await Promise.all(Array.from({ length: 50 }, () => failure(tokens.get(principal(), context()))))
+    expect(new Set(failed.map(({ code }) => code))).toEqual(new Set(['http_503']))
+    expect(double.requests).toEqual([path, path])
+
+    // A failure is not kept.
+    await tokens.get(principal(), context())
+    expect(double.requests).toHaveLength(3)
+  })
+
+  test('a token that was refused is forgotten, unless it has been renewed since', async () => {
+    const tokens = createEntraTokens()
+    const { token } = await tokens.get(principal(), context())
+    tokens.invalidate(principal(), token)
+    const renewed = await tokens.get(principal(), context())
+    tokens.invalidate(principal(), token)
+    expect(await tokens.get(principal(), context())).toEqual(renewed)
+    expect(double.requests).toHaveLength(2)
+  })
+
+  test('kinds that share a cache share the tokens of a principal', async () => {
+    const cache = createTokenCache()
+    await createEntraTokens(cache).get(principal(), context())
+    await createEntraTokens(cache).get(principal(), context())
+    expect(double.requests).toEqual([path])
   })
 
   test.each([
@@ -127,15 +172,38 @@ describe('tokens of Entra, against a double', () => {
     expect(double.requests).toEqual([])
   })
 
-  test('the request ends with its attempt', async () => {
-    const cancelled = new AbortController()
-    const hanging = await startDouble(await authority.issue('IP:127.0.0.1'), () => new Promise(() => {}))
-    const token = createEntraTokens().get(
-      principal({ authorityHost: `https://127.0.0.1:${hanging.port}` }),
-      context({ signal: cancelled.signal }),
-    )
-    setTimeout(() => cancelled.abort(new Error('cancelled')), 100)
-    await expect(token).rejects.toThrow('cancelled')
+  const startHanging = async () => {
+    const ended = Promise.withResolvers<void>()
+    const hanging = await startDouble(await authority.issue('IP:127.0.0.1'), ({ body }) => {
+      body.socket.once('close', () => ended.resolve())
+      return new Promise(() => {})
+    })
+    return { ...hanging, ended: ended.promise, principal: principal({ authorityHost: `https://127.0.0.1:${hanging.port}` }) }
+  }
+
+  test('a request ends with the last attempt that waits for it', async () => {
+    const hanging = await startHanging()
+    const tokens = createEntraTokens()
+    const attempts = [new AbortController(), new AbortController()] as const
+    const [first, second] = attempts.map(({ signal }) => tokens.get(hanging.principal, context({ signal })))
+    await until('the request has arrived', () => hanging.requests.length === 1)
+
+    attempts[0].abort(new Error('first cancelled'))
+    await expect(first).rejects.toThrow('first cancelled')
+    const third = tokens.get(hanging.principal, context({ signal: attempts[1].signal }))
+    attempts[1].abort(new Error('second cancelled'))
+    await expect(second).rejects.toThrow('second cancelled')
+    await expect(third).rejects.toThrow('second cancelled')
+
+    await hanging.ended
+    expect(hanging.requests).toHaveLength(1)
+    await hanging.stop()
+  })
+
+  test('an issuer that says nothing is not waited for longer than the idle timeout', async () => {
+    const hanging = await startHanging()
+    const error = await failure(createEntraTokens().get(hanging.principal, context({ idleTimeoutMs: 300 })))
+    expect(error).toMatchObject({ code: 'timeout', permanent: false })
     await hanging.stop()
   })
 })
