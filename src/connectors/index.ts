@@ -10,7 +10,7 @@ import { createTokenCache } from './shared/access-tokens.ts'
 import { createEntraTokens } from './shared/entra-tokens.ts'
 import { createPartMemory } from './shared/upload-parts.ts'
 import { createTeamsite } from './teamsite/index.ts'
-import { webhook } from './webhook/index.ts'
+import { createWebhook } from './webhook/index.ts'
 
 /** Settings of the installation that connectors depend on. */
 interface ConnectorSettings {
@@ -64,7 +64,7 @@ export const createConnectors = ({ directoryRoots }: ConnectorSettings = { direc
     createDrive(undefined, tokenCache),
     sftp,
     email,
-    webhook,
+    createWebhook(tokenCache),
     createDirectory(directoryRoots),
   ]
   const all = connectors.map((connector) => ({ ...connector, config: withLimits(connector.config) }))

@@ -47,6 +47,8 @@ interface ConnectionOptions {
   connectTimeoutMs: number
   /** PEM. The only trusted authority: it replaces the public ones. */
   caCertificate?: string | undefined
+  /** PEM. Identifies the relay to a server that demands a certificate. */
+  clientCertificate?: { cert: string; key: string } | undefined
 }
 
 /** Connection refused because its address is not allowed. */
@@ -174,11 +176,11 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
     host: string,
     port: number,
     servername: string | undefined,
-    { connectTimeoutMs, caCertificate }: ConnectionOptions,
+    { connectTimeoutMs, ...trust }: ConnectionOptions,
   ): Promise<Socket> => {
     const limit = timeLimit(host, port, connectTimeoutMs)
     try {
-      return await overTls(await dialTls(host, port, limit), { host, servername, caCertificate, ALPNProtocols: ['http/1.1'] }, limit)
+      return await overTls(await dialTls(host, port, limit), { host, servername, ...trust, ALPNProtocols: ['http/1.1'] }, limit)
     } finally {
       limit.stop()
     }
@@ -246,7 +248,9 @@ const createPools = <Pool extends { close(): Promise<void> }>(create: (options: 
   const pools = createTtlCache<Pool>({ maxEntries: maxPools, onEvict: (pool) => void pool.close() })
   return {
     take: (options: ConnectionOptions): Pool => {
-      const key = `${options.connectTimeoutMs} ${options.caCertificate ?? ''}`
+      const { connectTimeoutMs, caCertificate, clientCertificate } = options
+      // A connection with a client certificate is that client: nobody else may use it.
+      const key = JSON.stringify([connectTimeoutMs, caCertificate, clientCertificate])
       const known = pools.get(key)
       if (known) return known
       const pool = create(options)
@@ -266,11 +270,9 @@ const overTls = async (
     host,
     servername,
     caCertificate,
+    clientCertificate,
     ALPNProtocols,
-  }: Pick<tls.ConnectionOptions, 'servername' | 'ALPNProtocols'> & {
-    host: string
-    caCertificate?: string | undefined
-  },
+  }: Pick<tls.ConnectionOptions, 'servername' | 'ALPNProtocols'> & { host: string } & Omit<ConnectionOptions, 'connectTimeoutMs'>,
   limit: AbortSignal,
 ): Promise<Socket> => {
   const secured = tls.connect({
@@ -278,6 +280,7 @@ const overTls = async (
     host,
     ...(net.isIP(host) ? {} : { servername: servername || host }),
     ...(caCertificate && { ca: caCertificate }),
+    ...clientCertificate,
     ...(ALPNProtocols && { ALPNProtocols }),
     minVersion: 'TLSv1.2',
     // Set explicitly. Otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would disable it.

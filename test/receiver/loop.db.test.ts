@@ -1,8 +1,10 @@
-import { webhook } from '../../src/connectors/webhook/index.ts'
+import { createWebhook } from '../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, payloadOf } from '../connectors/payloads.ts'
 import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
+
+const webhook = createWebhook()
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 const scene = await startScene()

@@ -4,12 +4,14 @@ import type { LookupFunction } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { request } from 'undici'
 import { DeliveryError } from '../../src/connectors/connector.ts'
-import { webhook } from '../../src/connectors/webhook/index.ts'
+import { createWebhook } from '../../src/connectors/webhook/index.ts'
 import { createAddressFilter } from '../../src/security/address-filter.ts'
 import { BlockedAddressError, createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, payloadOf } from '../connectors/payloads.ts'
 import { blockedByDefaultHosts, alwaysBlockedHosts } from '../support/addresses.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+
+const webhook = createWebhook()
 
 const everyPrivateRange = ['127.0.0.0/8', '::1/128', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7']
 

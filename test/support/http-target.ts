@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import https from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 
 /** A request that was received completely. */
 export interface Arrival {
@@ -13,6 +13,7 @@ export interface Arrival {
   sha256: string
   /** The body, or its beginning if it is large. */
   body: Buffer
+  socket: Socket
 }
 
 export interface HttpTarget {
@@ -48,7 +49,7 @@ export const startHttpTarget = async (tls?: https.ServerOptions): Promise<HttpTa
       return
     }
     const { method = '', url = '', headers } = request
-    const arrival = { method, url, headers, sizeBytes, sha256: hash.digest('hex'), body: Buffer.concat(kept) }
+    const arrival = { method, url, headers, sizeBytes, sha256: hash.digest('hex'), body: Buffer.concat(kept), socket: request.socket }
     arrivals.push(arrival)
     answer(arrival, response)
   }

@@ -1875,11 +1875,27 @@ export interface components {
          *     }
          */
         DestinationCredentialsWebhook: {
+            /** @description Audience of the token, if the OAuth2 server needs one */
+            audience?: string;
             /**
              * Format: password
              * @description Sent as Authorization: Bearer
              */
             bearer_token?: string;
+            /** @description PEM certificate with which the relay identifies itself to a target that demands one, followed by the intermediate ones */
+            client_certificate?: string;
+            /** @description Client id that the OAuth2 server knows */
+            client_id?: string;
+            /**
+             * Format: password
+             * @description PEM private key of client_certificate, without a passphrase
+             */
+            client_key?: string;
+            /**
+             * Format: password
+             * @description Secret of the client
+             */
+            client_secret?: string;
             /** @description Name of a header that contains a secret */
             header_name?: string;
             /**
@@ -1897,11 +1913,25 @@ export interface components {
              * @description Adds a second signature while receivers change to the new secret
              */
             previous_secret?: string;
+            /** @description Scope of the token, if the OAuth2 server needs one */
+            scope?: string;
             /**
              * Format: password
              * @description Signs every request (Standard Webhooks): whsec_ and base64, or any text, whose UTF-8 bytes are the key
              */
             secret?: string;
+            /**
+             * @description How client_id and client_secret are sent to token_url: in the header or in the form. Default: client_secret_basic
+             * @enum {string}
+             */
+            token_auth_method?: "client_secret_basic" | "client_secret_post";
+            /** @description PEM certificate of the authority that signed the certificate of token_url. Trusted instead of the public authorities */
+            token_ca_certificate?: string;
+            /**
+             * Format: uri
+             * @description Address at which an OAuth2 server issues tokens to clients (client credentials grant), https only
+             */
+            token_url?: string;
             /** @description Sent together with password as Authorization: Basic */
             username?: string;
         };

@@ -27,7 +27,7 @@ const requestToken = async ({ account, subject, scope }: GooglePrincipal, contex
   return requestAccessToken(
     account.token_uri,
     { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion },
-    (response) => tokenError(response, subject),
+    { toError: (response) => tokenError(response, subject) },
     context,
   )
 }

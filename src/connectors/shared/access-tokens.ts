@@ -113,37 +113,57 @@ const unlessAborted = async <Result>(result: Promise<Result>, signal: AbortSigna
 
 const keyOf = (principal: unknown) => createHash('sha256').update(JSON.stringify(principal)).digest('base64')
 
+// What a header can carry: a token is sent in one.
+const headerText = /^[\x21-\x7e]+$/
+
 /** RFC 6749, 5.1. Some servers send the lifetime as text. */
-const issuedToken = z.object({ access_token: z.string().min(1), expires_in: z.union([z.number(), z.string().regex(/^\d+$/)]) })
+const issuedToken = z.object({
+  access_token: z.string().regex(headerText),
+  expires_in: z.union([z.number(), z.string().regex(/^\d+$/)]),
+  token_type: z
+    .string()
+    .regex(/^bearer$/i)
+    .optional(),
+})
+const issuedOnce = issuedToken.extend({ expires_in: issuedToken.shape.expires_in.default(0) })
+
+interface TokenRequestOptions {
+  /** Describes a refusal: a response with a status of 300 or more. */
+  toError(response: CloudResponse): DeliveryError
+  headers?: Record<string, string>
+  /** True if the issuer may leave out the lifetime, which is recommended only. Such a token is not used again. */
+  mayOmitLifetime?: boolean
+}
 
 /**
  * Sends a form to a token endpoint (RFC 6749) and returns the token of its answer.
- * @param toError describes a refusal: a response with a status of 300 or more
  * @throws DeliveryError of `toError`, of the network failure, or `token_unreadable`; the signal's reason if it is aborted
  */
 export const requestAccessToken = async (
   endpoint: string,
   form: Record<string, string>,
-  toError: (response: CloudResponse) => DeliveryError,
+  { toError, headers = {}, mayOmitLifetime = false }: TokenRequestOptions,
   context: RequestContext,
 ): Promise<AccessToken> => {
+  const { host } = new URL(endpoint)
   // The token expires by this clock, not by that of the server, and the time that the answer takes is part of the lifetime.
   const requestedAt = Date.now()
   const call = {
     method: 'POST',
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     body: new URLSearchParams(form).toString(),
   } as const
   const response = await sendCloudRequest(endpoint, call, context).catch((thrown: unknown) => {
     context.signal.throwIfAborted()
-    throw toDeliveryError(thrown, 'request_failed')
+    const error = toDeliveryError(thrown, 'request_failed')
+    throw error.withText(`no token from ${host}: ${error.message}`, error.answer, thrown)
   })
   context.signal.throwIfAborted()
   if (response.status >= 300) throw toError(response)
   // The cause names fields only, never their values.
-  const { data, error } = issuedToken.safeParse(parseObject(response.text))
+  const { data, error } = (mayOmitLifetime ? issuedOnce : issuedToken).safeParse(parseObject(response.text))
   if (data === undefined) {
-    throw new DeliveryError('token_unreadable', `the response of ${new URL(endpoint).host} contains no token`, { cause: error })
+    throw new DeliveryError('token_unreadable', `the response of ${host} contains no token that can be used`, { cause: error })
   }
   return { token: data.access_token, expiresAt: new Date(requestedAt + Number(data.expires_in) * 1_000) }
 }

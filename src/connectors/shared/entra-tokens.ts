@@ -43,7 +43,7 @@ const requestToken = (principal: EntraPrincipal, context: RequestContext) => {
   return requestAccessToken(
     `${authorityHost}/${tenantId}/oauth2/v2.0/token`,
     { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, scope },
-    (response) => tokenError(response, principal),
+    { toError: (response) => tokenError(response, principal) },
     context,
   )
 }

@@ -22,6 +22,8 @@ const networkErrors: Record<string, { code: FixedErrorCode; message: string }> =
 
 const certificateCodes =
   /^(CERT_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
+// What a server says about the certificate of its client: it has sent this alert because it refuses it, or got none.
+const clientCertificateAlerts = /^ERR_SSL_.*ALERT_(UNKNOWN_CA|ACCESS_DENIED|NO_CERTIFICATE|.*CERTIFICATE)/
 const handshakeCodes = /^(ERR_SSL_|ERR_TLS_|EPROTO)/
 
 /**
@@ -40,6 +42,10 @@ export const toDeliveryError = (thrown: unknown, fallbackCode: FixedErrorCode): 
     if (known) return new DeliveryError(known.code, `${known.message} (${messageOf(cause)})`, { cause: thrown })
     if (certificateCodes.test(systemCode)) {
       return new DeliveryError('certificate_refused', `the target's TLS certificate is not trusted: ${messageOf(cause)}`, { cause: thrown })
+    }
+    if (clientCertificateAlerts.test(systemCode)) {
+      const message = `the target refuses the client certificate of the destination, or demands one: ${messageOf(cause)}`
+      return new DeliveryError('credentials_refused', message, { permanent: true, cause: thrown })
     }
     if (handshakeCodes.test(systemCode)) {
       return new DeliveryError('tls_failed', `the TLS handshake failed: ${messageOf(cause)}`, { cause: thrown })

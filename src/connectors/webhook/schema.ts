@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { checkClientCertificate, clientCertificate } from '../shared/client-certificate.ts'
+import { clientCredentials, clientSecretsOf, optionalForToken, requiredForToken } from '../shared/client-credentials.ts'
 import { caCertificate } from '../shared/schema-fields.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
@@ -80,25 +82,36 @@ export const webhookCredentials = z
     password: z.string().max(1_024).meta({ secret: true }).optional().describe('Password that goes with username'),
     header_name: freeName.optional().describe('Name of a header that contains a secret'),
     header_value: value.min(1).meta({ secret: true }).optional().describe('Value of the header header_name'),
+    ...clientCredentials,
+    ...clientCertificate,
   })
   .superRefine((credentials, context) => {
-    const methods = [['bearer_token'], ['username', 'password'], ['header_name', 'header_value']] as const
-    const used = methods.filter((keys) => keys.some((key) => credentials[key] !== undefined))
-    for (const keys of used) {
+    const methods: { keys: readonly (keyof typeof credentials)[]; more?: readonly (keyof typeof credentials)[] }[] = [
+      { keys: ['bearer_token'] },
+      { keys: ['username', 'password'] },
+      { keys: ['header_name', 'header_value'] },
+      { keys: requiredForToken, more: optionalForToken },
+    ]
+    const used = methods.filter(({ keys, more = [] }) => [...keys, ...more].some((key) => credentials[key] !== undefined))
+    for (const { keys } of used) {
       for (const key of keys.filter((each) => credentials[each] === undefined)) {
-        context.addIssue({ code: 'custom', path: [key], message: `is missing; ${keys.join(' and ')} must be set together` })
+        context.addIssue({ code: 'custom', path: [key], message: `is missing; ${listOf(keys)} must be set together` })
       }
     }
     if (used.length > 1) {
       context.addIssue({
         code: 'custom',
-        message: 'must not contain more than one of bearer_token, username and password, header_name and header_value',
+        message:
+          'must not contain more than one of bearer_token, username and password, header_name and header_value, token_url with client_id and client_secret',
       })
     }
     if (credentials.previous_secret !== undefined && credentials.secret === undefined) {
       context.addIssue({ code: 'custom', path: ['secret'], message: 'is missing; previous_secret needs it' })
     }
+    checkClientCertificate(credentials, context)
   })
+
+const listOf = (keys: readonly string[]) => [keys.slice(0, -1).join(', '), keys.at(-1)].filter(Boolean).join(' and ')
 
 /** A plausible destination, for documentation. */
 export const webhookExample = {
@@ -108,6 +121,10 @@ export const webhookExample = {
 
 export type WebhookConfig = z.output<typeof webhookConfig>
 export type WebhookCredentials = z.output<typeof webhookCredentials>
+
+/** Returns the client certificate of the credentials, if they contain one. */
+export const clientCertificateOf = ({ client_certificate: cert, client_key: key }: WebhookCredentials) =>
+  cert === undefined || key === undefined ? undefined : { cert, key }
 
 /** Returns the header that authenticates the relay, if the credentials contain one. */
 export const authorization = (credentials: WebhookCredentials): Record<string, string> => {
@@ -125,11 +142,18 @@ const queryKeyMinCharacters = 8
 /** Returns every string of the destination that must not appear in a message: credentials, and keys in the address and in headers. */
 export const secretsOf = ({ config, credentials }: { config: WebhookConfig; credentials: WebhookCredentials }): string[] => {
   const { secret: current, previous_secret: previous, bearer_token: token, username, password, header_value: own } = credentials
-  const sent = [current, previous, token, password, own, username === undefined ? undefined : basic(username, password)]
+  const { client_key: key } = credentials
+  const sent = [current, previous, token, password, own, key, username === undefined ? undefined : basic(username, password)]
   const { pathname, searchParams } = new URL(config.url)
   const long = [...pathname.split('/'), ...Object.values(config.headers)].filter((text) => text.length >= keyMinCharacters)
   const queried = [...searchParams.values()].filter((text) => text.length >= queryKeyMinCharacters)
-  return [...sent.filter((text) => text !== undefined), ...long, ...queried, ...queried.map(encodeURIComponent)]
+  return [
+    ...sent.filter((text) => text !== undefined),
+    ...clientSecretsOf(credentials),
+    ...long,
+    ...queried,
+    ...queried.map(encodeURIComponent),
+  ]
 }
 
 const basic = (username: string, password = '') => Buffer.from(`${username}:${password}`).toString('base64')

@@ -3,10 +3,12 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { webhook } from '../../../src/connectors/webhook/index.ts'
+import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
+
+const webhook = createWebhook()
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 afterAll(() => outbound.close())

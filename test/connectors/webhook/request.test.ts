@@ -1,10 +1,12 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import type { Payload } from '../../../src/connectors/connector.ts'
-import { webhook } from '../../../src/connectors/webhook/index.ts'
+import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { contextOf, installationId, largePayload, MiB, payloadOf } from '../payloads.ts'
+
+const webhook = createWebhook()
 
 const server = await startHttpTarget()
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })

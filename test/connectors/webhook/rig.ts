@@ -1,8 +1,10 @@
-import { webhook } from '../../../src/connectors/webhook/index.ts'
+import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget, type Arrival } from '../../support/http-target.ts'
 import type { Rig, RunningTarget } from '../rig.ts'
+
+const webhook = createWebhook()
 
 export const rig: Rig = {
   kind: 'webhook',

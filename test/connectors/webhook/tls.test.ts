@@ -1,8 +1,10 @@
-import { webhook } from '../../../src/connectors/webhook/index.ts'
+import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createAuthority, type Authority } from '../../support/certificates.ts'
 import { startHttpTarget, type HttpTarget } from '../../support/http-target.ts'
 import { contextOf, payloadOf, failure } from '../payloads.ts'
+
+const webhook = createWebhook()
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 afterAll(() => outbound.close())

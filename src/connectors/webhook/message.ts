@@ -1,0 +1,139 @@
+import { createHmac } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { AttemptContext, Payload } from '../connector.ts'
+import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { openPayload } from '../shared/payload-stream.ts'
+import type { WebhookConfig } from './schema.ts'
+
+/** What is sent as one request. */
+export interface Message {
+  id: string
+  contentType: string
+  sizeBytes: number
+  headers: Record<string, string>
+  /** Opens the body at its beginning: once to sign it and once to send it. */
+  open(onProgress?: AttemptContext['onProgress']): Readable
+}
+
+/** Returns a small object as a message: a ping or a notice. */
+export const jsonMessage = (id: string, value: unknown): Message => {
+  const body = Buffer.from(JSON.stringify(value))
+  return {
+    id,
+    contentType: 'application/json',
+    sizeBytes: body.length,
+    headers: {},
+    open: () => Readable.from([body], { objectMode: false }),
+  }
+}
+
+/** Returns a document as a message. */
+export const documentMessage = (payload: Payload, { format }: WebhookConfig, { signal }: AttemptContext): Message => {
+  const body = bodyOf(payload, format)
+  return {
+    ...body,
+    id: payload.messageId,
+    headers: { ...payloadHeaders(payload), ...body.headers },
+    open: (onProgress) => {
+      const document = openPayload(payload, { signal, onProgress })
+      return format === 'raw' ? document : Readable.from(body.wrap(document), { objectMode: false, signal })
+    },
+  }
+}
+
+/** A request body whose exact length is known before the first byte is sent. */
+interface Body {
+  contentType: string
+  sizeBytes: number
+  headers: Record<string, string>
+  /** Returns the bytes of the body, given those of the document. Identical each time. */
+  wrap(document: Readable): AsyncIterable<Uint8Array>
+}
+
+const bodyOf = (payload: Payload, format: 'raw' | 'multipart' | 'json'): Body => {
+  if (format === 'multipart') return multipart(payload)
+  return format === 'json' ? json(payload) : raw(payload)
+}
+
+const raw = ({ contentType, sizeBytes, sha256 }: Payload): Body => ({
+  contentType: contentTypeHeader(contentType),
+  sizeBytes,
+  headers: { 'content-digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:` },
+  wrap: (document) => document,
+})
+
+const json = (payload: Payload): Body => {
+  const head = Buffer.from(`{"type":"document","document":${JSON.stringify(metadataOf(payload))},"content":"`)
+  const foot = Buffer.from('"}')
+  return {
+    contentType: 'application/json',
+    sizeBytes: head.length + Math.ceil(payload.sizeBytes / 3) * 4 + foot.length,
+    headers: {},
+    wrap: async function* (document) {
+      yield head
+      let rest: Buffer = Buffer.alloc(0)
+      for await (const chunk of document as AsyncIterable<Buffer>) {
+        const bytes = rest.length ? Buffer.concat([rest, chunk]) : chunk
+        // Base64 encodes three bytes at a time. The remainder is encoded with the next chunk.
+        const encodable = bytes.length - (bytes.length % 3)
+        rest = bytes.subarray(encodable)
+        if (encodable) yield Buffer.from(bytes.toString('base64', 0, encodable), 'latin1')
+      }
+      yield Buffer.from(rest.toString('base64'), 'latin1')
+      yield foot
+    },
+  }
+}
+
+const multipart = (payload: Payload): Body => {
+  // Derived from delivery and digest: a sender cannot put the boundary into a document on purpose, and both readings of the
+  // body have the same one.
+  const boundary = `relay-${createHmac('sha256', payload.deliveryId).update(payload.sha256).digest('hex').slice(0, 40)}`
+  const fileName = payload.path.slice(payload.path.lastIndexOf('/') + 1)
+  const head = Buffer.from(
+    [
+      `--${boundary}`,
+      'content-disposition: form-data; name="metadata"',
+      'content-type: application/json',
+      '',
+      JSON.stringify(metadataOf(payload)),
+      `--${boundary}`,
+      `content-disposition: form-data; name="file"; filename="${fileName.replace(/["\r\n]/g, encodeURIComponent)}"`,
+      `content-type: ${contentTypeHeader(payload.contentType)}`,
+      '',
+      '',
+    ].join('\r\n'),
+  )
+  const foot = Buffer.from(`\r\n--${boundary}--\r\n`)
+  return {
+    contentType: `multipart/form-data; boundary=${boundary}`,
+    sizeBytes: head.length + payload.sizeBytes + foot.length,
+    headers: {},
+    wrap: async function* (document) {
+      yield head
+      yield* document as AsyncIterable<Buffer>
+      yield foot
+    },
+  }
+}
+
+const metadataOf = (payload: Payload) => ({
+  delivery_id: payload.deliveryId,
+  document_id: payload.documentId,
+  repo_id: payload.repoId,
+  doc_id: payload.docId,
+  comp_id: payload.compId,
+  path: payload.path,
+  content_type: payload.contentType,
+  size_bytes: payload.sizeBytes,
+  sha256: payload.sha256,
+  received_at: payload.receivedAt.toISOString(),
+})
+
+const payloadHeaders = (payload: Payload): Record<string, string> => ({
+  'x-relay-repo-id': percentEncoded(payload.repoId),
+  'x-relay-doc-id': percentEncoded(payload.docId),
+  'x-relay-comp-id': percentEncoded(payload.compId),
+  'x-relay-document-id': percentEncoded(payload.documentId),
+  'x-relay-path': percentEncoded(payload.path),
+})
