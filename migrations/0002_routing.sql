@@ -41,6 +41,7 @@ create table destinations (
   status text not null default 'connected' check (status in ('connected', 'failing')),
   config jsonb not null,
   credentials_sealed bytea not null,
+  credentials_expire_at timestamptz,
   download_links_version integer not null default 1,
   last_error text,
   last_delivered_at timestamptz,
@@ -54,6 +55,8 @@ comment on column destinations.config is
   'Empty if the destination is deleted.';
 comment on column destinations.credentials_sealed is
   'AES-256-GCM, see src/security/seal.ts. Credentials are never stored in plain text. Empty if the destination is deleted.';
+comment on column destinations.credentials_expire_at is
+  'When the credentials expire as far as they say so themselves, such as a client certificate.';
 comment on column destinations.download_links_version is
   'Signed into each download link that the destination sends. Raising it revokes the links of the previous versions.';
 

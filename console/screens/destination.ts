@@ -188,6 +188,7 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
         [words.nextTrial, optionalTime(attributes.next_trial_at)],
         [words.lastError, attributes.last_error ?? undefined],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],
+        [words.credentialsExpire, optionalTime(attributes.credentials_expire_at)],
         [words.slots, words.slotsOf(used, slots)],
         [words.circuit, words.circuits[circuit]],
         [words.since, optionalTime(attributes.circuit_since)],

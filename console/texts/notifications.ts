@@ -45,7 +45,8 @@ export const en = {
     'destination.failing': 'Attempts fail one after the other, or the circuit is open.',
     'delivery.failed': 'Deliveries have failed for good, and nobody has retried or acknowledged them.',
     'source.silent': 'Nothing has come from the source system for as long as is set below.',
-    'certificate.expiring': 'A certificate that verifies signatures expires soon, and no newer one is active.',
+    'certificate.expiring':
+      'A certificate expires soon: one that verifies signatures, and no newer one is active, or the client certificate of a destination.',
     'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
   },
 }
@@ -98,7 +99,8 @@ export const de: typeof en = {
     'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
     'delivery.failed': 'Zustellungen sind endgültig fehlgeschlagen, und niemand hat sie wiederholt oder zur Kenntnis genommen.',
     'source.silent': 'Aus dem Quellsystem ist so lange nichts gekommen, wie unten angegeben.',
-    'certificate.expiring': 'Ein Zertifikat, das Signaturen prüft, läuft bald ab, und kein neueres ist aktiv.',
+    'certificate.expiring':
+      'Ein Zertifikat läuft bald ab: eines, das Signaturen prüft, und kein neueres ist aktiv, oder das Clientzertifikat eines Ziels.',
     'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
   },
 }

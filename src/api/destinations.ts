@@ -84,6 +84,9 @@ const attributes = z.object({
   status: z.enum(['connected', 'failing']).meta({ id: 'DestinationStatus' }),
   config: openObject.describe('Path, query and header values of a webhook are masked for viewers.'),
   warnings: z.array(warning).describe('Conditions that an operator should know.'),
+  credentials_expire_at: timestamp
+    .nullable()
+    .describe('When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.'),
   last_error: z.string().nullable(),
   last_delivered_at: timestamp.nullable(),
   circuit: z

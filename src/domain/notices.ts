@@ -7,7 +7,8 @@ export const incidentEvents = {
   'destination.failing': 'Attempts at a destination fail one after the other, or its circuit is open',
   'delivery.failed': 'Deliveries to a destination have failed with the same error code, and nobody has acknowledged them',
   'source.silent': 'The source system has sent nothing to a repository for `silence_hours`',
-  'certificate.expiring': 'A certificate that signed requests need expires soon, and no newer one is active',
+  'certificate.expiring':
+    'A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination',
   'repository.not_connected': 'A repository receives documents, and no connection leads from it to a destination: they are discarded',
 } as const
 
@@ -44,6 +45,7 @@ export const noticeData = z
     repository: z.object({ id: z.string(), repo_id: z.string() }).optional(),
     last_request_at: z.iso.datetime().optional().describe('When a silent source system last sent a request.'),
     certificate: z.object({ id: z.string(), auth_id: z.string(), valid_to: z.iso.datetime() }).optional(),
+    credentials_expire_at: z.iso.datetime().optional().describe('When the client certificate of the destination expires.'),
     error: z.object({ code: z.string().optional(), message: z.string().optional() }).optional().describe('The latest error.'),
     document: z
       .object({

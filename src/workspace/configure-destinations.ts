@@ -5,7 +5,7 @@ import type { AuditActor } from '../db/audit.ts'
 import { SealError, type KeyRing } from '../security/seal.ts'
 import { changedNames, type Destinations, type SealedDestination } from './destinations.ts'
 import type { PinConfig } from './pin-config.ts'
-import { replacementOf, resealCredentials, storedCredentialsFor } from './stored-credentials.ts'
+import { credentialsExpireAt, replacementOf, resealCredentials, storedCredentialsFor } from './stored-credentials.ts'
 import {
   checkTarget,
   connectorOf,
@@ -50,8 +50,12 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
   const addChecked = (workspaceId: string, { name, ...target }: NewTarget & { name: string }, actor: AuditActor) => {
     const { connectorType, config, credentials } = target
     const id = newId()
-    const owner = credentialsOwner(connectorOf(findConnector, connectorType), { workspaceId, id, config })
-    return destinations.insert(workspaceId, { id, name, connectorType, config, credentialsSealed: keyRing.seal(credentials, owner) }, actor)
+    const connector = connectorOf(findConnector, connectorType)
+    const sealed = {
+      credentialsSealed: keyRing.seal(credentials, credentialsOwner(connector, { workspaceId, id, config })),
+      credentialsExpireAt: credentialsExpireAt(connector, credentials),
+    }
+    return destinations.insert(workspaceId, { id, name, connectorType, config, ...sealed }, actor)
   }
   const replacement = (workspaceId: string, current: SealedDestination, stored: unknown, wanted: NewTarget) =>
     replacementOf(keyRing, connectorOf(findConnector, wanted.connectorType), { ...current, workspaceId }, stored, wanted)

@@ -18,6 +18,8 @@ export interface Destination {
   connectorType: string
   status: 'connected' | 'failing'
   config: Record<string, unknown>
+  /** When the credentials expire as far as they say so themselves, such as a client certificate. */
+  credentialsExpireAt: Date | null
   lastError: string | null
   lastDeliveredAt: Date | null
   circuit: Circuit['state']
@@ -44,8 +46,8 @@ export interface DestinationConnection {
 export interface DestinationChange {
   name?: string | undefined
   config?: Record<string, unknown> | undefined
-  /** `areNew` is false for stored credentials that are sealed again for a changed config. */
-  credentials?: { sealed: Buffer; areNew: boolean } | undefined
+  /** `areNew` is false for stored credentials that are sealed again for a changed config. `expireAt` is absent then. */
+  credentials?: { sealed: Buffer; areNew: boolean; expireAt?: Date | null } | undefined
 }
 
 const columnsOf = (db: Database) => [
@@ -54,6 +56,7 @@ const columnsOf = (db: Database) => [
   'connector_type as connectorType',
   'status',
   'config',
+  'credentials_expire_at as credentialsExpireAt',
   'last_error as lastError',
   'last_delivered_at as lastDeliveredAt',
   'created_at as createdAt',
@@ -65,7 +68,7 @@ const columnsOf = (db: Database) => [
 ]
 
 /** The columns that a deleted destination loses. */
-const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), last_error: null }
+const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null, last_error: null }
 
 /**
  * Returns the names of the values that a change alters. The values themselves do not go into the audit log: headers of a webhook, for
@@ -136,7 +139,8 @@ export const createDestinations = (db: Database) => {
         connectorType,
         config,
         credentialsSealed,
-      }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'>,
+        credentialsExpireAt,
+      }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed' | 'credentialsExpireAt'>,
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
@@ -148,6 +152,7 @@ export const createDestinations = (db: Database) => {
             connector_type: connectorType,
             config: JSON.stringify(config),
             credentials_sealed: credentialsSealed,
+            credentials_expire_at: credentialsExpireAt,
           })
           .returning(columns)
         await record(trx, {
@@ -185,6 +190,7 @@ export const createDestinations = (db: Database) => {
             ...(name !== undefined && { name }),
             ...(config && { config: JSON.stringify(config) }),
             ...(credentials && { credentials_sealed: credentials.sealed }),
+            ...(credentials?.areNew && { credentials_expire_at: credentials.expireAt ?? null }),
             updated_at: trx.fn.now(),
           })
           .returning(columns)

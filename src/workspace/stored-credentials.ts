@@ -18,7 +18,9 @@ export const resealCredentials = (
   { config = current.config, credentials }: { config?: Record<string, unknown> | undefined; credentials?: unknown },
 ): DestinationChange['credentials'] => {
   const owner = credentialsOwner(connector, { ...current, config })
-  if (credentials !== undefined) return { sealed: keyRing.seal(credentials, owner), areNew: true }
+  if (credentials !== undefined) {
+    return { sealed: keyRing.seal(credentials, owner), areNew: true, expireAt: credentialsExpireAt(connector, credentials) }
+  }
   if (changedBoundKeys(connector, current.config, config).length === 0) return undefined
   return { sealed: keyRing.seal(storedCredentialsFor(keyRing, connector, current, config), owner), areNew: false }
 }
@@ -42,7 +44,8 @@ export const replacementOf = (
   const areNew = !isDeepStrictEqual(stored, wanted.credentials)
   const areBoundElsewhere = changedBoundKeys(connector, current.config, config).length > 0
   if (!areNew && !areBoundElsewhere) return { config }
-  return { config, credentials: { sealed: keyRing.seal(wanted.credentials, credentialsOwner(connector, { ...current, config })), areNew } }
+  const sealed = keyRing.seal(wanted.credentials, credentialsOwner(connector, { ...current, config }))
+  return { config, credentials: { sealed, areNew, expireAt: credentialsExpireAt(connector, wanted.credentials) } }
 }
 
 /**
@@ -61,6 +64,10 @@ export const storedCredentialsFor = (
   if (changed.length > 0 && (stored === undefined || sendsCredentials(connector, stored))) throw credentialsRequired(changed)
   return stored
 }
+
+/** Returns when valid credentials expire as far as they say so themselves. */
+export const credentialsExpireAt = (connector: Connector, credentials: unknown): Date | null =>
+  connector.credentialsExpireAt?.(credentials) ?? null
 
 /** Opens the stored credentials of a destination. @returns undefined if no key opens them */
 export const openStored = (keyRing: KeyRing, connector: Connector, current: CredentialsOwner & { credentialsSealed: Buffer }): unknown =>

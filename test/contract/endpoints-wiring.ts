@@ -47,6 +47,7 @@ const destinations: Row[] = [
           config: body.config,
           // Not part of the specification.
           warnings: [],
+          credentials_expire_at: null,
           last_error: null,
           last_delivered_at: null,
           circuit: 'closed',

@@ -50,6 +50,7 @@ const destination = {
   config: { url: expect.stringMatching(/\/accepting$/) },
   // Not part of the specification.
   warnings: [],
+  credentials_expire_at: null,
   last_error: null,
   last_delivered_at: time,
   circuit: 'closed',

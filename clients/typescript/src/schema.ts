@@ -925,7 +925,7 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A certificate that signed requests need expires soon, and no newer one is active
+         * A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination
          * @description Sent to the webhook of a notification (Standard Webhooks).
          */
         post: operations["onRelayCertificateExpiring"];
@@ -1452,6 +1452,11 @@ export interface components {
                 connector_type: components["schemas"]["ConnectorType"];
                 /** Format: date-time */
                 created_at: string;
+                /**
+                 * Format: date-time
+                 * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
+                 */
+                credentials_expire_at: string | null;
                 /** Format: date-time */
                 last_delivered_at: string | null;
                 last_error: string | null;
@@ -2312,6 +2317,11 @@ export interface components {
             closed_at?: string;
             /** @description Failed attempts in a row, failed deliveries, or discarded documents; 1 for other incidents. */
             count: number;
+            /**
+             * Format: date-time
+             * @description When the client certificate of the destination expires.
+             */
+            credentials_expire_at?: string;
             destination?: {
                 id: string;
                 name: string;
@@ -2368,7 +2378,7 @@ export interface components {
                 /** Format: date-time */
                 created_at: string;
                 destination_id: string;
-                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
                 events: components["schemas"]["IncidentEvent"][];
                 is_active: boolean;
                 name: string;
@@ -2681,6 +2691,11 @@ export interface components {
                 connector_type: components["schemas"]["ConnectorType"];
                 /** Format: date-time */
                 created_at: string;
+                /**
+                 * Format: date-time
+                 * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
+                 */
+                credentials_expire_at: string | null;
                 /** Format: date-time */
                 last_delivered_at: string | null;
                 last_error: string | null;
@@ -4259,6 +4274,7 @@ export interface operations {
                      *                 "message": "The target answered 401 Unauthorized"
                      *               }
                      *             ],
+                     *             "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *             "last_error": "The target answered 401 Unauthorized",
                      *             "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *             "circuit": "closed",
@@ -4334,6 +4350,7 @@ export interface operations {
                      *               "message": "The target answered 401 Unauthorized"
                      *             }
                      *           ],
+                     *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
@@ -4403,6 +4420,7 @@ export interface operations {
                      *               "message": "The target answered 401 Unauthorized"
                      *             }
                      *           ],
+                     *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
@@ -4593,6 +4611,7 @@ export interface operations {
                      *               "message": "The target answered 401 Unauthorized"
                      *             }
                      *           ],
+                     *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
@@ -6044,7 +6063,7 @@ export interface operations {
                 "application/json": {
                     /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
                     destination_id: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
                     events: components["schemas"]["IncidentEvent"][];
                     /**
                      * @description An inactive notification announces nothing.
@@ -6244,7 +6263,7 @@ export interface operations {
                 "application/json": {
                     /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
                     destination_id?: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate that signed requests need expires soon, and no newer one is active. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
                     events?: components["schemas"]["IncidentEvent"][];
                     /** @description An inactive notification announces nothing. */
                     is_active?: boolean;
@@ -6369,6 +6388,7 @@ export interface operations {
                      *                 "auth_id": "CN=SAP,O=ACME,C=DE",
                      *                 "valid_to": "2036-11-21T09:00:00.000Z"
                      *               },
+                     *               "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *               "error": {
                      *                 "code": "auth_failed",
                      *                 "message": "The target answered 401 Unauthorized"
@@ -7913,6 +7933,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8002,6 +8023,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8091,6 +8113,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8180,6 +8203,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8269,6 +8293,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8358,6 +8383,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8447,6 +8473,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8536,6 +8563,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8625,6 +8653,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"
@@ -8714,6 +8743,7 @@ export interface operations {
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
                  *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "auth_failed",
                  *           "message": "The target answered 401 Unauthorized"

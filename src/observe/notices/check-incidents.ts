@@ -13,7 +13,7 @@ import {
   type IncidentDetails,
   type FindConditions,
 } from './condition.ts'
-import { findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
+import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
 import { findExpiringCertificates, findNotConnected, findSilentSources } from './repository-conditions.ts'
 import { summaryOf } from './text.ts'
 
@@ -40,6 +40,7 @@ const detailsSchema = noticeData.pick({
   repository: true,
   last_request_at: true,
   certificate: true,
+  credentials_expire_at: true,
   error: true,
   document: true,
   remedy: true,
@@ -317,6 +318,6 @@ const findConditions: Record<IncidentEvent, FindConditions> = {
   'destination.failing': findFailingDestinations,
   'delivery.failed': findFailedDeliveries,
   'source.silent': findSilentSources,
-  'certificate.expiring': findExpiringCertificates,
+  'certificate.expiring': async (...args) => [...(await findExpiringCertificates(...args)), ...(await findExpiringCredentials(...args))],
   'repository.not_connected': findNotConnected,
 }

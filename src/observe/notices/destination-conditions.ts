@@ -135,3 +135,26 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
     details: detailsOf(row, config),
   }))
 }
+
+const expiringRemedy = (name: string) =>
+  `Save the credentials of destination ${name} with a new client certificate and its key, and test the destination.`
+
+export const findExpiringCredentials: FindConditions = async (trx, config, now) => {
+  const { rows } = await trx.raw<{ rows: (Pick<DestinationRow, 'workspaceId' | 'workspace' | 'destination'> & { expireAt: Date })[] }>(
+    `
+    select ${destinationColumns}, credentials_expire_at as "expireAt"
+    from destinations
+    join workspaces on workspaces.id = destinations.workspace_id
+    where destinations.workspace_id in (${watching('certificate.expiring')})
+      and deleted_at is null
+      and credentials_expire_at < :before
+    `,
+    { before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
+  )
+  return rows.map(({ workspaceId, destination, expireAt }) => ({
+    workspaceId,
+    subject: destination.id,
+    count: 1,
+    details: { destination, credentialsExpireAt: expireAt.toISOString(), remedy: expiringRemedy(destination.name) },
+  }))
+}

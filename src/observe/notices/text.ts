@@ -8,7 +8,11 @@ type Subject = IncidentDetails & {
 
 const destinationName = ({ destination }: Subject) => `${destination?.name} (${destination?.type})`
 const errorName = ({ error }: Subject) => (error?.code === undefined ? 'without an error code' : `with ${error.code}`)
-const certificateName = ({ certificate, repository }: Subject) => `${certificate?.authId} of repository ${repository?.repoId}`
+const certificateName = ({ certificate, repository, destination, ...rest }: Subject) =>
+  destination
+    ? `The client certificate of destination ${destinationName({ destination, ...rest })}`
+    : `Certificate ${certificate?.authId} of repository ${repository?.repoId}`
+const expiryOf = ({ certificate, credentialsExpireAt }: Subject) => (certificate?.validTo ?? credentialsExpireAt)?.slice(0, 10)
 const few = (count: string, one: string, many: string) => (count === '1' ? `${count} ${one}` : `${count} ${many}`)
 
 const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => string>> = {
@@ -28,8 +32,8 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
     closed: ({ repository }) => `The silence of repository ${repository?.repoId} has ended.`,
   },
   'certificate.expiring': {
-    opened: (subject) => `Certificate ${certificateName(subject)} expires on ${subject.certificate?.validTo.slice(0, 10)}.`,
-    closed: (subject) => `Certificate ${certificateName(subject)} no longer needs to be renewed.`,
+    opened: (subject) => `${certificateName(subject)} expires on ${expiryOf(subject)}.`,
+    closed: (subject) => `${certificateName(subject)} no longer needs to be renewed.`,
   },
   'repository.not_connected': {
     opened: ({ repository, count }) =>
@@ -65,7 +69,7 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
       `POST ${api}/documents/retry {"destination_id": "${destination?.id}"}`,
     ],
     'source.silent': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],
-    'certificate.expiring': [`GET ${api}/repositories/${repository?.id}`],
+    'certificate.expiring': [`GET ${api}/${destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`}`],
     'repository.not_connected': [
       `GET ${api}/documents?status=discarded&repo_id=${encodeURIComponent(repository?.repoId ?? '')}`,
       `POST ${api}/connections`,

@@ -347,6 +347,35 @@ test('a certificate that expires is announced until a newer one is active', asyn
   expect(await scene.types()).toEqual(['relay.certificate.expiring', 'relay.certificate.recovered'])
 })
 
+test('a destination whose client certificate expires is announced until its credentials are renewed', async () => {
+  const scene = await createScene(['certificate.expiring'])
+  const day = 86_400_000
+  const expireAt = (days: number) =>
+    database
+      .db('destinations')
+      .where({ id: scene.destinationId })
+      .update({ credentials_expire_at: at(days * day) })
+  await expireAt(31)
+  expect(await check(at(0))).toMatchObject({ opened: 0 })
+  await expireAt(20)
+  expect(await check(at(minute))).toMatchObject({ opened: 1, notices: 1 })
+  const [{ data }] = (await scene.notices()) as [Notice]
+  expect(data).toMatchObject({
+    destination: { id: scene.destinationId, name: 'archive', type: 'webhook' },
+    credentialsExpireAt: at(20 * day).toISOString(),
+    summary: `The client certificate of destination archive (webhook) expires on ${at(20 * day)
+      .toISOString()
+      .slice(0, 10)}.`,
+  })
+  expect(data.remedy).toContain('new client certificate')
+  expect(data).not.toHaveProperty('certificate')
+  await expireAt(-1)
+  expect(await check(at(2 * minute))).toMatchObject({ opened: 0, closed: 0 })
+  await expireAt(365)
+  expect(await check(at(3 * minute))).toMatchObject({ closed: 1, notices: 1 })
+  expect(await scene.types()).toEqual(['relay.certificate.expiring', 'relay.certificate.recovered'])
+})
+
 test('a repository that receives and is wired to nothing is announced until it is wired', async () => {
   const scene = await createScene(['repository.not_connected'])
   const { db } = database
