@@ -7,7 +7,7 @@ import { parseArgs, promisify } from 'node:util'
 import { say } from './support/report.ts'
 import { resultText, type BenchResult } from './support/tables.ts'
 
-const names = ['relay', 'accept', 'content-server', 'footprint', 'lists', 'large', 'latency', 'isolation']
+const names = ['relay', 'accept', 'content-server', 'footprint', 'lists', 'large', 'latency', 'isolation', 'backlog']
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: { only: { type: 'string', default: names.join() }, quick: { type: 'boolean', default: false } },

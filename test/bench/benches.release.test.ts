@@ -99,6 +99,7 @@ const slow = [
   { name: 'lists', rows: 50, contains: '/documents status=failed' },
   { name: 'latency', rows: 3, contains: 'p50' },
   { name: 'isolation', rows: 4, contains: 'beside a workspace that floods' },
+  { name: 'backlog', rows: 1, contains: '20 deliveries behind a dead target' },
   { name: 'large', rows: 8, contains: 'through sftp, beside its SDK' },
 ]
 // Each takes 20 seconds or more.
