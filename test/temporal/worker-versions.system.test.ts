@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
 import { repeatAttempts } from '../../activities/delivery.ts'
+import { runProgram } from '../../src/dev/programs.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { makeCurrent } from '../../src/temporal/worker-version.ts'
 import { startTemporalWorker } from '../../src/temporal/worker.ts'
@@ -9,6 +11,8 @@ import { testConfig } from '../support/factories.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 const env = await startTemporalServer()
 afterAll(() => env.teardown())
@@ -86,4 +90,26 @@ test('a build that no worker has cannot be promoted, and neither can workers wit
   const config = configOf('1', randomUUID())
   await expect(makeCurrent(config, 1_000)).rejects.toThrow(/^The build 1 of .* could not be made current: /)
   await expect(makeCurrent({ ...config, TEMPORAL_WORKER_BUILD_ID: undefined })).rejects.toThrow('TEMPORAL_WORKER_BUILD_ID is not set')
+})
+
+test('relay promote says which build is current, and which was before', async () => {
+  const name = randomUUID()
+  const promote = (buildId: string, ...args: string[]) =>
+    runProgram(process.execPath, [main, 'promote', ...args], {
+      env: {
+        PATH: process.env['PATH']!,
+        ...temporalVariables(env),
+        TEMPORAL_TASK_QUEUE: name,
+        TEMPORAL_WORKER_DEPLOYMENT: name,
+        TEMPORAL_WORKER_BUILD_ID: buildId,
+      },
+      timeoutMs: 60_000,
+    })
+  const stopOld = await startBuild('1', name, { status: 'delivered' })
+  expect(await promote('1')).toBe(`The current build of ${name} is 1.\n`)
+  const stopNew = await startBuild('2', name, { status: 'delivered' })
+  expect(JSON.parse(await promote('2', '--json'))).toEqual({ deployment: name, build_id: '2', previous_build_id: '1' })
+  expect(await promote('1')).toBe(`The current build of ${name} is 1. It was 2 before.\n`)
+  await stopOld()
+  await stopNew()
 })
