@@ -265,16 +265,16 @@ until [ "$(temporal workflow count --query "${failed}")" = 'Total: 3' ]; do slee
 })
 
 test('the commands of docs/operations.md install the package, and start processes that send traces to a collector', async () => {
-  const [collector, apiPort, workerPort] = await Promise.all([startOtlpCollector(), freePort(), freePort()])
+  const [collector, apiPort, probesPort, workerPort] = await Promise.all([startOtlpCollector(), freePort(), freePort(), freePort()])
   try {
-    const ports = { RELAY_PORT: String(apiPort), RELAY_WORKER_PORT: String(workerPort) }
+    const ports = { RELAY_PORT: String(apiPort), RELAY_PROBES_PORT: String(probesPort), RELAY_WORKER_PORT: String(workerPort) }
     const [, installed] = await walk('docs/operations.md', {
       under: ['Traces', 'Install'],
       before: withProcesses,
       replace: { 'http://collector.example:4318': collector.endpoint, 'api-key=...': 'api-key=secret' },
       variables: { ...registry.variables, ...ports, RELAY_HOST: '127.0.0.1' },
       after: `
-for port in ${apiPort} ${workerPort}; do
+for port in ${probesPort} ${workerPort}; do
   curl --silent --show-error --fail --retry 100 --retry-delay 1 --retry-all-errors "http://127.0.0.1:$port/readyz"
 done
 curl --silent --show-error "http://127.0.0.1:${apiPort}/api/acme/none/documents"`,

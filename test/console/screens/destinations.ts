@@ -83,17 +83,17 @@ test(
       await page.getByText('Enter a value.').first().waitFor()
       await page.getByLabel('Name', { exact: false }).first().fill('Ledger')
       // What only the relay knows stands at the field, too.
-      await page.getByLabel('URL').fill('ftp://ledger.example')
+      await page.getByRole('textbox', { name: 'URL', exact: true }).fill('ftp://ledger.example')
       await page.getByRole('button', { name: 'Test these settings' }).click()
       await page.locator('#config-url-help .problem').waitFor()
       await takeScreenshot(page, 'destination-new-invalid')
-      expect(await page.getByLabel('URL').getAttribute('aria-invalid')).toBe('true')
+      expect(await page.getByRole('textbox', { name: 'URL', exact: true }).getAttribute('aria-invalid')).toBe('true')
 
       scene.archive.answerWith(({ url }, response) => {
         response.statusCode = url === '/ledger' ? 200 : 404
         response.end(url === '/ledger' ? 'ok' : 'There is no such ledger')
       })
-      await page.getByLabel('URL').fill(`${scene.archive.origin}/leger`)
+      await page.getByRole('textbox', { name: 'URL', exact: true }).fill(`${scene.archive.origin}/leger`)
       await page.getByLabel('Secret header: name').fill('X-Ledger-Key')
       await page.getByLabel('Secret header: value').fill('canary-ledger')
       await page.getByRole('button', { name: 'Test these settings' }).click()
@@ -101,7 +101,7 @@ test(
       await page.getByRole('alert').getByText('404').waitFor()
       expect((await destinations()).map(({ attributes }) => attributes.name)).not.toContain('Ledger')
 
-      await page.getByLabel('URL').fill(`${scene.archive.origin}/ledger`)
+      await page.getByRole('textbox', { name: 'URL', exact: true }).fill(`${scene.archive.origin}/ledger`)
       await page.getByRole('button', { name: 'Test these settings' }).click()
       await page.getByText('The test succeeded.').first().waitFor()
       await page.getByRole('button', { name: 'Create' }).click()
@@ -129,11 +129,11 @@ test(
       await page.getByLabel('HTTP method').selectOption('PUT')
       await page.getByLabel('Concurrent deliveries').fill('4')
       // The stored credentials serve a test of the change, but not at another address.
-      await page.getByLabel('URL').fill(`${scene.mail.origin}/ledger`)
+      await page.getByRole('textbox', { name: 'URL', exact: true }).fill(`${scene.mail.origin}/ledger`)
       await page.getByRole('button', { name: 'Test these settings' }).click()
       await page.getByText('the stored credentials must not be sent to another address').waitFor()
       await page.getByRole('button', { name: 'Keep the stored credentials' }).click()
-      await page.getByLabel('URL').fill(`${scene.archive.origin}/ledger`)
+      await page.getByRole('textbox', { name: 'URL', exact: true }).fill(`${scene.archive.origin}/ledger`)
       await page.getByRole('button', { name: 'Test these settings' }).click()
       await page.getByText('The test succeeded.').first().waitFor()
       expect(scene.archive.arrivals.at(-1)).toMatchObject({ method: 'PUT', headers: { 'x-ledger-key': 'canary-ledger' } })
