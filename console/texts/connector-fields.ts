@@ -154,9 +154,11 @@ const germanDescriptions: Names = {
   client_certificate:
     'PEM-Zertifikat, mit dem sich das Relay bei einem Ziel ausweist, das eines verlangt, gefolgt von den Zwischenzertifikaten',
   client_id: 'Anwendungs-ID (Client)',
+  'email.client_id': 'Client-ID, die der OAuth2-Server kennt; bei Microsoft Entra die Anwendungs-ID (Client)',
   'webhook.client_id': 'Client-ID, die der OAuth2-Server kennt',
   client_key: 'Privater PEM-Schlüssel des Clientzertifikats, ohne Passphrase',
   client_secret: 'Wert des geheimen Clientschlüssels, nicht seine ID',
+  'email.client_secret': 'Geheimer Schlüssel des Clients; bei Microsoft Entra der Wert, nicht die ID',
   'webhook.client_secret': 'Geheimer Schlüssel des Clients',
   cloud: 'Microsoft-Cloud, in der sich die Website befindet',
   container: 'Der Container muss vorhanden sein',
@@ -217,7 +219,8 @@ const germanDescriptions: Names = {
     'Benutzer, in dessen Namen Dokumente abgelegt werden (domainweite Delegierung). Ihm gehören dann die Dateien, und sie zählen zu seinem Speicherplatz',
   subject_template: 'Platzhalter: repo_id, doc_id, comp_id, yyyy, mm, dd, ar_object, ext, file_name',
   tenant_id: 'Verzeichnis-ID (Mandant) oder eine Domain des Mandanten',
-  tls: 'starttls: die Verbindung wechselt vor Anmeldung und Mail zu TLS; implicit: die Verbindung beginnt mit TLS; none: keine Verschlüsselung, ein Passwort wird dann nur an erlaubte private Adressen gesendet',
+  'email.tenant_id': 'Verzeichnis-ID (Mandant) oder eine Domain des Mandanten: Microsoft Entra stellt die Token aus, für Exchange Online',
+  tls: 'starttls: die Verbindung wechselt vor Anmeldung und Mail zu TLS; implicit: die Verbindung beginnt mit TLS; none: keine Verschlüsselung, Zugangsdaten werden dann nur an erlaubte private Adressen gesendet',
   to: 'Bis zu 100 Adressen',
   token_auth_method:
     'Wie Client-ID und geheimer Schlüssel an die Token-URL gesendet werden: im Header oder im Formular. Standard: client_secret_basic',
@@ -225,7 +228,7 @@ const germanDescriptions: Names = {
     'PEM-Zertifikat der Stelle, die das Zertifikat der Token-URL ausgestellt hat. Ihr wird anstelle der öffentlichen Stellen vertraut',
   token_url: 'Adresse, an der ein OAuth2-Server Clients Token ausstellt (Client Credentials), nur https',
   url: 'Adresse, an die Dokumente gesendet werden, http oder https, ohne Benutzername und Passwort',
-  'email.username': 'Konto, falls der Server eine Anmeldung verlangt',
+  'email.username': 'Konto, falls der Server eine Anmeldung verlangt: mit Token das Postfach, als das der Client senden darf',
   'sftp.username': 'Konto',
   'webhook.username': 'Wird zusammen mit dem Passwort als Authorization: Basic gesendet',
 }

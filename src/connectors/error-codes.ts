@@ -115,7 +115,11 @@ export const errorCodes = {
     action: 'Set RELAY_BASE_URL for the workers, or raise max_attachment_bytes of {destination}',
   },
   locked: { permanent: false, remedy: 'target', action: 'Close or check in the file that the document replaces at {destination}' },
-  login_unsupported: { permanent: true, remedy: 'target', action: 'Let the mail server of {destination} accept a user name and password' },
+  login_unsupported: {
+    permanent: true,
+    remedy: 'target',
+    action: 'Log in to {destination} by password or by token as its mail server offers, or let it accept this login',
+  },
   message_refused: {
     permanent: true,
     remedy: 'target',

@@ -3,7 +3,7 @@ import { createBlob } from './blob/index.ts'
 import type { Connector, FindConnector } from './connector.ts'
 import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
-import { email } from './email/index.ts'
+import { createEmail } from './email/index.ts'
 import { createObjstore } from './objstore/index.ts'
 import { sftp } from './sftp/index.ts'
 import { createTokenCache } from './shared/access-tokens.ts'
@@ -63,7 +63,7 @@ export const createConnectors = ({ directoryRoots }: ConnectorSettings = { direc
     createTeamsite(entraTokens),
     createDrive(undefined, tokenCache),
     sftp,
-    email,
+    createEmail(tokenCache),
     createWebhook(tokenCache),
     createDirectory(directoryRoots),
   ]

@@ -1573,7 +1573,7 @@ export interface components {
              */
             subject_template?: string;
             /**
-             * @description starttls: the connection switches to TLS before login and mail; implicit: the connection starts with TLS; none: no encryption, and a password is sent to allowed private addresses only
+             * @description starttls: the connection switches to TLS before login and mail; implicit: the connection starts with TLS; none: no encryption, and credentials are sent to allowed private addresses only
              * @default starttls
              * @enum {string}
              */
@@ -1803,12 +1803,37 @@ export interface components {
          *     }
          */
         DestinationCredentialsEmail: {
+            /** @description Audience of the token, if the OAuth2 server needs one */
+            audience?: string;
+            /** @description Client id that the OAuth2 server knows */
+            client_id?: string;
+            /**
+             * Format: password
+             * @description Secret of the client
+             */
+            client_secret?: string;
             /**
              * Format: password
              * @description Password of the account
              */
             password?: string;
-            /** @description Account, if the server requires a login */
+            /** @description Scope of the token, if the OAuth2 server needs one */
+            scope?: string;
+            /** @description Directory (tenant) id, or a domain of the tenant: Microsoft Entra issues the tokens, for Exchange Online */
+            tenant_id?: string;
+            /**
+             * @description How client_id and client_secret are sent to token_url: in the header or in the form. Default: client_secret_basic
+             * @enum {string}
+             */
+            token_auth_method?: "client_secret_basic" | "client_secret_post";
+            /** @description PEM certificate of the authority that signed the certificate of token_url. Trusted instead of the public authorities */
+            token_ca_certificate?: string;
+            /**
+             * Format: uri
+             * @description Address at which an OAuth2 server issues tokens to clients (client credentials grant), https only
+             */
+            token_url?: string;
+            /** @description Account, if the server requires a login: with tokens, the mailbox that the client may send as */
             username?: string;
         };
         /**

@@ -1,16 +1,18 @@
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
 import { redactAndCut, toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
+import { secretsOf, type Logins } from './login.ts'
 import { createMessage, createNoticeMessage, messageBytes, messageIdHeader } from './message.ts'
 import { recipientsOf, type EmailConfig, type EmailCredentials } from './schema.ts'
 import { openSmtpSession, type SmtpSession } from './smtp-session.ts'
 
-type EmailConnector = Connector<EmailConfig, EmailCredentials>
+type EmailConnector = Required<Connector<EmailConfig, EmailCredentials>>
 type EmailTarget = Target<EmailConfig, EmailCredentials>
+type With<Method extends (...attempt: never[]) => unknown> = (logins: Logins, ...attempt: Parameters<Method>) => ReturnType<Method>
 
 /** Mails the document as an attachment, or a link to it if it is too large. A repetition has the same Message-ID. */
-export const deliver: EmailConnector['deliver'] = (payload, target, context) =>
-  withSession(target, context, async (session) => {
+export const deliver: With<EmailConnector['deliver']> = (logins, payload, target, context) =>
+  withSession(logins, target, context, async (session, secrets) => {
     const { config } = target
     const recipients = recipientsOf(config)
     const isAttached = fitsInMessage(payload, config, session)
@@ -19,7 +21,7 @@ export const deliver: EmailConnector['deliver'] = (payload, target, context) =>
     await session.address(config.from, recipients, messageBytes(isAttached ? payload.sizeBytes : 0))
 
     const reply = await sendMessage(session, payload, target, url, context)
-    const body = redactAndCut(reply.text, secretsOf(target.credentials), context.answerMaxBytes)
+    const body = redactAndCut(reply.text, secrets, context.answerMaxBytes)
     const messageId = messageIdHeader(payload, config)
     return {
       path: `mailto:${recipients.join(',')}?message-id=${encodeURIComponent(messageId)}`,
@@ -28,17 +30,20 @@ export const deliver: EmailConnector['deliver'] = (payload, target, context) =>
     }
   })
 
-export const probe: EmailConnector['probe'] = (target, context) =>
-  withSession(target, context, async (session) => {
+export const probe: With<EmailConnector['probe']> = (logins, target, context) => {
+  // Test the credentials instead of a token that was issued for them earlier.
+  logins.forget(target.credentials)
+  return withSession(logins, target, context, async (session) => {
     const { host, from } = target.config
     await session.address(from, recipientsOf(target.config), messageBytes(0))
     await session.reset()
     const login = target.credentials.username === undefined ? '' : 'the login, '
     return `The server ${host} accepted ${login}the sender and all recipients. No mail was sent, so its delivery to the mailboxes is not proved.`
   })
+}
 
-export const sendNotice: Required<EmailConnector>['sendNotice'] = (notice, target, context) =>
-  withSession(target, context, async (session) => {
+export const sendNotice: With<EmailConnector['sendNotice']> = (logins, notice, target, context) =>
+  withSession(logins, target, context, async (session) => {
     await session.address(target.config.from, recipientsOf(target.config), messageBytes(0))
     await session.send(createNoticeMessage(notice, target.config))
   })
@@ -78,26 +83,19 @@ const sendMessage = async (
 }
 
 const withSession = <Result>(
+  logins: Logins,
   target: EmailTarget,
   context: AttemptContext,
-  act: (session: SmtpSession) => Promise<Result>,
-): Promise<Result> =>
-  withDeliveryErrors(
-    context,
-    secretsOf(target.credentials),
-    async () => {
-      const session = await openSmtpSession(target, context)
-      try {
-        return await act(session)
-      } finally {
-        session.end()
-      }
-    },
-    (thrown) => toDeliveryError(thrown, 'smtp_failure'),
-  )
-
-/** Returns the password in plain text and in the encodings that are sent, since a server may quote them. */
-const secretsOf = ({ username, password }: EmailCredentials): string[] => {
-  const encoded = (text: string) => Buffer.from(text).toString('base64')
-  return password === undefined ? [] : [password, encoded(password), encoded(`\0${username}\0${password}`)]
+  act: (session: SmtpSession, secrets: string[]) => Promise<Result>,
+): Promise<Result> => {
+  const secrets = secretsOf(target.credentials)
+  const attempt = async () => {
+    const session = await logins.withLogin(target.credentials, context, secrets, (login) => openSmtpSession(target.config, login, context))
+    try {
+      return await act(session, secrets)
+    } finally {
+      session.end()
+    }
+  }
+  return withDeliveryErrors(context, secrets, attempt, (thrown) => toDeliveryError(thrown, 'smtp_failure'))
 }

@@ -1,18 +1,27 @@
 import type { Connector } from '../connector.ts'
+import { createTokenCache } from '../shared/access-tokens.ts'
+import { createLogins } from './login.ts'
 import { emailConfig, emailCredentials, emailExample, type EmailConfig, type EmailCredentials } from './schema.ts'
 
 // Imports nodemailer, which costs a process 22 MiB and 0.11 CPU-s.
 const load = () => import('./deliver.ts')
 
-/** Mailboxes. */
-export const email: Connector<EmailConfig, EmailCredentials> = {
-  kind: 'email',
-  isMessage: true,
-  config: emailConfig,
-  credentials: emailCredentials,
-  boundKeys: ['host', 'port', 'tls', 'ca_certificate'],
-  example: emailExample,
-  deliver: async (...attempt) => (await load()).deliver(...attempt),
-  probe: async (...attempt) => (await load()).probe(...attempt),
-  sendNotice: async (...attempt) => (await load()).sendNotice(...attempt),
+/**
+ * Mailboxes.
+ * @param entraAuthority the sign-in address of Microsoft Entra; only tests replace it
+ */
+export const createEmail = (tokenCache = createTokenCache(), entraAuthority?: string): Connector<EmailConfig, EmailCredentials> => {
+  const logins = createLogins(tokenCache, entraAuthority)
+  return {
+    kind: 'email',
+    isMessage: true,
+    config: emailConfig,
+    credentials: emailCredentials,
+    // The addresses that issue tokens are among the credentials, which are saved as a whole.
+    boundKeys: ['host', 'port', 'tls', 'ca_certificate'],
+    example: emailExample,
+    deliver: async (...attempt) => (await load()).deliver(logins, ...attempt),
+    probe: async (...attempt) => (await load()).probe(logins, ...attempt),
+    sendNotice: async (...attempt) => (await load()).sendNotice(logins, ...attempt),
+  }
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { placeholdersIn, placeholders, unknownPlaceholder } from '../../domain/template.ts'
-import { caCertificate, hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
+import { clientCredentials, optionalForToken, requiredForToken } from '../shared/client-credentials.ts'
+import { entraCredentials } from '../shared/entra-tokens.ts'
+import { caCertificate, hostName, listOf, plainText, tcpPort } from '../shared/schema-fields.ts'
 
 const MiB = 1024 * 1024
 // The number that every server must accept (RFC 5321, 4.5.3.1.8).
@@ -33,7 +35,7 @@ export const emailConfig = z.strictObject({
     .enum(['starttls', 'implicit', 'none'])
     .default('starttls')
     .describe(
-      'starttls: the connection switches to TLS before login and mail; implicit: the connection starts with TLS; none: no encryption, and a password is sent to allowed private addresses only',
+      'starttls: the connection switches to TLS before login and mail; implicit: the connection starts with TLS; none: no encryption, and credentials are sent to allowed private addresses only',
     ),
   from: address.describe('Sender: an address without a display name'),
   to: addresses.describe('Recipient, or an array of up to 100'),
@@ -54,15 +56,46 @@ export const emailConfig = z.strictObject({
 // In base64, a longer one would exceed the line length that every server accepts.
 const credential = plainText(512)
 
+type LoginKey = 'username' | 'password' | 'tenant_id' | keyof typeof clientCredentials
+
+/** The ways to log in, each with the key that no other way has. */
+const logins: { by: LoginKey; needs: readonly LoginKey[]; more: readonly LoginKey[] }[] = [
+  { by: 'password', needs: ['username', 'password'], more: [] },
+  { by: 'tenant_id', needs: ['username', 'tenant_id', 'client_id', 'client_secret'], more: ['token_ca_certificate'] },
+  { by: 'token_url', needs: ['username', ...requiredForToken], more: optionalForToken },
+]
+
 export const emailCredentials = z
   .strictObject({
-    username: credential.optional().describe('Account, if the server requires a login'),
+    username: credential
+      .optional()
+      .describe('Account, if the server requires a login: with tokens, the mailbox that the client may send as'),
     password: credential.meta({ secret: true }).optional().describe('Password of the account'),
+    tenant_id: entraCredentials.tenant_id
+      .optional()
+      .describe('Directory (tenant) id, or a domain of the tenant: Microsoft Entra issues the tokens, for Exchange Online'),
+    ...clientCredentials,
   })
-  .refine(
-    ({ username, password }) => (username === undefined) === (password === undefined),
-    'must contain username and password together, or neither',
-  )
+  .superRefine((credentials, context) => {
+    const present = Object.keys(credentials).filter((key): key is LoginKey => credentials[key as LoginKey] !== undefined)
+    if (present.length === 0) return
+    const [login, another] = logins.filter(({ by }) => present.includes(by))
+    if (!login || another) {
+      context.addIssue({
+        code: 'custom',
+        message:
+          'must contain username with one of: password; tenant_id, client_id and client_secret; token_url, client_id and client_secret',
+      })
+      return
+    }
+    const { by, needs, more } = login
+    for (const key of needs.filter((each) => !present.includes(each))) {
+      context.addIssue({ code: 'custom', path: [key], message: `is missing; ${listOf(needs)} must be set together` })
+    }
+    for (const key of present.filter((each) => !needs.includes(each) && !more.includes(each))) {
+      context.addIssue({ code: 'custom', path: [key], message: `must not be set together with ${by}` })
+    }
+  })
 
 /** A plausible destination, for documentation. */
 export const emailExample = {

@@ -2,9 +2,11 @@ import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
+import { DeliveryError, type AttemptContext } from '../connector.ts'
+import { parseObject } from '../shared/cloud-api.ts'
 import { isTemporary, smtpError } from './errors.ts'
-import { portOf, type EmailConfig, type EmailCredentials } from './schema.ts'
+import { base64, plainResponse, xoauth2Response, type Login } from './login.ts'
+import { portOf, type EmailConfig } from './schema.ts'
 import { createReplies, type Reply } from './smtp-replies.ts'
 
 /** An authenticated connection to a mail server. Every call ends with its answer, a timeout or the signal. */
@@ -30,10 +32,7 @@ export interface SmtpSession {
  * Connects, switches to TLS and logs in as configured.
  * @throws DeliveryError if the server refuses the connection or the login
  */
-export const openSmtpSession = async (
-  { config, credentials }: Target<EmailConfig, EmailCredentials>,
-  context: AttemptContext,
-): Promise<SmtpSession> => {
+export const openSmtpSession = async (config: EmailConfig, login: Login | undefined, context: AttemptContext): Promise<SmtpSession> => {
   const { connectTimeoutMs: timeoutMs, idleTimeoutMs, outbound, signal } = context
   const { host, tls, ca_certificate: caCertificate } = config
   let socket = await outbound.connect({ host, port: portOf(config), timeoutMs, signal })
@@ -81,9 +80,7 @@ export const openSmtpSession = async (
       replies = createReplies(socket)
       extensions = await greet()
     }
-    if (credentials.username !== undefined && credentials.password !== undefined) {
-      await logIn(ask, extensions, credentials.username, credentials.password)
-    }
+    if (login) await logIn(ask, extensions, login)
 
     const reset = async () => void (await ask('RSET'))
     const size = extensions.find((extension) => /^SIZE( |$)/.test(extension))
@@ -155,23 +152,59 @@ const ownName = ({ localAddress = '127.0.0.1', localFamily }: Socket) => {
   return localFamily === 'IPv6' ? `[IPv6:${localAddress}]` : `[${localAddress}]`
 }
 
-const logIn = async (ask: (line: string) => Promise<Reply>, extensions: string[], username: string, password: string) => {
+type Ask = (line: string) => Promise<Reply>
+
+const logIn = async (ask: Ask, extensions: string[], login: Login) => {
   const methods =
     extensions
       .find((extension) => extension.startsWith('AUTH '))
       ?.split(' ')
       .slice(1) ?? []
-  const encoded = (text: string) => Buffer.from(text).toString('base64')
+  const unsupported = (wanted: string) => {
+    const offered = methods.length > 0 ? `; it offers ${methods.join(', ')}` : ''
+    return new DeliveryError('login_unsupported', `the server does not accept ${wanted}${offered}`)
+  }
+  if ('token' in login) {
+    if (!methods.includes('XOAUTH2')) throw unsupported('a token (XOAUTH2)')
+    return offerToken(ask, login)
+  }
   let reply: Reply
-  if (methods.includes('PLAIN')) reply = await ask(`AUTH PLAIN ${encoded(`\0${username}\0${password}`)}`)
+  if (methods.includes('PLAIN')) reply = await ask(`AUTH PLAIN ${plainResponse(login)}`)
   else if (methods.includes('LOGIN')) {
     reply = await ask('AUTH LOGIN')
-    for (const answer of [username, password]) if (reply.code === 334) reply = await ask(encoded(answer))
-  } else {
-    const offered = methods.length > 0 ? `; it offers ${methods.join(', ')}` : ''
-    throw new DeliveryError('login_unsupported', `the server does not accept a user name and password${offered}`)
-  }
+    for (const answer of [login.username, login.password]) if (reply.code === 334) reply = await ask(base64(answer))
+  } else throw unsupported('a user name and password')
   if (reply.code !== 235) throw smtpError('login', reply)
+}
+
+// RFC 5321, 4.5.3.1.4. Includes CR LF.
+const commandMaxCharacters = 512
+
+const offerToken = async (ask: Ask, login: { username: string; token: string }) => {
+  const response = xoauth2Response(login)
+  const command = `AUTH XOAUTH2 ${response}`
+  let reply = await ask(command.length + 2 <= commandMaxCharacters ? command : 'AUTH XOAUTH2')
+  // The limit of a command does not apply to a response that follows it (RFC 4954, 4).
+  if (reply.code === 334 && command.length + 2 > commandMaxCharacters) reply = await ask(response)
+  if (reply.code === 235) return
+  // The reason comes as a challenge. The server sends the refusal itself after an empty response.
+  const reason = reply.code === 334 ? challengeOf(reply) : ''
+  if (reply.code === 334) reply = await ask('')
+  if (reply.code === 235) throw new DeliveryError('smtp_failure', 'the server accepted an empty response as a login')
+  const error = smtpError('login', reply)
+  throw error.withText(`${error.message}; it refuses the token for ${login.username}${reason && ` (${reason})`}`, error.answer, undefined)
+}
+
+const challengeMaxCharacters = 300
+
+/** Returns the reason in a challenge: base64 of JSON such as `{"status":"401","schemes":"bearer","scope":"https://mail.google.com/"}`. */
+const challengeOf = ({ text }: Reply): string => {
+  const { status, schemes, scope } = parseObject(Buffer.from(text, 'base64').toString())
+  return Object.entries({ status, schemes, scope })
+    .filter(([, value]) => typeof value === 'string' || typeof value === 'number')
+    .map(([name, value]) => `${name} ${String(value).replaceAll(/\P{ASCII}|\p{Cc}/gu, ' ')}`)
+    .join(', ')
+    .slice(0, challengeMaxCharacters)
 }
 
 const [dot, lineFeed] = [0x2e, 0x0a]

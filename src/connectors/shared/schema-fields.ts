@@ -41,3 +41,6 @@ export const caCertificate = z
   .regex(/-----BEGIN CERTIFICATE-----/, 'must be a PEM certificate')
   .optional()
   .describe("PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities")
+
+/** Returns names as `a, b and c`. */
+export const listOf = (names: readonly string[]) => [names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ')

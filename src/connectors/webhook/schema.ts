@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { checkClientCertificate, clientCertificate } from '../shared/client-certificate.ts'
 import { clientCredentials, clientSecretsOf, optionalForToken, requiredForToken } from '../shared/client-credentials.ts'
-import { caCertificate } from '../shared/schema-fields.ts'
+import { caCertificate, listOf } from '../shared/schema-fields.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const printable = /^[\x20-\x7e]*$/
@@ -110,8 +110,6 @@ export const webhookCredentials = z
     }
     checkClientCertificate(credentials, context)
   })
-
-const listOf = (keys: readonly string[]) => [keys.slice(0, -1).join(', '), keys.at(-1)].filter(Boolean).join(' and ')
 
 /** A plausible destination, for documentation. */
 export const webhookExample = {

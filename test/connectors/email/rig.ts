@@ -1,9 +1,11 @@
-import { email } from '../../../src/connectors/email/index.ts'
+import { createEmail } from '../../../src/connectors/email/index.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
 import { startMailServer, type Mail } from '../../support/smtp-server.ts'
 import { MiB } from '../payloads.ts'
 import type { Destination, Rig, RunningTarget, TlsCase } from '../rig.ts'
+
+const email = createEmail()
 
 const at = (port: number, config: object): Destination => ({
   connector: email,
@@ -115,7 +117,10 @@ export const rig: Rig = {
     }
   },
 
-  secretSamples: [[{ username: 'relay', password: 'canary' }, ['canary']]],
+  secretSamples: [
+    [{ username: 'relay', password: 'canary' }, ['canary']],
+    [{ username: 'relay', tenant_id: 'contoso.example', client_id: 'relay', client_secret: 'canary-2' }, ['canary-2']],
+  ],
 }
 
 /** Returns the content type of the attachment with its parameters, which the parser drops. */

@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Server } from 'node:net'
 import type { Payload } from '../../../src/connectors/connector.ts'
-import { email } from '../../../src/connectors/email/index.ts'
+import { createEmail } from '../../../src/connectors/email/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createAuthority, type Authority } from '../../support/certificates.ts'
 import { fullOr } from '../../support/full-run.ts'
 import { startMailServer, type MailServer } from '../../support/smtp-server.ts'
 import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
 
+const email = createEmail()
 const server = await startMailServer({ authOptional: true, hideSTARTTLS: true, size: 4 * MiB })
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 beforeEach(() => {
