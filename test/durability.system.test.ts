@@ -3,12 +3,11 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { deliveryWorkflowId, documentWorkflowId } from '../workflows/ids.ts'
-import { createTestDatabase } from './support/database.ts'
 import { documentKeyOf } from './support/factories.ts'
-import { relayVariables, startRelayProcess, routeToWebhook, type RelayProcess } from './support/relay-process.ts'
+import { createInstallation } from './support/installation.ts'
+import { routeToWebhook, type RelayProcess } from './support/relay-process.ts'
 import { repeatJob } from './support/repeat-job.ts'
-import type { TemporalConnection } from './support/temporal-cluster.ts'
-import { startTemporalServer } from './support/temporal-server.ts'
+import { shared } from './support/shared.ts'
 import { until } from './support/until.ts'
 
 // Kills processes of the relay at critical moments. Every acknowledged document must be delivered, once.
@@ -20,53 +19,45 @@ interface ReceivedRequest {
   sha256: string
 }
 
-let requests: ReceivedRequest[] = []
-/** Called after the first bytes of a body. The target reads the rest when the returned promise resolves. */
-let onFirstBytes: () => Promise<void> = async () => {}
-
-const handleRequest = async (request: IncomingMessage, response: ServerResponse) => {
-  const hash = createHash('sha256')
-  let first = true
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      if (first) await onFirstBytes()
-      first = false
-      hash.update(chunk)
+/** Starts a target. It reads the rest of a body when the promise of `onFirstBytes` resolves. */
+const startTarget = async (onFirstBytes = async () => {}) => {
+  const requests: ReceivedRequest[] = []
+  const handleRequest = async (request: IncomingMessage, response: ServerResponse) => {
+    const hash = createHash('sha256')
+    let first = true
+    try {
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        if (first) await onFirstBytes()
+        first = false
+        hash.update(chunk)
+      }
+    } catch {
+      return
     }
-  } catch {
-    return
+    requests.push({ deliveryId: String(request.headers['webhook-id']), sha256: hash.digest('hex') })
+    response.end()
   }
-  requests.push({ deliveryId: String(request.headers['webhook-id']), sha256: hash.digest('hex') })
-  response.end()
+  const server = createServer((request, response) => void handleRequest(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    requests,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
 }
 
-const database = await createTestDatabase()
-const env = await startTemporalServer()
+const installation = shared(await createInstallation({ DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs) }))
+const { database, env } = installation
 await repeatJob(env.client, 'sweep-outbox', 1_000)
-const target = createServer((request, response) => void handleRequest(request, response)).listen(0, '127.0.0.1')
-await once(target, 'listening')
-
-afterAll(async () => {
-  await stopAll()
-  target.closeAllConnections()
-  target.close()
-  await env.teardown()
-  await database.drop()
-})
-
-beforeEach(() => {
-  requests = []
-  onFirstBytes = async () => {}
-})
 
 /** The process of each kind that runs, which the next test uses as well: a start takes a second of processor time. */
 const processes = new Map<'api' | 'worker', RelayProcess>()
 
-const start = async (verb: 'api' | 'worker', temporal: TemporalConnection = env) => {
-  const started = await startRelayProcess(verb, {
-    ...relayVariables(database, temporal),
-    DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
-  })
+const start = async (verb: 'api' | 'worker', variables?: Record<string, string>) => {
+  const started = await installation.start(verb, variables)
   processes.set(verb, started)
   return started
 }
@@ -79,14 +70,9 @@ const stop = async (verb: 'api' | 'worker', how: 'kill' | 'stop' = 'kill') => {
   return process?.[how]()
 }
 
-const stopAll = async () => {
-  await stop('api')
-  await stop('worker')
-}
-
 // The default is 10 seconds.
 const settings = { retry_initial_interval_seconds: 1 }
-const createRouteToTarget = () => routeToWebhook(database, `http://127.0.0.1:${(target.address() as AddressInfo).port}/`, settings)
+const createRouteTo = ({ url }: { url: string }) => routeToWebhook(database, url, settings)
 
 const create = async (api: RelayProcess, workspaceSlug: string, docId: string, body: Buffer) => {
   const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
@@ -111,10 +97,12 @@ const untilCompleted = async (documentIds: string[]) =>
 
 describe('an acknowledged document', () => {
   test('is delivered once if the api is killed between its answer and the start of the workflow', async () => {
-    const { workspaceId, workspaceSlug } = await createRouteToTarget()
-    await stopAll()
+    await using target = await startTarget()
+    const { workspaceId, workspaceSlug } = await createRouteTo(target)
+    await stop('api')
+    await stop('worker')
     // No server listens at this address, so the workflow cannot be started after the answer.
-    const api = await start('api', { address: '127.0.0.1:1' })
+    const api = await start('api', { TEMPORAL_ADDRESS: '127.0.0.1:1' })
     const bodies = Array.from({ length: 5 }, () => randomBytes(300_000))
     for (const [index, body] of bodies.entries()) expect(await create(api, workspaceSlug, `DOC${index}`, body)).toBe(201)
     await stop('api')
@@ -126,20 +114,20 @@ describe('an acknowledged document', () => {
     await start('worker')
     await untilCompleted(await untilDelivered(workspaceId, bodies.length))
     const sent = bodies.map((body) => createHash('sha256').update(body).digest('hex')).toSorted()
-    expect(requests.map(({ sha256 }) => sha256).toSorted()).toEqual(sent)
+    expect(target.requests.map(({ sha256 }) => sha256).toSorted()).toEqual(sent)
     expect(await database.db('deliveries').whereNotNull('begin_at')).toEqual([])
   })
 
   test('is delivered once if the worker is killed during a delivery, and the interrupted attempt is recorded', async () => {
-    const { workspaceId, workspaceSlug, destinationId } = await createRouteToTarget()
-    const api = await running('api')
-    await running('worker')
     let isHalfSent = false
-    onFirstBytes = async () => {
-      onFirstBytes = async () => {}
+    await using target = await startTarget(async () => {
+      if (isHalfSent) return
       isHalfSent = true
       await new Promise(() => {})
-    }
+    })
+    const { workspaceId, workspaceSlug, destinationId } = await createRouteTo(target)
+    const api = await running('api')
+    await running('worker')
     const body = randomBytes(8 * 1024 * 1024)
     expect(await create(api, workspaceSlug, 'HALF', body)).toBe(201)
     await until('the target received the first bytes', () => isHalfSent)
@@ -149,12 +137,12 @@ describe('an acknowledged document', () => {
       (await delivery.describe()).raw.pendingActivities?.some(({ heartbeatDetails }) => heartbeatDetails?.payloads?.length),
     )
     await stop('worker')
-    expect(requests).toEqual([])
+    expect(target.requests).toEqual([])
 
     await start('worker')
     const [documentId] = await untilDelivered(workspaceId, 1)
     await untilCompleted([documentId!])
-    expect(requests).toEqual([
+    expect(target.requests).toEqual([
       { deliveryId: expect.stringContaining(documentId!), sha256: createHash('sha256').update(body).digest('hex') },
     ])
     expect(await database.db('delivery_attempts').where({ document_id: documentId }).orderBy('number').select('outcome')).toEqual([
@@ -164,7 +152,8 @@ describe('an acknowledged document', () => {
   })
 
   test('lets api and worker exit with status 0 on SIGTERM once it is delivered', async () => {
-    const { workspaceId, workspaceSlug } = await createRouteToTarget()
+    await using target = await startTarget()
+    const { workspaceId, workspaceSlug } = await createRouteTo(target)
     const api = await running('api')
     await running('worker')
     expect(await create(api, workspaceSlug, 'LAST', Buffer.from('bye'))).toBe(201)

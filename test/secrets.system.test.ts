@@ -1,30 +1,22 @@
 import { createKey } from '../src/workspace/administration.ts'
 import { apiKeyParts } from './support/api-key.ts'
 import { tablesWith } from './support/canary.ts'
-import { createTestDatabase } from './support/database.ts'
 import { startHttpTarget } from './support/http-target.ts'
-import { relayVariables, routeTo, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
+import { startInstallation } from './support/installation.ts'
+import { routeTo } from './support/relay-process.ts'
+import { shared } from './support/shared.ts'
 import { createSourceSystem } from './support/source-system.ts'
-import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
 const credential = 'canary-credential-4c1f'
 const bytes = 'canary-bytes-90ab'
 const secKey = 'canarySecKey7d2e'
 
-const processes: RelayProcess[] = []
-let log = ''
-
-const [env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
-const variables = { ...relayVariables(database, env), RELAY_LOG_LEVEL: 'trace' }
-processes.push(...(await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])))
-for (const { child } of processes) child.stderr!.on('data', (data: Buffer) => (log += String(data)))
-afterAll(async () => {
-  await Promise.all(processes.map(({ stop }) => stop()))
-  await target.stop()
-  await env.teardown()
-  await database.drop()
-})
+const target = shared(await startHttpTarget())
+const { database, db, env, baseUrl, api, worker } = shared(await startInstallation({ RELAY_LOG_LEVEL: 'trace' }))
+const written: string[] = []
+for (const { child } of [api, worker]) child.stderr!.on('data', (data: Buffer) => written.push(String(data)))
+const log = () => written.join('')
 
 /** Returns all texts and bytes of a value, such as the history of a workflow. */
 const textOf = (value: unknown): string => {
@@ -34,7 +26,6 @@ const textOf = (value: unknown): string => {
 }
 
 test('credentials, API keys and secKeys are in no table, log line or workflow, and the bytes of a document in no log line or workflow', async () => {
-  const { db } = database
   const routes = await routeTo(database, 'webhook', { url: `${target.origin}/inbox` }, { bearer_token: credential })
   const workspace = `acme/${routes.workspaceSlug}`
   await db('workspaces')
@@ -46,13 +37,13 @@ test('credentials, API keys and secKeys are in no table, log line or workflow, a
     response.writeHead(target.arrivals.length === 1 ? 500 : 200).end(`you sent ${headers.authorization}`)
   })
 
-  const source = createSourceSystem(`${processes[0]!.baseUrl}/receiver/${workspace}`)
+  const source = createSourceSystem(`${baseUrl}/receiver/${workspace}`)
   const query = `create&pVersion=0045&contRep=Z1&docId=D1&compId=data&accessMode=c&authId=CN%3DTST&expiration=20301231235959&secKey=${secKey}`
   expect((await source.call(query, { method: 'PUT', headers: { 'content-type': 'text/plain' }, body: bytes })).status).toBe(201)
   expect((await source.call(query.replace('contRep=Z1', 'contRep=Z9'), { method: 'PUT', body: bytes })).status).toBe(404)
   await source.close()
   const call = async (path: string, authorization: string) => {
-    const answer = await fetch(`${processes[0]!.baseUrl}/api/${workspace}${path}`, { headers: { authorization } })
+    const answer = await fetch(`${baseUrl}/api/${workspace}${path}`, { headers: { authorization } })
     return (await answer.json()) as { data: { attributes: { status: string } }[] }
   }
   await until(
@@ -70,16 +61,16 @@ test('credentials, API keys and secKeys are in no table, log line or workflow, a
     histories += textOf(await env.client.workflow.getHandle(workflowId, runId).fetchHistory())
   }
   expect(histories).toContain(routes.destinationId)
-  await until('the refusal is logged', () => log.includes('request refused'))
+  await until('the refusal is logged', () => log().includes('request refused'))
   const keySecret = apiKeyParts(key).secret
   for (const secret of [credential, keySecret, secKey]) {
     expect([secret, await tablesWith(db, secret)]).toEqual([secret, []])
-    expect({ secret, isInLog: log.includes(secret), isInWorkflow: histories.includes(secret) }).toEqual({
+    expect({ secret, isInLog: log().includes(secret), isInWorkflow: histories.includes(secret) }).toEqual({
       secret,
       isInLog: false,
       isInWorkflow: false,
     })
   }
-  expect({ isInLog: log.includes(bytes), isInWorkflow: histories.includes(bytes) }).toEqual({ isInLog: false, isInWorkflow: false })
+  expect({ isInLog: log().includes(bytes), isInWorkflow: histories.includes(bytes) }).toEqual({ isInLog: false, isInWorkflow: false })
   expect(await tablesWith(db, bytes)).not.toEqual([])
 })

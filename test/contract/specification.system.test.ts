@@ -1,3 +1,4 @@
+import { shared } from '../support/shared.ts'
 import { accessRows } from './access.ts'
 import { conventionRows } from './conventions.ts'
 import { connectionRows } from './endpoints-connections.ts'
@@ -24,8 +25,7 @@ const rows = [
   ...errorAndLimitRows,
 ]
 
-const world = await startWorld()
-afterAll(() => world.stop())
+const world = shared(await startWorld())
 
 test.each(rows)('%s', async (_, check) => {
   expect.hasAssertions()

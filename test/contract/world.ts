@@ -109,10 +109,10 @@ export const startWorld = async () => {
     signer,
     erp,
     specimen,
-    stop: async () => {
+    [Symbol.asyncDispose]: async () => {
       await signer.remove()
       await erp.stop()
-      await relay.stop()
+      await relay[Symbol.asyncDispose]()
       await target.stop()
     },
   }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { closeCircuit } from '../../src/delivery/circuit.ts'
 import { openClient } from '../support/client.ts'
-import { createTestDatabase } from '../support/database.ts'
 import { startHttpTarget } from '../support/http-target.ts'
-import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { createInstallation } from '../support/installation.ts'
+import { routeToWebhook, type RelayProcess } from '../support/relay-process.ts'
 import { repeatJob } from '../support/repeat-job.ts'
-import { startTemporalServer } from '../support/temporal-server.ts'
+import { shared } from '../support/shared.ts'
 import { until } from '../support/until.ts'
 
 // A target that is down and returns, behind the circuit of its destination.
@@ -15,29 +15,14 @@ const maxConcurrent = 4
 const documents = 20
 const minute = 60_000
 
-const processes: RelayProcess[] = []
-
-const database = await createTestDatabase()
-const env = await startTemporalServer()
-await repeatJob(env.client, 'sweep-outbox', 1_000)
-const target = await startHttpTarget()
-afterAll(async () => {
-  for (const running of processes) await running.kill()
-  await target.stop()
-  await env.teardown()
-  await database.drop()
-})
-
-const start = async (verb: 'api' | 'worker', variables: Record<string, string>) => {
-  const running = await startRelayProcess(verb, {
-    ...relayVariables(database, env),
+const target = shared(await startHttpTarget())
+const { database, env, start } = shared(
+  await createInstallation({
     DELIVERY_MAX_CONCURRENT_PER_DESTINATION: String(maxConcurrent),
     DELIVERY_CIRCUIT_FAILURES: String(maxFailures),
-    ...variables,
-  })
-  processes.push(running)
-  return running
-}
+  }),
+)
+await repeatJob(env.client, 'sweep-outbox', 1_000)
 
 /** Creates a workspace with a route to the target, whose retries follow soon. */
 const createRoute = async () => {

@@ -1,50 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { createTestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
-import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
-import { startTemporalServer } from '../support/temporal-server.ts'
+import { createInstallation } from '../support/installation.ts'
+import { routeToWebhook } from '../support/relay-process.ts'
+import { shared } from '../support/shared.ts'
 import { until } from '../support/until.ts'
 
 // A document that kills its worker, in every attempt. Each kill takes along what the worker was doing for other documents.
 
 const maxRetries = 2
 
-let worker: Promise<RelayProcess> | undefined
-/** Called for each request with the poison document. Its answer never comes. */
-let onPoison: () => Promise<void>
-
-const start = (verb: 'api' | 'worker') =>
-  startRelayProcess(verb, {
-    ...relayVariables(database, env),
-    DELIVERY_HEARTBEAT_TIMEOUT_MS: '2500',
-  })
+const target = shared(await startHttpTarget())
+const { database, env, start } = shared(await createInstallation({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '2500' }))
+const api = await start('api')
+const running = { worker: start('worker') }
+await running.worker
 
 /** Kills the worker and starts another one. */
 const replaceWorker = async () => {
-  const killed = await worker!
-  worker = killed.kill().then(() => start('worker'))
-  await worker
+  const killed = await running.worker
+  running.worker = killed.kill().then(() => start('worker'))
+  await running.worker
 }
-
-const database = await createTestDatabase()
-const env = await startTemporalServer()
-const target = await startHttpTarget()
-target.answerWith(({ url }, response) => {
-  if (url === '/poison') void onPoison()
-  else response.end()
-})
-const api = await start('api')
-worker = start('worker')
-await worker
-afterAll(async () => {
-  await (await worker)?.kill()
-  await api.kill()
-  await target.stop()
-  await env.teardown()
-  await database.drop()
-})
 
 const routeTo = (path: string, settings: object) =>
   routeToWebhook(database, `${target.origin}/${path}`, { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, ...settings })
@@ -70,7 +48,8 @@ test.each([
     const poison = await routeTo('poison', { max_retries: maxRetries })
     const good = await routeTo('good', {})
     let kills = 0
-    onPoison = async () => {
+    /** Called for each request with the poison document. Its answer never comes. */
+    const onPoison = async () => {
       kills += 1
       if (afterHeartbeat) {
         const { id } = (await documentsOf(poison.workspaceId))[0]!
@@ -81,6 +60,10 @@ test.each([
       }
       await replaceWorker()
     }
+    target.answerWith(({ url }, response) => {
+      if (url === '/poison') void onPoison()
+      else response.end()
+    })
 
     for (let index = 0; index < 5; index += 1) await create(good.workspaceSlug, `GOOD${index}`)
     await create(poison.workspaceSlug, 'POISON')

@@ -1,34 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { catchUpMs } from '../../src/delivery/slots.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { createTestDatabase } from '../support/database.ts'
 import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
-import { relayVariables, routeTo, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
-import { startTemporalServer } from '../support/temporal-server.ts'
+import { createInstallation } from '../support/installation.ts'
+import { routeTo } from '../support/relay-process.ts'
+import { shared } from '../support/shared.ts'
 import { until } from '../support/until.ts'
 
 // The limits of a destination hold across all workers of the installation.
 
-const processes: RelayProcess[] = []
-
-const start = async (verb: 'api' | 'worker') => {
-  const running = await startRelayProcess(verb, relayVariables(database, env))
-  processes.push(running)
-  return running
-}
-
-const database = await createTestDatabase()
-const env = await startTemporalServer()
-const target = await startHttpTarget()
+const target = shared(await startHttpTarget())
+const { database, env, start } = shared(await createInstallation())
 const api = await start('api')
 await Promise.all([start('worker'), start('worker'), start('worker')])
-afterAll(async () => {
-  for (const running of processes) await running.kill()
-  await target.stop()
-  await env.teardown()
-  await database.drop()
-})
 
 /** Sends documents to a destination with these limits, all at once. @returns their ids, when all are delivered */
 const relay = async (limits: object, documents: number): Promise<{ ids: string[]; destinationId: string }> => {

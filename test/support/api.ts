@@ -57,7 +57,7 @@ export interface ApiOptions {
   }
 }
 
-export interface Api {
+export interface Api extends AsyncDisposable {
   baseUrl: string
   port: number
   db: Database
@@ -162,6 +162,16 @@ export const startApi = async (
   const baseUrl = `http://127.0.0.1:${port}`
   const contract = createContract(await readOpenApi())
 
+  const stop = async () => {
+    await deps.eventStreams.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => {
+      server.close(resolve)
+    })
+    await captures.close()
+    await threads.close()
+    await outbound.close()
+  }
   return {
     baseUrl,
     port,
@@ -176,15 +186,7 @@ export const startApi = async (
     call: (method, path, options) => callJson(baseUrl, method, path, options, contract),
     tenant: (name) => createWorkspaceClient(db, baseUrl, name, contract),
     openTenant: (workspace) => openClient(db, baseUrl, workspace, contract),
-    stop: async () => {
-      await deps.eventStreams.close()
-      server.closeAllConnections()
-      await new Promise((resolve) => {
-        server.close(resolve)
-      })
-      await captures.close()
-      await threads.close()
-      await outbound.close()
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { freePort, listening } from './free-port.ts'
 
-export interface Azurite {
+export interface Azurite extends AsyncDisposable {
   port: number
   /** Address of the account. */
   accountUrl: string
@@ -56,6 +56,12 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
     ...(tls && { tlsOptions: { ca: tls.authority } }),
   })
   await client.create()
+  const stop = async () => {
+    const ended = once(server, 'exit')
+    server.kill()
+    await ended
+    await rm(root, { recursive: true, force: true })
+  }
   return {
     port,
     accountUrl,
@@ -63,11 +69,7 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
     accountKey,
     container,
     client,
-    stop: async () => {
-      const ended = once(server, 'exit')
-      server.kill()
-      await ended
-      await rm(root, { recursive: true, force: true })
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

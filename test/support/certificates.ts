@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-export interface Authority {
+export interface Authority extends AsyncDisposable {
   /** As PEM. */
   certificate: string
   /** Returns key and certificate of a server, signed by this authority. */
@@ -43,10 +43,12 @@ export const createAuthority = async (): Promise<Authority> => {
     '-subj',
     '/CN=Relay test authority',
   )
+  const remove = () => rm(folder, { recursive: true })
   return {
     certificate: await readFile(join(folder, 'ca.pem'), 'utf8'),
     issue: (subjectAltName, validity = ['-days', '1']) => sign('/CN=target', `subjectAltName=${subjectAltName}`, validity),
     issueClient: (days, keyType) => sign('/CN=relay', 'extendedKeyUsage=clientAuth', ['-days', String(days)], keyType),
-    remove: () => rm(folder, { recursive: true }),
+    remove,
+    [Symbol.asyncDispose]: remove,
   }
 }

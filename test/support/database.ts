@@ -9,7 +9,7 @@ export const databaseConfig = (url: string) => ({
   DATABASE_TRANSACTION_POOLING: false,
 })
 
-export interface TestDatabase {
+export interface TestDatabase extends AsyncDisposable {
   db: Database
   url: string
   drop(): Promise<void>
@@ -25,13 +25,10 @@ export const createTestDatabase = async (): Promise<TestDatabase> => {
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
   const db = openDatabase(databaseConfig(url.href), 'test')
-  return {
-    db,
-    url: url.href,
-    drop: async () => {
-      await db.destroy()
-      await admin.raw('drop database ?? with (force)', [name])
-      await admin.destroy()
-    },
+  const drop = async () => {
+    await db.destroy()
+    await admin.raw('drop database ?? with (force)', [name])
+    await admin.destroy()
   }
+  return { db, url: url.href, drop, [Symbol.asyncDispose]: drop }
 }

@@ -20,7 +20,7 @@ export interface DoubleResponse {
   headers?: Record<string, string>
 }
 
-export interface Double {
+export interface Double extends AsyncDisposable {
   port: number
   /** Every request so far, as `METHOD /path`. */
   requests: string[]
@@ -62,16 +62,18 @@ export const startDouble = async (
   const server = https.createServer(certificate, (request, response) => void handle(request, response))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const stop = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     port: (server.address() as AddressInfo).port,
     requests,
     agents,
     faults,
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 

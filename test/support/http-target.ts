@@ -16,7 +16,7 @@ export interface Arrival {
   socket: Socket
 }
 
-export interface HttpTarget {
+export interface HttpTarget extends AsyncDisposable {
   port: number
   origin: string
   arrivals: Arrival[]
@@ -61,6 +61,11 @@ export const startHttpTarget = async (tls?: https.ServerOptions): Promise<HttpTa
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
+  const stop = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     port,
     origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
@@ -69,10 +74,7 @@ export const startHttpTarget = async (tls?: https.ServerOptions): Promise<HttpTa
     answerWith: (next) => {
       answer = next
     },
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

@@ -1,27 +1,41 @@
 import { createWorkspaceClient } from './client.ts'
 import { createContract, readOpenApi } from './contract.ts'
 import { createTestDatabase } from './database.ts'
-import { relayVariables, startRelayProcesses } from './relay-process.ts'
+import { createRelayProcesses, relayVariables } from './relay-process.ts'
 import { startTemporalServer } from './temporal-server.ts'
 
-/** Starts a database, Temporal, `relay api` and `relay worker`. Every answer to a client is checked against openapi.json. */
-export const startInstallation = async (variables: Record<string, string> = {}) => {
-  const [database, env, openApi] = await Promise.all([createTestDatabase(), startTemporalServer(), readOpenApi()])
-  const { api, worker, stop } = await startRelayProcesses({ ...relayVariables(database, env), ...variables })
-  const contract = createContract(openApi)
+/** Creates a database and Temporal, on which `start` starts `relay api` or `relay worker` as a process with these variables. */
+export const createInstallation = async (more: Record<string, string> = {}) => {
+  const [database, env] = await Promise.all([createTestDatabase(), startTemporalServer()])
+  const variables = { ...relayVariables(database, env), ...more }
+  const processes = createRelayProcesses(variables)
   return {
     database,
     db: database.db,
     env,
+    variables,
+    start: processes.start,
+    killAll: processes.killAll,
+    [Symbol.asyncDispose]: async () => {
+      await processes.killAll()
+      await env[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Creates an installation and starts `relay api` and `relay worker`. Every answer to a client is checked against openapi.json. */
+export const startInstallation = async (variables?: Record<string, string>) => {
+  const [installation, openApi] = await Promise.all([createInstallation(variables), readOpenApi()])
+  const { db, start } = installation
+  const [api, worker] = await Promise.all([start('api'), start('worker')])
+  const contract = createContract(openApi)
+  return {
+    ...installation,
     api,
     worker,
     baseUrl: api.baseUrl,
     /** Creates a workspace, and a client with a key of each level. @param name `user/workspace` */
-    tenant: (name: string) => createWorkspaceClient(database.db, api.baseUrl, name, contract),
-    stop: async () => {
-      await stop()
-      await env.teardown()
-      await database.drop()
-    },
+    tenant: (name: string) => createWorkspaceClient(db, api.baseUrl, name, contract),
   }
 }

@@ -52,6 +52,11 @@ export const startNpmRegistry = async (folder: string, versions: string[]) => {
   const server = createServer((request, response) => void handle(request, response))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const stop = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     /** The requests for advisories. The body of one by `npm install` is compressed, and cannot be read here. */
     advisoryRequests,
@@ -60,10 +65,7 @@ export const startNpmRegistry = async (folder: string, versions: string[]) => {
       npm_config_registry: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       npm_config_cache: join(folder, 'cache'),
     },
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

@@ -11,7 +11,7 @@ interface TokenRequest {
   form: Record<string, string>
 }
 
-export interface OAuthServer {
+export interface OAuthServer extends AsyncDisposable {
   tokenUrl: string
   /** Every request for a token so far. */
   requests: TokenRequest[]
@@ -91,6 +91,11 @@ export const startOAuthServer = async (tls: { key: string; cert: string }, clien
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const find = (authorization = '') => provider.ClientCredentials.find(authorization.replace(/^Bearer /, ''))
+  const stop = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     tokenUrl: `https://127.0.0.1:${port}/token`,
     requests,
@@ -99,10 +104,7 @@ export const startOAuthServer = async (tls: { key: string; cert: string }, clien
       const token = await find(authorization)
       await token?.destroy()
     },
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

@@ -120,6 +120,11 @@ export const startOtlpCollector = async () => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const stop = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
@@ -128,10 +133,7 @@ export const startOtlpCollector = async () => {
     answerWith: (next: (response: ServerResponse) => void) => {
       answer = next
     },
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

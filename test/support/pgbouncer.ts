@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { freePort } from './free-port.ts'
 import { startServer } from './server-program.ts'
 
-export interface Pgbouncer {
+export interface Pgbouncer extends AsyncDisposable {
   /** DATABASE_URL that leads through the pooler. */
   url: string
   stop(): Promise<void>
@@ -38,12 +38,14 @@ export const startPgbouncer = async (databaseUrl: string, settings: Record<strin
     const server = await startServer(process.env.TEST_PGBOUNCER_BIN!, [file], { name: 'PgBouncer', port, logFile, account })
     const url = new URL(databaseUrl)
     url.port = String(port)
+    const stop = async () => {
+      await server.stop()
+      await removeFolder()
+    }
     return {
       url: url.href,
-      stop: async () => {
-        await server.stop()
-        await removeFolder()
-      },
+      stop,
+      [Symbol.asyncDispose]: stop,
     }
   } catch (thrown) {
     await removeFolder()

@@ -4,7 +4,7 @@ import ssh2, { type SFTPWrapper } from 'ssh2'
 
 const { STATUS_CODE } = ssh2.utils.sftp
 
-export interface PlainSftpServer {
+export interface PlainSftpServer extends AsyncDisposable {
   port: number
   files: Map<string, Buffer>
   /** Every call that changed a file, in order. */
@@ -71,6 +71,10 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
   })
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
+  const stop = async () => {
+    server.close()
+    await once(server, 'close')
+  }
   return {
     port: (server.address() as AddressInfo).port,
     files,
@@ -78,9 +82,7 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     forbid: (code = STATUS_CODE.PERMISSION_DENIED, message) => {
       refusal = { code, message }
     },
-    stop: async () => {
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

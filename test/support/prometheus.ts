@@ -38,7 +38,7 @@ export const promtoolOn = async (command: [string, string], content: string): Pr
   }
 }
 
-export interface Prometheus {
+export interface Prometheus extends AsyncDisposable {
   /** Calls the HTTP API, and returns `data` of the answer. */
   get<Data>(path: string): Promise<Data>
   stop(): Promise<void>
@@ -83,6 +83,12 @@ export const startPrometheus = async (hosts: Record<string, string>, adapt = (ru
   await listening(port).catch(() => {
     throw new Error(`Prometheus did not start: ${log}`)
   })
+  const stop = async () => {
+    const ended = once(server, 'exit')
+    server.kill()
+    await ended
+    await rm(dir, { recursive: true })
+  }
   return {
     get: async <Data>(path: string) => {
       const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`)
@@ -90,11 +96,7 @@ export const startPrometheus = async (hosts: Record<string, string>, adapt = (ru
       if (!response.ok) return {} as Data
       return ((await response.json()) as { data: Data }).data
     },
-    stop: async () => {
-      const ended = once(server, 'exit')
-      server.kill()
-      await ended
-      await rm(dir, { recursive: true })
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

@@ -16,7 +16,8 @@ const sourceMain = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 // Generous: on a machine that runs the other tests at the same time, a start has taken more than a minute.
 const startTimeoutMs = 110_000
 
-export interface RelayProcess {
+/** Is killed when it is disposed of. */
+export interface RelayProcess extends AsyncDisposable {
   child: ChildProcess
   /** Address of an api process, or of the probes of a worker. */
   baseUrl: string
@@ -31,7 +32,7 @@ export interface RelayProcess {
   memory(): Promise<{ now: number; peak: number }>
 }
 
-type Verb = 'api' | 'worker' | 'server'
+export type Verb = 'api' | 'worker' | 'server'
 
 interface StartOptions {
   /** Module that is loaded first, and that may exchange messages with this process. */
@@ -83,15 +84,17 @@ export const startRelayProcess = async (
   const child = spawnRelay(verb, variables, options)
   const exited = once(child, 'exit') as Promise<[number | null]>
   const { baseUrl, probesUrl } = await untilReady(child, verb, options.logFile)
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await exited
+  }
   return {
     child,
     baseUrl,
     probesUrl,
     pid: child.pid!,
-    kill: async () => {
-      child.kill('SIGKILL')
-      await exited
-    },
+    kill,
+    [Symbol.asyncDispose]: kill,
     stop: async () => {
       child.kill('SIGTERM')
       return (await exited)[0]
@@ -104,10 +107,22 @@ export const startRelayProcess = async (
   }
 }
 
-/** Starts `relay api` and `relay worker`, which share these variables. */
-export const startRelayProcesses = async (variables: Record<string, string>) => {
-  const [api, worker] = await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])
-  return { api, worker, stop: async () => void (await Promise.all([api.stop(), worker.stop()])) }
+/** Returns a function that starts processes with these variables, and one that kills all of them. */
+export const createRelayProcesses = (variables: Record<string, string>) => {
+  const started: Promise<RelayProcess>[] = []
+  const killAll = async () => {
+    for (const result of await Promise.allSettled(started.splice(0))) if (result.status === 'fulfilled') await result.value.kill()
+  }
+  return {
+    /** @param more variables of this process */
+    start: (verb: Verb, more: Record<string, string> = {}, options: StartOptions = {}): Promise<RelayProcess> => {
+      const starting = startRelayProcess(verb, { ...variables, ...more }, options)
+      started.push(starting)
+      return starting
+    },
+    killAll,
+    [Symbol.asyncDispose]: killAll,
+  }
 }
 
 const untilReady = async (child: ChildProcess, verb: Verb, logFile: string | undefined): Promise<Addresses> => {

@@ -122,7 +122,7 @@ export const startRelay = async (
           for (const workflowId of workflowIds.splice(0)) await cancelIfOpen(workflowId)
         }
       },
-      stop: async () => {
+      [Symbol.asyncDispose]: async () => {
         await ownLauncher.close()
         await api.stop()
         await worker.stop()
@@ -136,12 +136,8 @@ export const startRelay = async (
   /** Runs a scenario with a worker, a launcher and an API, and closes the workflows that it leaves open. `wrap` replaces activities. */
   const run = async (scenario: (running: Running) => Promise<void>, wrap?: (real: Activities) => Partial<Activities>): Promise<void> => {
     if (!wrap) return (await (shared ??= start())).run(scenario)
-    const own = await start(wrap(activities))
-    try {
-      await own.run(scenario)
-    } finally {
-      await own.stop()
-    }
+    await using own = await start(wrap(activities))
+    await own.run(scenario)
   }
 
   const documentOf = (key: DocumentKey, destinations: Record<string, string>, call: Call) => {
@@ -170,17 +166,19 @@ export const startRelay = async (
     }
   }
 
+  const stop = async () => {
+    await (await shared)?.[Symbol.asyncDispose]()
+    await outbound.close()
+    await database.drop()
+  }
   return {
     ...database,
     config,
     release,
     run,
     untilOutboxEmpty,
-    stop: async () => {
-      await (await shared)?.stop()
-      await outbound.close()
-      await database.drop()
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 

@@ -84,14 +84,16 @@ export const startRfcSystem = async (functions: Record<string, RfcFunction>, log
 
   const server = createServer((request, response) => void send(request, response)).listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const stop = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     logon,
     calls,
-    stop: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { S3Client } from '@aws-sdk/client-s3'
 import { freePort, listening } from './free-port.ts'
 
-export interface S3Server {
+export interface S3Server extends AsyncDisposable {
   port: number
   endpoint: string
   accessKeyId: string
@@ -44,6 +44,13 @@ export const startS3Server = async (): Promise<S3Server> => {
   })
   const endpoint = `http://127.0.0.1:${port}`
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: { accessKeyId, secretAccessKey } })
+  const stop = async () => {
+    client.destroy()
+    const ended = once(server, 'exit')
+    server.kill()
+    await ended
+    await rm(root, { recursive: true })
+  }
   return {
     port,
     endpoint,
@@ -52,12 +59,7 @@ export const startS3Server = async (): Promise<S3Server> => {
     bucket,
     folder: join(root, bucket),
     client,
-    stop: async () => {
-      client.destroy()
-      const ended = once(server, 'exit')
-      server.kill()
-      await ended
-      await rm(root, { recursive: true })
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

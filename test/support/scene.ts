@@ -77,6 +77,11 @@ export const startScene = async (options?: ApiOptions) => {
     }
   }
 
+  const stop = async () => {
+    for (const close of closers) await close()
+    await api.stop()
+    await database.drop()
+  }
   return {
     database,
     db,
@@ -84,11 +89,8 @@ export const startScene = async (options?: ApiOptions) => {
     acme,
     other,
     workspace,
-    stop: async () => {
-      for (const close of closers) await close()
-      await api.stop()
-      await database.drop()
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 

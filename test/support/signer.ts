@@ -30,7 +30,7 @@ export interface SigningOptions {
   program?: 'cms' | 'smime'
 }
 
-export interface Signer {
+export interface Signer extends AsyncDisposable {
   /** The certificate as PEM. */
   pem: string
   /** The certificate as DER. */
@@ -74,6 +74,7 @@ export const createSigner = async (
   await openssl('x509', '-in', 'certificate.pem', '-outform', 'DER', '-out', 'certificate.der')
   await openssl('crl2pkcs7', '-nocrl', '-certfile', 'certificate.pem', '-outform', 'DER', '-out', 'certificate.p7b')
   let signatures = 0
+  const remove = () => rm(folder, { recursive: true })
   return {
     pem: await readFile(join(folder, 'certificate.pem'), 'utf8'),
     der: await readFile(join(folder, 'certificate.der')),
@@ -86,6 +87,7 @@ export const createSigner = async (
       await openssl(program, '-sign', '-binary', ...identity, ...options, '-in', content, '-outform', 'DER', '-out', signature)
       return readFile(join(folder, signature))
     },
-    remove: () => rm(folder, { recursive: true }),
+    remove,
+    [Symbol.asyncDispose]: remove,
   }
 }

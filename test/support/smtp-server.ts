@@ -16,7 +16,7 @@ export interface Mail {
   parsed: Email
 }
 
-export interface MailServer {
+export interface MailServer extends AsyncDisposable {
   port: number
   mails: Mail[]
   /** Returns the number of connections since the start. */
@@ -61,6 +61,7 @@ export const startMailServer = async (options: SMTPServerOptions = {}): Promise<
   server.on('error', () => {})
   server.listen(0, '127.0.0.1')
   await once(server.server, 'listening')
+  const stop = () => new Promise<void>((resolve) => server.close(() => resolve()))
   return {
     port: (server.server.address() as AddressInfo).port,
     mails,
@@ -68,7 +69,8 @@ export const startMailServer = async (options: SMTPServerOptions = {}): Promise<
     answerWith: (next) => {
       handlers = next
     },
-    stop: () => new Promise((resolve) => server.close(() => resolve())),
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 

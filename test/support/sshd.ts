@@ -9,7 +9,7 @@ import { freePort, listening } from './free-port.ts'
 
 const run = promisify(execFile)
 
-export interface Sshd {
+export interface Sshd extends AsyncDisposable {
   port: number
   username: string
   privateKey: string
@@ -65,17 +65,19 @@ export const startSshd = async (): Promise<Sshd> => {
     throw new Error(`sshd did not start: ${log}`)
   })
   const { stdout } = await run('ssh-keygen', ['-lf', join(root, 'host_key.pub')])
+  const stop = async () => {
+    const ended = once(server, 'exit')
+    server.kill()
+    await ended
+    await rm(root, { recursive: true })
+  }
   return {
     port,
     username: userInfo().username,
     privateKey: user.private,
     hostKeyFingerprint: stdout.split(' ')[1] ?? '',
     directory,
-    stop: async () => {
-      const ended = once(server, 'exit')
-      server.kill()
-      await ended
-      await rm(root, { recursive: true })
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }

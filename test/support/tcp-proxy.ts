@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
-export interface TcpProxy {
+export interface TcpProxy extends AsyncDisposable {
   port: number
   /** Returns `true` once a cut or stall has occurred. */
   hasFaulted(): boolean
@@ -56,14 +56,16 @@ export const startTcpProxy = async (targetPort: number, fault: Fault, port = 0):
   })
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
+  const stop = async () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     port: (server.address() as AddressInfo).port,
     hasFaulted: () => fault.kind !== 'slow' && forwardedBytes > fault.afterBytes,
-    stop: async () => {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 
@@ -84,7 +86,7 @@ export const startGate = async (targetPort: number) => {
   }
 }
 
-export interface LossyPath {
+export interface LossyPath extends AsyncDisposable {
   port: number
   /** Loses every byte from now on, in both directions, and closes nothing. */
   lose(): void
@@ -119,6 +121,11 @@ export const startLossyPath = async (targetPort: number): Promise<LossyPath> => 
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const stop = async () => {
+    for (const client of clients) client.destroy()
+    server.close()
+    await once(server, 'close')
+  }
   return {
     port: (server.address() as AddressInfo).port,
     lose: () => {
@@ -130,11 +137,8 @@ export const startLossyPath = async (targetPort: number): Promise<LossyPath> => 
       isLost = false
     },
     openConnections: () => clients.size,
-    stop: async () => {
-      for (const client of clients) client.destroy()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 

@@ -10,20 +10,20 @@ import { registerSearchAttributes } from '../../src/temporal/search-attributes.t
 import { searchAttributes } from '../../workflows/options.ts'
 import { takeNamespace } from './shared-dev-server.ts'
 import { addSetting, createNamespace, temporalCluster, type TemporalCluster } from './temporal-cluster.ts'
-import { silenceSdkLog, startWithRetries } from './temporal.ts'
+import { disposable, silenceSdkLog, startWithRetries, type TemporalEnvironment } from './temporal.ts'
 import { until } from './until.ts'
 
 /** Starts a server with lists, schedules, search attributes and time as in production. `settings` are dynamic configuration. */
 export const startTemporalServer = async (
   settings: string[] = [],
   attributes = Object.values(searchAttributes),
-): Promise<TestWorkflowEnvironment> => {
+): Promise<TemporalEnvironment> => {
   silenceSdkLog()
   const cluster = temporalCluster()
-  if (cluster) return openNamespace(cluster, settings, attributes.length > 0)
+  if (cluster) return disposable(await openNamespace(cluster, settings, attributes.length > 0))
   const isUsual = settings.length === 0 && attributes.length > 0
   const shared = isUsual ? await takeNamespace() : undefined
-  return shared ? TestWorkflowEnvironment.createFromExistingServer(shared) : startDevServer(settings, attributes)
+  return disposable(await (shared ? TestWorkflowEnvironment.createFromExistingServer(shared) : startDevServer(settings, attributes)))
 }
 
 const startDevServer = (settings: string[], attributes: { name: string }[]) =>

@@ -18,6 +18,12 @@ export const silenceSdkLog = () => {
   }
 }
 
+/** A server that ends when it is disposed of. */
+export type TemporalEnvironment = TestWorkflowEnvironment & AsyncDisposable
+
+export const disposable = (env: TestWorkflowEnvironment): TemporalEnvironment =>
+  Object.assign(env, { [Symbol.asyncDispose]: () => env.teardown() })
+
 /** Starts a server. The SDK gives it five seconds, which is not always enough on a busy machine. */
 export const startWithRetries = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
   try {
@@ -32,7 +38,7 @@ export const startWithRetries = async <T>(start: () => Promise<T>, tries = 6): P
  * Starts the server that skips time: hours of back-off pass in milliseconds while a test awaits a result. It supports neither listing
  * workflows nor schedules.
  */
-export const createTimeSkippingTemporal = async (): Promise<TestWorkflowEnvironment> => {
+export const createTimeSkippingTemporal = async (): Promise<TemporalEnvironment> => {
   silenceSdkLog()
   const env = await startWithRetries(() =>
     TestWorkflowEnvironment.createTimeSkipping({
@@ -41,7 +47,7 @@ export const createTimeSkippingTemporal = async (): Promise<TestWorkflowEnvironm
   )
   // This server silently never starts a child workflow that has an unregistered search attribute.
   await env.connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes: attributeTypes })
-  return env
+  return disposable(env)
 }
 
 /** Runs a worker with these activities until `work` ends. Its task queue is random unless the options name one. */
