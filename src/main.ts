@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 import { UserError } from './base/errors.ts'
 import { createCli } from './cli/cli.ts'
+import { endWithReader } from './cli/output.ts'
 
 // A library may leave a thread or a socket open that it gives nobody to close, as the Temporal SDK does with the threads of workflows if its
 // worker cannot be created. Such a leftover must not keep a process alive that has failed.
 const leftoverMaxMs = 2_000
 
+endWithReader()
 try {
   await createCli(process.env).parseAsync(process.argv)
 } catch (thrown) {

@@ -4,7 +4,7 @@ import { tiers, type Tier } from '../domain/bounds.ts'
 import { keyLevels } from '../security/levels.ts'
 import type { KeyOptions } from '../workspace/administration.ts'
 import type { CommandContext } from './context.ts'
-import { jsonOption, printProgress, printResult, type OutputOptions } from './output.ts'
+import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
 
 const administration = () => import('../workspace/administration.ts')
 
@@ -57,7 +57,10 @@ export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandConte
       printResult(
         options,
         workspaces,
-        workspaces.map(({ id, user_slug, workspace_slug }) => `${id}  ${user_slug}/${workspace_slug}`),
+        tableOf(
+          ['WORKSPACE', 'ID'],
+          workspaces.map((each) => [`${each.user_slug}/${each.workspace_slug}`, each.id]),
+        ),
       )
     })
 }
@@ -88,7 +91,18 @@ export const addKeyVerbs = (program: Command, { inDatabase }: CommandContext) =>
       printResult(
         options,
         keys,
-        keys.map(({ id, level }) => `${id}  ${level}`),
+        tableOf(
+          ['WORKSPACE', 'NAME', 'LEVEL', 'LAST USED (UTC)', 'EXPIRES (UTC)', 'REVOKED (UTC)', 'ID'],
+          keys.map((each) => [
+            `${each.user_slug}/${each.workspace_slug}`,
+            each.name,
+            each.level,
+            cellOf(each.last_used_at),
+            cellOf(each.expires_at),
+            cellOf(each.revoked_at),
+            each.id,
+          ]),
+        ),
       )
     })
   key

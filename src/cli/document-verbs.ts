@@ -12,13 +12,14 @@ interface DocumentOptions extends OutputOptions {
 export const addDocumentVerbs = (program: Command, context: CommandContext) => {
   program
     .command('find <text>')
-    .description('list the documents whose docId or business key begins with this text, newest first')
+    .description('list the documents whose docId or business key begins with this text, newest first; exit status 1 if there is none')
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (text: string, { workspace, ...options }: DocumentOptions) => {
       const { describeFound, findDocuments, foundMax } = await import('./documents.ts')
       const found = await context.inDatabase((db) => findDocuments(db, text, workspace))
       printResult(options, found, describeFound(found))
+      if (found.length === 0) process.exitCode = 1
       if (found.length >= foundMax) printProgress(`Only the newest ${foundMax} documents of a workspace are listed.`)
     })
   program

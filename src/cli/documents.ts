@@ -3,6 +3,7 @@ import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import { remedyFor } from '../connectors/error-codes.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
@@ -10,10 +11,12 @@ import type { Start } from '../db/starts.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
+import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { createLauncher } from '../temporal/launcher.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
+import { cellOf, tableOf } from './output.ts'
 
 /** Documents of each workspace that `relay find` lists. */
 export const foundMax = 50
@@ -141,7 +144,7 @@ export const attemptDocument = (config: Config, log: Log, reference: string, wor
   )
 
 const columnsOf = (document: FoundDocument): string[] => [
-  document.received_at.slice(0, 19).replace('T', ' '),
+  cellOf(new Date(document.received_at)),
   document.status,
   `${document.workspace} ${document.repo_id}`,
   document.doc_id,
@@ -153,14 +156,7 @@ const columnsOf = (document: FoundDocument): string[] => [
 /** Returns a table for people. */
 export const describeFound = (documents: FoundDocument[]): string[] => {
   if (documents.length === 0) return ['No document was found.']
-  const rows = [['RECEIVED (UTC)', 'STATUS', 'REPOSITORY', 'DOC ID', 'BUSINESS OBJECT', 'DELIVERIES', 'ID'], ...documents.map(columnsOf)]
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join('  ')
-      .trimEnd(),
-  )
+  return tableOf(['RECEIVED (UTC)', 'STATUS', 'REPOSITORY', 'DOC ID', 'BUSINESS OBJECT', 'DELIVERIES', 'ID'], documents.map(columnsOf))
 }
 
 /** Says what an open delivery waits for. */
@@ -176,21 +172,48 @@ const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: 
   return texts[wait!.reason]
 }
 
+/** Answers in one sentence if a document reached every destination: `3 of 4 destinations have it. Failed: Invoice bucket.` */
+const verdictOf = ({ deliveries }: FoundDocument): string => {
+  if (deliveries.length === 0) return 'No destination has it: when the document was received, no connection led to one.'
+  const named = (label: string, statuses: DeliveryStatus[]) => {
+    const names = deliveries.filter(({ status }) => statuses.includes(status)).map(({ destination_name: name }) => name)
+    return names.length === 0 ? [] : [`${label}: ${names.join(', ')}.`]
+  }
+  const delivered = deliveries.filter(({ status }) => status === 'delivered').length
+  return [
+    deliveries.length === 1
+      ? `${delivered === 1 ? 'Its destination has' : 'Its destination does not have'} it.`
+      : `${delivered} of ${deliveries.length} destinations have it.`,
+    ...named('Failed', ['failed']),
+    ...named('Waiting', ['pending', 'held', 'retrying']),
+    ...named('Cancelled', ['cancelled']),
+  ].join(' ')
+}
+
+/** Returns the last error. The remedy ends with a retry, which only a failed delivery can have. */
+const errorLinesOf = ({ status, last_error: error, destination_name: name }: FoundDocument['deliveries'][number]): string[] => [
+  ...(error ? [`           ${[error.code, error.message].filter(Boolean).join(': ')}`] : []),
+  ...(error?.code && status === 'failed' ? [`           What to do: ${remedyFor(error.code, name)}`] : []),
+]
+
+// What needs a person comes first.
+const order: DeliveryStatus[] = ['failed', 'cancelled', 'retrying', 'held', 'pending', 'delivered']
+
 /** Returns lines for people. */
 export const describeDocument = (document: FoundDocument): string[] => {
   const object = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
+  const deliveries = document.deliveries.toSorted((one, other) => order.indexOf(one.status) - order.indexOf(other.status))
   return [
     `Document   ${document.doc_id}, component ${document.comp_id}, of repository ${document.repo_id} in ${document.workspace}`,
     `Id         ${document.id}`,
-    `Status     ${document.status}`,
+    `Status     ${document.status}. ${verdictOf(document)}`,
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
     ...(object ? [`Object     ${object}`] : []),
-    ...document.deliveries.flatMap((delivery) => [
-      `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${delivery.attempts} attempts, path ${delivery.path}`,
+    ...deliveries.flatMap((delivery) => [
+      `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${delivery.attempts} ${delivery.attempts === 1 ? 'attempt' : 'attempts'}, path ${delivery.path}`,
       ...(delivery.delivered_at ? [`           delivered at ${delivery.delivered_at}`] : []),
       ...(delivery.waiting_for ? [`           ${waitText(delivery)}`] : []),
-      ...(delivery.last_error ? [`           ${[delivery.last_error.code, delivery.last_error.message].filter(Boolean).join(': ')}`] : []),
+      ...errorLinesOf(delivery),
     ]),
-    ...(document.deliveries.length === 0 ? ['Delivery   none: when the document was received, no connection led to a destination'] : []),
   ]
 }

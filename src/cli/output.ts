@@ -12,6 +12,21 @@ export const printResult = ({ json }: OutputOptions, result: unknown, lines: str
   else for (const line of lines) print(line)
 }
 
+/** Returns a table with aligned columns. @param rows cells, as many in each row as the header has */
+export const tableOf = (header: string[], rows: string[][]): string[] => {
+  const all = [header, ...rows]
+  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]!.length)))
+  return all.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Returns a time for a table, in UTC and without milliseconds: `2026-11-24 09:30:00`. */
+export const cellOf = (time: Date | null): string => time?.toISOString().slice(0, 19).replace('T', ' ') ?? '-'
+
 /** Returns what precedes the result of a dry run. */
 export const dryRunNote = (dryRun: boolean | undefined): string => (dryRun ? 'Nothing was changed. A run would report: ' : '')
 
@@ -19,6 +34,14 @@ export const printJson = (value: unknown): void => print(JSON.stringify(value, n
 
 export const print = (line: string): void => {
   process.stdout.write(`${line}\n`)
+}
+
+/** Ends the process without an error if the reader of its output has gone, as `head` does when it has its lines. */
+export const endWithReader = (): void => {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit()
+  })
 }
 
 /** Prints to standard error, which is apart from the result of the command. */

@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { version } from '../../src/base/version.ts'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
@@ -69,6 +71,12 @@ describe('the relay command line', () => {
         { name: 'Reader', user_id: expect.any(String), expires_at: '2099-01-01T00:00:00.000Z' },
       ])
       expect(await json(['key', 'revoke', key.id])).toEqual({ id: key.id, revoked: true })
+      const table = (await relay(['key', 'list'])).stdout.trimEnd().split('\n')
+      expect(table[0]).toMatch(/^WORKSPACE +NAME +LEVEL +LAST USED \(UTC\) +EXPIRES \(UTC\) +REVOKED \(UTC\) +ID$/)
+      expect(table.slice(1)).toEqual([
+        expect.stringMatching(new RegExp(`^acme/invoices +made on the command line +admin +- +- +2\\d{3}-[^ ]+ [^ ]+ +${key.id}$`)),
+        expect.stringMatching(/^acme\/invoices +Reader +viewer +- +2099-01-01 00:00:00 +- +\w{26}$/),
+      ])
       expect(await relay(['key', 'revoke', key.id])).toMatchObject({ status: 1 })
     },
     manyRunsMs,
@@ -200,6 +208,17 @@ describe('the relay command line', () => {
     const [environment] = JSON.parse(stdout) as { message: string; warnings: string[] }[]
     expect(environment!.message).toContain(new URL(database.url).host)
     expect(environment!.warnings).toEqual(['The relay does not know the variable RELAY_PROT.'])
+  })
+
+  test('ends without an error if the reader of its output has gone', async () => {
+    const child = spawn(process.execPath, [main, 'workspace', 'list'], { env: { ...process.env, DATABASE_URL: database.url } })
+    child.stdout.destroy()
+    const [stderr, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  })
+
+  test('find ends with 1 if there is no such document', async () => {
+    expect(await relay(['find', '4711'])).toMatchObject({ status: 1, stdout: 'No document was found.\n', stderr: '' })
   })
 
   test('reports that DATABASE_URL is missing', async () => {
