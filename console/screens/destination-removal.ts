@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks'
 import { call, callRaw, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -5,6 +6,7 @@ import { inLanguage } from '../preferences.ts'
 import { navigate } from '../router.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { announce, Confirm, Loaded } from '../ui/parts.ts'
+import { loadRemovals, RemovalOf } from '../ui/removal.ts'
 
 const destinationsWords = inLanguage(destinationsCatalogue)
 
@@ -14,45 +16,35 @@ interface Asked {
   onClose: () => void
 }
 
-const Named = ({ text, names }: { text: string; names: string[] }) =>
-  names.length === 0
-    ? null
-    : html`<p>${text}</p>
-        <ul>
-          ${names.map((name) => html`<li key=${name}><strong>${name}</strong></li>`)}
-        </ul>`
-
 const loadRemoval = async (id: string, signal: AbortSignal) => {
-  const [removal, statistics] = await Promise.all([
-    call<Schemas['RemovalResponse']>('DELETE', `/destinations/${id}`, { query: { dry_run: true }, signal, changesNothing: true }),
+  const [removals, statistics] = await Promise.all([
+    loadRemovals(`/destinations/${id}`, signal),
     call<Schemas['DestinationStatsList']>('GET', '/stats/destinations', { query: { destination_id: id }, signal }),
   ])
   const { pending = 0, held = 0, retrying = 0, failed = 0 } = statistics.data[0]?.attributes.current_deliveries ?? {}
-  return { removal: removal.data, cancelled: pending + held + retrying + failed }
+  return { removals, cancelled: pending + held + retrying + failed }
 }
 
 /** Asks whether to delete a destination, and says what goes with it. */
 export const DeleteDestination = ({ id, name, onClose }: Asked) => {
   const words = destinationsWords()
+  const [isKept, setIsKept] = useState(true)
   const live = useLive(id, (signal) => loadRemoval(id, signal), 0)
   // Nobody confirms what is not shown yet.
   if (!live.data && !live.error) return null
   const remove = async () => {
-    await callRaw('DELETE', `/destinations/${id}`)
+    await callRaw('DELETE', `/destinations/${id}`, { query: { keep_connections: isKept } })
     announce(words.wasDeleted)
     navigate('destinations')
   }
   return html`<${Confirm} title=${words.deleteOf(name)} action=${words.delete} onConfirm=${remove} onClose=${onClose}>
     <${Loaded} live=${live}>
       ${() => {
-        const { removal, cancelled } = live.data!
-        const { removed_connections: connections, removed_notifications: notifications, unwired_repositories: unwired } = removal
+        const { removals, cancelled } = live.data!
         return html`<p>${words.deleteErases}</p>
           <p>${words.deleteCancels(cancelled)}</p>
-          <${Named} text=${words.deleteConnections} names=${connections.map((each) => each.name)} />
-          <${Named} text=${words.deleteUnwired} names=${unwired.map((each) => `${each.name} (${each.repo_id})`)} />
-          <${Named} text=${words.deleteNotifications} names=${notifications.map((each) => each.name)} />
-          ${connections.length + notifications.length === 0 && html`<p>${words.deleteAlone}</p>`}`
+          <${RemovalOf} removals=${removals} isKept=${isKept} onKeep=${setIsKept} />
+          ${removals.all.removed_connections.length + removals.all.removed_notifications.length === 0 && html`<p>${words.deleteAlone}</p>`}`
       }}
     </${Loaded}>
   </${Confirm}>`

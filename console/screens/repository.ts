@@ -6,6 +6,7 @@ import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import { loadRemovals, RemovalOf } from '../ui/removal.ts'
 import { CertificateForm, Certificates } from './certificates.ts'
 import { RepositoryForm } from './repository-form.ts'
 import { SourceSetup } from './source-setup.ts'
@@ -13,7 +14,6 @@ import { SourceSetup } from './source-setup.ts'
 const repositoriesWords = inLanguage(repositoriesCatalogue)
 
 type Repository = Schemas['SingleRepository']
-type Removal = Schemas['RemovalResponse']
 
 const ConfirmStatus = ({ repository, onDone, onClose }: { repository: Repository; onDone: () => void; onClose: () => void }) => {
   const words = repositoriesWords()
@@ -37,37 +37,17 @@ const ConfirmDelete = ({ repository, onClose }: { repository: Repository; onClos
   const words = repositoriesWords()
   const { repo_id: repoId, certificates } = repository.attributes
   const path = `/repositories/${repository.id}`
-  const live = useLive(
-    `removal ${repository.id}`,
-    async (signal) => (await (await callRaw('DELETE', path, { query: { dry_run: true }, signal, changesNothing: true })).json()) as Removal,
-    0,
-  )
+  const [isKept, setIsKept] = useState(true)
+  const live = useLive(`removal ${repository.id}`, (signal) => loadRemovals(path, signal), 0)
   const remove = async () => {
-    await callRaw('DELETE', path)
+    await callRaw('DELETE', path, { query: { keep_connections: isKept } })
     navigate('repositories')
   }
+  const draw = () => html`<${RemovalOf} removals=${live.data!} isKept=${isKept} onKeep=${setIsKept} />`
   return html`<${Confirm} title=${words.deleteTitle(repoId)} action=${words.remove} onConfirm=${remove} onClose=${onClose}>
     <p>${words.deleteText}</p>
-    <${Loaded} live=${live}>
-      ${() => {
-        const { removed_connections: connections, unwired_repositories: unwired } = live.data!.data
-        return html`${
-          connections.length + certificates.length > 0 &&
-          html`<p>${words.deleteRemoves}</p>
-            <ul>
-              ${certificates.length > 0 && html`<li>${words.deleteCertificates(certificates.length)}</li>`}
-              ${connections.map(({ id, name }) => html`<li key=${id}>${words.deleteConnection(name)}</li>`)}
-            </ul>`
-        }
-        ${
-          unwired.length > 0 &&
-          html`<p>${words.deleteUnwired}</p>
-            <ul>
-              ${unwired.map(({ id, repo_id: name, name: title }) => html`<li key=${id}><span class="mono">${name}</span> ${title}</li>`)}
-            </ul>`
-        }`
-      }}
-    </${Loaded}>
+    ${certificates.length > 0 && html`<p>${words.deleteCertificates(certificates.length)}</p>`}
+    <${Loaded} live=${live}>${draw}</${Loaded}>
   </${Confirm}>`
 }
 

@@ -88,9 +88,6 @@ export const en = {
     count === 0
       ? 'No delivery is open or failed.'
       : `${plural('en', count, 'delivery that has not succeeded is cancelled', 'deliveries that have not succeeded are cancelled')}.`,
-  deleteConnections: 'These connections are deleted, even if they have other destinations:',
-  deleteNotifications: 'These notifications are deleted:',
-  deleteUnwired: 'These repositories have no destination from then on, and the relay discards what they receive:',
   deleteAlone: 'No connection and no notification uses the destination.',
   revoke: 'Revoke download links',
   revokeTitle: 'Revoke all download links?',
@@ -191,9 +188,6 @@ export const de: typeof en = {
     count === 0
       ? 'Keine Zustellung ist offen oder fehlgeschlagen.'
       : `${plural('de', count, 'Zustellung, die nicht gelungen ist, wird abgebrochen', 'Zustellungen, die nicht gelungen sind, werden abgebrochen')}.`,
-  deleteConnections: 'Diese Verbindungen werden gelöscht, auch wenn sie weitere Ziele haben:',
-  deleteNotifications: 'Diese Benachrichtigungen werden gelöscht:',
-  deleteUnwired: 'Diese Repositories haben dann kein Ziel mehr, und das Relay verwirft, was sie empfangen:',
   deleteAlone: 'Keine Verbindung und keine Benachrichtigung verwendet das Ziel.',
   revoke: 'Download-Links widerrufen',
   revokeTitle: 'Alle Download-Links widerrufen?',

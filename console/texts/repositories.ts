@@ -49,10 +49,7 @@ export const en = {
   deleteTitle: (repoId: string) => `Delete repository ${repoId}?`,
   deleteText:
     'The source system can then neither store documents in this repository nor display them. The documents that the relay has received are kept, and nothing is removed at the destinations. A deletion cannot be undone.',
-  deleteRemoves: 'Deleted with it:',
-  deleteCertificates: (count: number) => plural('en', count, 'certificate', 'certificates'),
-  deleteConnection: (name: string) => `the connection ${name}, and the deliveries that it holds are cancelled`,
-  deleteUnwired: 'Without a destination from then on, so that their documents are discarded:',
+  deleteCertificates: (count: number) => `${plural('en', count, 'certificate is', 'certificates are')} deleted with it.`,
   editTitle: (repoId: string) => `Edit repository ${repoId}`,
   repoIdHint: 'The name of the content repository in the source system: two characters for ArchiveLink. It cannot be changed later.',
   nameHint: 'How people recognise it, for example: Incoming invoices',
@@ -149,10 +146,7 @@ export const de: typeof en = {
   deleteTitle: (repoId) => `Repository ${repoId} löschen?`,
   deleteText:
     'Das Quellsystem kann in diesem Repository dann keine Dokumente mehr ablegen oder anzeigen. Bereits empfangene Dokumente bleiben im Relay, und an den Zielen wird nichts entfernt. Das Löschen lässt sich nicht rückgängig machen.',
-  deleteRemoves: 'Mit gelöscht werden:',
-  deleteCertificates: (count) => plural('de', count, 'Zertifikat', 'Zertifikate'),
-  deleteConnection: (name) => `die Verbindung ${name}; von ihr angehaltene Zustellungen werden abgebrochen`,
-  deleteUnwired: 'Ohne Ziel sind danach die folgenden Repositories, deren Dokumente somit verworfen werden:',
+  deleteCertificates: (count) => `${plural('de', count, 'Zertifikat wird', 'Zertifikate werden')} mit gelöscht.`,
   editTitle: (repoId) => `Repository ${repoId} bearbeiten`,
   repoIdHint: 'Der Name des Content-Repositorys im Quellsystem: bei ArchiveLink zwei Zeichen. Er kann später nicht geändert werden.',
   nameHint: 'Woran man es erkennt, zum Beispiel: Eingangsrechnungen',

@@ -192,7 +192,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
 
     deletionEndpoint({
       path: '/destinations/:id',
-      audit: ['destination.deleted', 'connection.deleted', 'notification.deleted'],
+      audit: ['destination.deleted', 'connection.deleted', 'connection.updated', 'notification.deleted'],
       summary: 'Delete a destination',
       description:
         'Also deletes every connection that uses the destination, even if the connection has other destinations, ' +

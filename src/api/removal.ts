@@ -4,29 +4,50 @@ import type { OutboxMessage } from '../db/outbox.ts'
 import { deliveriesPerBatch } from '../delivery/release.ts'
 import type { AuditEvent } from '../domain/audit-events.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import type { Removal } from '../workspace/removal.ts'
+import type { DeletionOptions, Removal } from '../workspace/removal.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { idParams, one } from './schemas.ts'
 
 const removedConnectionsHeader = 'X-Relay-Removed-Connections'
+const affectedDestinationsHeader = 'X-Relay-Affected-Destinations'
 
 // Clients accept a header of at least 8 KB. An id has 26 characters.
 const headerMaxIds = 200
 
-const dryRunQuery = z.strictObject({
-  dry_run: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((value) => value === 'true')
-    .describe('With `true`, nothing is deleted: the response lists what the deletion would remove.'),
+const flag = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((value) => value === 'true')
+
+const query = z.strictObject({
+  dry_run: flag.describe('With `true`, nothing is deleted: the response lists what the deletion would remove.'),
+  keep_connections: flag.describe(
+    'With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted.',
+  ),
 })
+
+const named = z.array(z.object({ id: z.string(), name: z.string() }))
+
+const idsOf = (objects: { id: string }[]): string =>
+  objects
+    .slice(0, headerMaxIds)
+    .map(({ id }) => id)
+    .join(', ')
 
 const removal = z
   .object({
-    removed_connections: z.array(z.object({ id: z.string(), name: z.string() })),
-    removed_notifications: z.array(z.object({ id: z.string(), name: z.string() })),
-    unwired_repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), name: z.string() })),
+    removed_connections: named,
+    unlinked_connections: named.describe('With `keep_connections`: the connections that stay without what is deleted.'),
+    removed_notifications: named,
+    unwired_repositories: z
+      .array(z.object({ id: z.string(), repo_id: z.string(), name: z.string() }))
+      .describe('Repositories that no connection links to a destination from then on: what they receive is discarded.'),
+    affected_destinations: z
+      .array(z.object({ id: z.string(), name: z.string(), repo_ids: z.array(z.string()) }))
+      .describe(
+        'Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each.',
+      ),
   })
   .meta({ id: 'Removal' })
 
@@ -38,13 +59,12 @@ interface Deletion<Current> extends LaunchDeps {
   summary: string
   description: string
   objects: {
-    findRemoval(workspaceId: string, id: string): Promise<Removal>
+    findRemoval(workspaceId: string, id: string, keepConnections: boolean): Promise<Removal>
     delete(
       workspaceId: string,
       id: string,
       actor: AuditActor,
-      limit: number,
-      check: (current: Current) => void,
+      options: DeletionOptions<Current>,
     ): Promise<Removal & { messages: OutboxMessage[] }>
   }
   versionOf(current: Current): unknown
@@ -63,11 +83,12 @@ export const deletionEndpoint = <Current>({
     method: 'DELETE',
     level: 'admin',
     params: idParams,
-    query: dryRunQuery,
+    query,
     response: 'none',
     status: 204,
     headers: {
       [removedConnectionsHeader]: `The ids of the connections that were deleted too, separated by commas; empty if there were none. At most ${headerMaxIds}: the audit entry names all.`,
+      [affectedDestinationsHeader]: `The ids of the other destinations that also lose documents, separated by commas; empty if there are none. At most ${headerMaxIds}: the audit entry names all.`,
     },
     alternative: {
       status: 200,
@@ -76,15 +97,16 @@ export const deletionEndpoint = <Current>({
       appliesTo: (answer: unknown) => answer !== undefined,
     },
     checksVersion: true,
-    handle: async ({ params, query }, { workspaceId, actor, setHeader, checkVersion }) => {
-      if (query.dryRun) {
-        const { connections, notifications, unwiredRepositories } = await objects.findRemoval(workspaceId, params.id)
-        return { data: { removedConnections: connections, removedNotifications: notifications, unwiredRepositories } }
+    handle: async ({ params, query: { dryRun, keepConnections } }, { workspaceId, actor, setHeader, checkVersion }) => {
+      if (dryRun) {
+        const { connections, notifications, ...others } = await objects.findRemoval(workspaceId, params.id, keepConnections)
+        return { data: { removedConnections: connections, removedNotifications: notifications, ...others } }
       }
       const check = (current: Current) => checkVersion(versionOf(current))
-      const deleted = await objects.delete(workspaceId, params.id, actorOf(actor), batchSize, check)
+      const deleted = await objects.delete(workspaceId, params.id, actorOf(actor), { limit: batchSize, keepConnections, check })
       launch(deleted.messages)
-      const ids = deleted.connections.slice(0, headerMaxIds).map(({ id }) => id)
-      return setHeader(removedConnectionsHeader, ids.join(', '))
+      setHeader(removedConnectionsHeader, idsOf(deleted.connections))
+      setHeader(affectedDestinationsHeader, idsOf(deleted.affectedDestinations))
+      return undefined
     },
   })

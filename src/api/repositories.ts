@@ -137,7 +137,7 @@ export const repositoryEndpoints = ({ repositories, certificates, launch, batchS
 
     deletionEndpoint({
       path: '/repositories/:id',
-      audit: ['repository.deleted', 'cert.deleted', 'connection.deleted'],
+      audit: ['repository.deleted', 'cert.deleted', 'connection.deleted', 'connection.updated'],
       summary: 'Delete a repository',
       description:
         'Also deletes its certificates and its active connections, even if a connection has other repositories. ' +

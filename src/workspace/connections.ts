@@ -108,10 +108,13 @@ const findUnknown = async (trx: Database | Transaction, noun: 'repository' | 'de
     .map((id) => ({ path: `${noun}_ids.${ids.indexOf(id)}`, message: `there is no such ${noun} in this workspace` }))
 }
 
+const tableOfLinks = { repository: 'connection_repositories', destination: 'connection_destinations' }
+
 const link = async (trx: Transaction, noun: 'repository' | 'destination', connectionId: string, ids: string[]): Promise<void> => {
-  const table = noun === 'repository' ? 'connection_repositories' : 'connection_destinations'
-  await trx(table).where({ connection_id: connectionId }).delete()
-  await trx(table).insert([...new Set(ids)].map((id, position) => ({ connection_id: connectionId, [`${noun}_id`]: id, position })))
+  await trx(tableOfLinks[noun]).where({ connection_id: connectionId }).delete()
+  await trx(tableOfLinks[noun]).insert(
+    [...new Set(ids)].map((id, position) => ({ connection_id: connectionId, [`${noun}_id`]: id, position })),
+  )
 }
 
 /** Replaces the links. @throws AppError 422 with a detail for each unknown id */
@@ -180,6 +183,25 @@ export const deleteConnections = async (
     messages.push(...(await startCancelling(trx, { by: 'connection', workspace: workspace.name, id, name }, limit)))
   }
   return messages
+}
+
+/** Takes a destination or repository that is deleted out of connections that stay. What they held for a destination is not cancelled here. */
+export const unlinkConnections = async (
+  trx: Transaction,
+  workspaceId: string,
+  noun: 'repository' | 'destination',
+  objectId: string,
+  connections: { id: string }[],
+  actor: AuditActor,
+): Promise<void> => {
+  for (const { id } of connections) {
+    const before = await find(trx, workspaceId, id)
+    await trx(tableOfLinks[noun])
+      .where({ connection_id: id, [`${noun}_id`]: objectId })
+      .delete()
+    await trx('connections').where({ id }).update({ updated_at: trx.fn.now() })
+    await recordRewiring(trx, workspaceId, before, await find(trx, workspaceId, id), actor)
+  }
 }
 
 export const createConnections = (db: Database) => ({

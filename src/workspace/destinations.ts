@@ -7,9 +7,9 @@ import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, endPause } from '../delivery/circuit.ts'
 import type { Circuit } from '../domain/circuit.ts'
-import { deleteConnections } from './connections.ts'
+import { deleteConnections, unlinkConnections } from './connections.ts'
 import { deleteNotifications } from './notifications.ts'
-import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
+import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 import { lockRouting } from './workspaces.ts'
 
 export interface Destination {
@@ -237,15 +237,14 @@ export const createDestinations = (db: Database) => {
       }),
 
     /** Finds what a deletion would remove. @throws AppError 404 */
-    findRemoval: async (workspaceId: string, id: string): Promise<Removal> =>
-      findRemoval(db, 'destination', (await find(db, workspaceId, id)).id),
+    findRemoval: async (workspaceId: string, id: string, keepConnections: boolean): Promise<Removal> =>
+      findRemoval(db, 'destination', (await find(db, workspaceId, id)).id, keepConnections),
 
     /**
      * Deletes a destination, the connections that lead to it and the notifications that are sent to it. Undelivered deliveries to the
-     * destination are cancelled, and so are those that the connections held: up to `limit` of each now, the rest by a workflow. The row
-     * stays for the documents that refer to it, with its name and kind only: config, credentials and the target's last error are erased.
-     * It is written last, because recording an attempt locks first the document and then the destination.
-     * @param check throws if the destination must not be deleted as it is
+     * destination are cancelled, and so are those that deleted connections held: up to `limit` of each now, the rest by a workflow. The
+     * row stays for the documents that refer to it, with its name and kind only: config, credentials and the target's last error are
+     * erased. It is written last, because recording an attempt locks first the document and then the destination.
      * @returns what was removed, with the committed messages
      * @throws AppError 404
      */
@@ -253,14 +252,13 @@ export const createDestinations = (db: Database) => {
       workspaceId: string,
       id: string,
       actor: AuditActor,
-      limit: number,
-      check?: (current: Destination) => void,
+      { limit, keepConnections, check }: DeletionOptions<Destination>,
     ): Promise<Removal & { messages: OutboxMessage[] }> =>
       db.transaction(async (trx) => {
         const workspace = await lockRouting(trx, workspaceId)
         const deleted = await find(trx, workspaceId, id)
         check?.(deleted)
-        const removal = await findRemoval(trx, 'destination', id)
+        const removal = await findRemoval(trx, 'destination', id, keepConnections)
         await record(trx, {
           workspaceId,
           event: 'destination.deleted',
@@ -271,6 +269,7 @@ export const createDestinations = (db: Database) => {
         })
         // The rows of the connections first: a release locks its connection before the documents.
         const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        await unlinkConnections(trx, workspaceId, 'destination', id, removal.unlinkedConnections, actor)
         await deleteNotifications(trx, workspaceId, removal.notifications, actor)
         messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))
         await trx('destinations')

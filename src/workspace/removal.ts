@@ -1,24 +1,40 @@
 import type { Database, Transaction } from '../db/database.ts'
 
-/** Objects that go together with a deleted destination or repository. */
+type Noun = 'destination' | 'repository'
+
+/** What a deleted destination or repository takes with it, changes, and leaves without documents. */
 export interface Removal {
   connections: { id: string; name: string }[]
+  /** Connections that stay without the deleted object. */
+  unlinkedConnections: { id: string; name: string }[]
   /** Notifications that are sent to the destination. */
   notifications: { id: string; name: string }[]
   /** Repositories that no connection links to a destination from then on: documents that they receive are discarded. */
   unwiredRepositories: { id: string; repoId: string; name: string }[]
+  /** Other destinations that no connection links to these other repositories from then on: they lose the documents of these. */
+  affectedDestinations: { id: string; name: string; repoIds: string[] }[]
 }
 
-/** The connections that go: all of a destination, the active ones of a repository (contract, sections 4.2 and 4.3). */
-const removedConnections = {
+// A connection has up to 1,000 repositories and 1,000 destinations, and an answer has to stay readable.
+const repoIdsMax = 100
+
+/**
+ * The connections that a deletion changes: all of a destination, the active ones of a repository (contract, sections 4.2 and 4.3). An
+ * inactive connection stays without the repository, because its activation releases what it holds.
+ */
+const changedConnections = {
   destination: `
-    select connections.id, connections.name
+    select
+      connections.id, connections.name,
+      not exists (select from connection_destinations as other where other.connection_id = connections.id and destination_id <> :id) as is_empty
     from connection_destinations
     join connections on connections.id = connection_id
     where destination_id = :id
   `,
   repository: `
-    select connections.id, connections.name
+    select
+      connections.id, connections.name,
+      not exists (select from connection_repositories as other where other.connection_id = connections.id and repository_id <> :id) as is_empty
     from connection_repositories
     join connections on connections.id = connection_id
     where repository_id = :id
@@ -26,16 +42,46 @@ const removedConnections = {
   `,
 }
 
-/** Finds what the deletion of a destination or repository removes and leaves without a route. The lists are ordered by id. */
-export const findRemoval = async (db: Database | Transaction, noun: keyof typeof removedConnections, id: string): Promise<Removal> => {
+/**
+ * Finds what the deletion of a destination or repository removes, changes and leaves without a route. The lists are ordered by id.
+ * @param keepConnections only the connections go that would be empty
+ */
+export const findRemoval = async (db: Database | Transaction, noun: Noun, id: string, keepConnections: boolean): Promise<Removal> => {
   const { rows } = await db.raw<{ rows: Removal[] }>(
     `
-    with removed as (${removedConnections[noun]})
+    with changed as (${changedConnections[noun]}), removed as (
+      select id, name
+      from changed
+      where is_empty
+        or not :keepConnections::boolean
+    ), lost as (
+      select destination_id, (array_agg(distinct repo_id order by repo_id))[1:${repoIdsMax}] as repo_ids
+      from removed
+      join connection_destinations on connection_destinations.connection_id = removed.id
+      join connection_repositories on connection_repositories.connection_id = removed.id
+      join repositories on repositories.id = repository_id
+      where destination_id <> :id
+        and repository_id <> :id
+        and not exists (
+          select
+          from connection_destinations as destination_link
+          join connection_repositories as repository_link using (connection_id)
+          where destination_link.destination_id = connection_destinations.destination_id
+            and repository_link.repository_id = connection_repositories.repository_id
+            and connection_id not in (select removed.id from removed)
+        )
+      group by destination_id
+    )
     select
       (
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
         from removed
       ) as connections,
+      (
+        select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
+        from changed
+        where id not in (select removed.id from removed)
+      ) as "unlinkedConnections",
       (
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
         from notifications
@@ -57,28 +103,45 @@ export const findRemoval = async (db: Database | Transaction, noun: keyof typeof
             where repository_id = repositories.id
               and connection_id not in (select removed.id from removed)
           )
-      ) as "unwiredRepositories"
+      ) as "unwiredRepositories",
+      (
+        select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name, 'repoIds', repo_ids) order by id), '[]')
+        from lost
+        join destinations on destinations.id = destination_id
+      ) as "affectedDestinations"
     `,
-    { id },
+    { id, keepConnections },
   )
   return rows[0]!
 }
 
 /** Returns a removal as the audit log shows it. */
-export const removalMetadata = ({ connections, notifications, unwiredRepositories }: Removal) => ({
-  removed_connections: connections,
-  removed_notifications: notifications,
-  unwired_repositories: unwiredRepositories.map(({ id, repoId, name }) => ({ id, repo_id: repoId, name })),
+export const removalMetadata = (removal: Removal) => ({
+  removed_connections: removal.connections,
+  unlinked_connections: removal.unlinkedConnections,
+  removed_notifications: removal.notifications,
+  unwired_repositories: removal.unwiredRepositories.map(({ id, repoId, name }) => ({ id, repo_id: repoId, name })),
+  affected_destinations: removal.affectedDestinations.map(({ id, name, repoIds }) => ({ id, name, repo_ids: repoIds })),
 })
 
 /** Describes a removal in a sentence, or returns an empty text if nothing else goes. */
-export const removalSentence = ({ connections, notifications, unwiredRepositories }: Removal): string => {
-  const rules = notifications.map(({ name }) => name).join(', ')
-  const names = connections.map(({ name }) => name).join(', ')
-  const repositories = unwiredRepositories.map(({ repoId }) => repoId).join(', ')
-  return [
-    ...(names ? [` Connections deleted with it: ${names}.`] : []),
-    ...(rules ? [` Notifications deleted with it: ${rules}.`] : []),
-    ...(repositories ? [` Repositories without a destination from then on: ${repositories}.`] : []),
-  ].join('')
+export const removalSentence = (removal: Removal): string => {
+  const parts: [string, string[]][] = [
+    ['Connections deleted with it', removal.connections.map(({ name }) => name)],
+    ['Connections that stay without it', removal.unlinkedConnections.map(({ name }) => name)],
+    ['Notifications deleted with it', removal.notifications.map(({ name }) => name)],
+    ['Repositories without a destination from then on', removal.unwiredRepositories.map(({ repoId }) => repoId)],
+    ['Destinations that also lose documents', removal.affectedDestinations.map(({ name }) => name)],
+  ]
+  return parts.map(([title, names]) => (names.length > 0 ? ` ${title}: ${names.join(', ')}.` : '')).join('')
+}
+
+/** How a destination or repository is deleted. */
+export interface DeletionOptions<Current> {
+  /** Deliveries that are cancelled at once; the rest is cancelled by a workflow. */
+  limit: number
+  /** Connections stay without the deleted object, unless they would be empty. */
+  keepConnections: boolean
+  /** Throws if the object must not be deleted as it is. */
+  check?(current: Current): void
 }

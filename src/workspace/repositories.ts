@@ -6,8 +6,8 @@ import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { deleteCertificatesOf } from './certificates.ts'
-import { deleteConnections } from './connections.ts'
-import { findRemoval, removalMetadata, removalSentence, type Removal } from './removal.ts'
+import { deleteConnections, unlinkConnections } from './connections.ts'
+import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 import { repositoryWarnings, warningFactsColumn, type RepositoryWarning, type WarningFacts } from './repository-warnings.ts'
 import { lockRouting } from './workspaces.ts'
 
@@ -214,15 +214,14 @@ export const createRepositories = (db: Database) => {
       }),
 
     /** Finds what a deletion would remove. @throws `AppError` 404 */
-    findRemoval: async (workspaceId: string, id: string): Promise<Removal> =>
-      findRemoval(db, 'repository', (await find(workspaceId, id)).id),
+    findRemoval: async (workspaceId: string, id: string, keepConnections: boolean): Promise<Removal> =>
+      findRemoval(db, 'repository', (await find(workspaceId, id)).id, keepConnections),
 
     /**
      * Deletes a repository with its certificates, its links and the active connections that start at it, as the contract says, even those
-     * that link other repositories. What an active connection still held is cancelled: up to `limit` deliveries now, the rest by a
+     * that link other repositories. What a deleted connection still held is cancelled: up to `limit` deliveries now, the rest by a
      * workflow. An inactive connection stays without the repository: its activation releases what it holds, or its own deletion cancels
      * it. The row stays for the documents that refer to it.
-     * @param check throws if the repository must not be deleted as it is
      * @returns what was removed, with the committed messages
      * @throws `AppError` 404
      */
@@ -230,14 +229,13 @@ export const createRepositories = (db: Database) => {
       workspaceId: string,
       id: string,
       actor: AuditActor,
-      limit: number,
-      check?: (current: Repository) => void,
+      { limit, keepConnections, check }: DeletionOptions<Repository>,
     ): Promise<Removal & { messages: OutboxMessage[] }> =>
       db.transaction(async (trx) => {
         const workspace = await lockRouting(trx, workspaceId)
         const deleted = await lock(trx, workspaceId, id)
         check?.(deleted)
-        const removal = await findRemoval(trx, 'repository', id)
+        const removal = await findRemoval(trx, 'repository', id, keepConnections)
         await record(trx, {
           workspaceId,
           event: 'repository.deleted',
@@ -248,6 +246,7 @@ export const createRepositories = (db: Database) => {
         })
         await deleteCertificatesOf(trx, workspaceId, id, actor)
         const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        await unlinkConnections(trx, workspaceId, 'repository', id, removal.unlinkedConnections, actor)
         await trx('connection_repositories').where({ repository_id: id }).delete()
         await trx('repositories').where({ id }).update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         return { ...removal, messages }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { startApi, type Api } from '../support/api.ts'
+import type { Json } from '../support/client.ts'
 import { startScene } from '../support/scene.ts'
 import { insertDocument } from './insert-document.ts'
 import { findWithoutNetwork, objstore, wire } from './objstore.ts'
@@ -143,8 +144,10 @@ test('a deletion names the connections that went too and the repositories that a
       { id: connectionId, name: 'From D3' },
       { id: shared, name: 'Shared' },
     ],
+    unlinked_connections: [],
     removed_notifications: [],
     unwired_repositories: [{ id: repositoryId, repo_id: 'D3', name: 'Repository D3' }],
+    affected_destinations: [],
   }
   const dryRun = await acme.call('DELETE', `/destinations/${destinationId}?dry_run=true`)
   expect({ status: dryRun.status, data: dryRun.json.data }).toEqual({ status: 200, data: expected })
@@ -162,6 +165,83 @@ test('a deletion names the connections that went too and the repositories that a
     metadata: { name: 'Bucket of D3', connector_type: 'objstore', ...expected },
   })
   expect((await acme.call('DELETE', `/destinations/${destinationId}?dry_run=true`)).status).toBe(404)
+})
+
+test('a deletion names the other destinations that lose documents, and the ids are in a header', async () => {
+  const { repositoryId, destinationId, connectionId } = await wire(acme, 'D6')
+  const [lone, wired] = [await create('Lone'), await create('Wired')]
+  const spare = await wire(acme, 'D7')
+  await acme.call('PATCH', `/connections/${connectionId}`, {
+    repository_ids: [repositoryId, spare.repositoryId],
+    destination_ids: [lone, destinationId, wired],
+  })
+  // An inactive connection holds what arrives, so nothing is lost.
+  await acme.call('POST', '/connections', {
+    name: 'Other way',
+    is_active: false,
+    repository_ids: [repositoryId, spare.repositoryId],
+    destination_ids: [wired],
+  })
+  const affected = [{ id: lone, name: 'Lone', repo_ids: ['D6', 'D7'] }]
+  const { json } = await acme.call('DELETE', `/destinations/${destinationId}?dry_run=true`)
+  expect(json.data).toMatchObject({
+    removed_connections: [{ id: connectionId }],
+    affected_destinations: affected,
+    unwired_repositories: [],
+  })
+  const deleted = await acme.call('DELETE', `/destinations/${destinationId}`)
+  expect(deleted.headers.get('x-relay-affected-destinations')).toBe(lone)
+  const entries = await acme.call('GET', `/audit-logs?subject_id=${destinationId}&event=destination.deleted`)
+  expect(entries.json.data[0].attributes).toMatchObject({
+    description: expect.stringMatching(/Destinations that also lose documents: Lone\.$/) as string,
+    metadata: { affected_destinations: affected },
+  })
+})
+
+test('keep_connections unlinks a destination, and only a connection that would be empty is deleted', async () => {
+  const { repositoryId, destinationId, connectionId: alone } = await wire(acme, 'D8')
+  const other = await create('Other')
+  const both = await acme.call('POST', '/connections', {
+    name: 'Both',
+    is_active: false,
+    repository_ids: [repositoryId],
+    destination_ids: [destinationId, other],
+  })
+  const shared = both.json.data.id as string
+  const document = await insertDocument(database.db, {
+    workspaceId: acme.id,
+    repositoryId,
+    repoId: 'D8',
+    deliveries: [
+      { destinationId, connectionId: shared, status: 'held' },
+      { destinationId: other, connectionId: shared, status: 'held' },
+    ],
+    status: 'pending',
+  })
+  const expected = {
+    removed_connections: [{ id: alone, name: 'From D8' }],
+    unlinked_connections: [{ id: shared, name: 'Both' }],
+    removed_notifications: [],
+    unwired_repositories: [],
+    affected_destinations: [],
+  }
+  const address = `/destinations/${destinationId}?keep_connections=true`
+  expect((await acme.call('DELETE', `${address}&dry_run=true`)).json.data).toEqual(expected)
+  const deleted = await acme.call('DELETE', address)
+  expect({ status: deleted.status, removed: deleted.headers.get('x-relay-removed-connections') }).toEqual({ status: 204, removed: alone })
+  expect((await acme.call('GET', `/connections/${alone}`)).status).toBe(404)
+  const kept = (await acme.call('GET', `/connections/${shared}`)).json.data
+  expect(kept.destinations).toEqual([{ id: other, type: 'objstore', name: 'Other' }])
+  const { deliveries } = (await acme.call('GET', `/documents/${document}`)).json.data.attributes
+  expect(Object.fromEntries(deliveries.map((each: Json) => [each.destination_id, each.status]))).toEqual({
+    [destinationId]: 'cancelled',
+    [other]: 'held',
+  })
+  const entries = await acme.call('GET', `/audit-logs?subject_id=${shared}&event=connection.updated`)
+  expect(entries.json.data[0].attributes.metadata).toMatchObject({
+    before: { destination_ids: [destinationId, other] },
+    after: { destination_ids: [other] },
+  })
 })
 
 test('a deletion erases config and credentials, and keeps name and kind for the documents that refer to the destination', async () => {

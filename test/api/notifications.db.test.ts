@@ -100,8 +100,10 @@ test('a destination is deleted together with the notifications that are sent to 
   const dryRun = await acme.call('DELETE', `/destinations/${first}?dry_run=true`)
   expect(dryRun.json.data).toEqual({
     removed_connections: [],
+    unlinked_connections: [],
     removed_notifications: [{ id: deleted, name: 'First' }],
     unwired_repositories: [],
+    affected_destinations: [],
   })
   expect((await acme.call('DELETE', `/destinations/${first}`)).status).toBe(204)
   expect((await acme.call('GET', `/notifications/${deleted}`)).status).toBe(404)

@@ -86,8 +86,10 @@ test('a deletion names the active connections that went too and the other reposi
   // G3 itself is deleted, G4 has no other connection, and G5 has an inactive one, which holds what arrives.
   const expected = {
     removed_connections: [{ id: first.connectionId, name: shared.json.data.name }],
+    unlinked_connections: [],
     removed_notifications: [],
     unwired_repositories: [{ id: second.repositoryId, repo_id: 'G4', name: 'Repository G4' }],
+    affected_destinations: [{ id: first.destinationId, name: 'Bucket of G3', repo_ids: ['G4', 'G5'] }],
   }
   const dryRun = await acme.call('DELETE', `/repositories/${first.repositoryId}?dry_run=true`)
   expect({ status: dryRun.status, data: dryRun.json.data }).toEqual({ status: 200, data: expected })
@@ -96,6 +98,25 @@ test('a deletion names the active connections that went too and the other reposi
   const { json } = await acme.call('GET', `/audit-logs?subject_id=${first.repositoryId}&event=repository.deleted`)
   expect(json.data[0].attributes.metadata).toMatchObject({ repo_id: 'G3', name: 'Repository G3', ...expected })
   expect((await acme.call('DELETE', `/repositories/${first.repositoryId}?dry_run=true`)).status).toBe(404)
+})
+
+test('keep_connections unlinks a repository, and only a connection that would be empty is deleted', async () => {
+  const [first, second] = [await wire(acme, 'G7'), await wire(acme, 'G8')]
+  const connection = { name: 'Both', repository_ids: [first.repositoryId, second.repositoryId], destination_ids: [first.destinationId] }
+  const shared = (await acme.call('POST', '/connections', connection)).json.data.id as string
+  const expected = {
+    removed_connections: [{ id: first.connectionId, name: 'From G7' }],
+    unlinked_connections: [{ id: shared, name: 'Both' }],
+    removed_notifications: [],
+    unwired_repositories: [],
+    affected_destinations: [],
+  }
+  const address = `/repositories/${first.repositoryId}?keep_connections=true`
+  expect((await acme.call('DELETE', `${address}&dry_run=true`)).json.data).toEqual(expected)
+  const deleted = await acme.call('DELETE', address)
+  expect([deleted.status, deleted.headers.get('x-relay-removed-connections')]).toEqual([204, first.connectionId])
+  expect((await acme.call('GET', `/connections/${first.connectionId}`)).status).toBe(404)
+  expect((await acme.call('GET', `/connections/${shared}`)).json.data.repositories).toMatchObject([{ repo_id: 'G8' }])
 })
 
 test('an active connection that still holds deliveries goes with its repository, and they are cancelled', async () => {

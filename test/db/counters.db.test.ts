@@ -142,7 +142,8 @@ const operations: Record<string, (world: World, choice: Choice) => Promise<unkno
   deleteDestination: async ({ routes }, { which, other }) => {
     const { workspaceId, destinations } = pick(routes, which)!
     const destinationId = pick(Object.values(destinations), other)
-    if (destinationId !== undefined && other % 10 === 0) await createDestinations(database.db).delete(workspaceId, destinationId, actor, 5)
+    if (destinationId !== undefined && other % 10 === 0)
+      await createDestinations(database.db).delete(workspaceId, destinationId, actor, { limit: 5, keepConnections: false })
   },
   // Status changes always have the present time, so this makes some of them older.
   letTimePass: async (_, choice) => {

@@ -64,7 +64,7 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
     ]
     await Promise.all([
       release.releaseBatch(routes.connections['b']!, documents),
-      createDestinations(db).delete(workspaceId, a, actor, documents),
+      createDestinations(db).delete(workspaceId, a, actor, { limit: documents, keepConnections: false }),
       createBulkRetries(db, config).retryPage(bulkRetry.id, documents, () => {}),
       ...ids.toReversed().flatMap(toEach),
     ])

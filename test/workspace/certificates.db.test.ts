@@ -126,7 +126,7 @@ describe('certificates', () => {
       mine.certificates.delete({ workspaceId: other.workspaceId, repositoryId: other.repositoryId, actor }, id),
     ).rejects.toMatchObject(notFound)
 
-    await createRepositories(database.db).delete(mine.workspaceId, mine.repositoryId, actor, 100)
+    await createRepositories(database.db).delete(mine.workspaceId, mine.repositoryId, actor, { limit: 100, keepConnections: false })
     expect(await mine.certificates.listAll(mine.repositoryId)).toEqual([])
     await expect(mine.receive(signers[0]!)).rejects.toMatchObject(notFound)
     expect((await mine.auditLog()).map(({ event }) => event)).toEqual(['cert.received', 'repository.deleted', 'cert.deleted'])

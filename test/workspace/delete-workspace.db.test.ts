@@ -186,7 +186,7 @@ test('a workspace is refused while a message for it waits, and deleted once its 
   const { db } = scene
   const { workspaceId, name, source, destinations } = await createFullWorkspace()
   await source.create('D4', 'hello')
-  await createDestinations(db).delete(workspaceId, destinations['archive']!, actor, 10)
+  await createDestinations(db).delete(workspaceId, destinations['archive']!, actor, { limit: 10, keepConnections: false })
   await expect(deleteWorkspace(db, name, confirmed)).rejects.toThrow(/1 messages to Temporal/)
   await db('outbox').whereRaw(`message ->> 'kind' = 'processBatches'`).delete()
   await db('bulk_retries').where({ workspace_id: workspaceId }).update({ status: 'running' })
@@ -227,5 +227,7 @@ test('changes of a workspace that was deleted meanwhile are answered with 404', 
   const notFound = { code: 'not_found' }
   const workspaces = createWorkspaces(scene.db)
   await expect(workspaces.findSettings(newId())).rejects.toMatchObject(notFound)
-  await expect(createDestinations(scene.db).delete(newId(), newId(), actor, 1)).rejects.toMatchObject(notFound)
+  await expect(createDestinations(scene.db).delete(newId(), newId(), actor, { limit: 1, keepConnections: false })).rejects.toMatchObject(
+    notFound,
+  )
 })

@@ -257,7 +257,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a destination
-         * @description Also deletes every connection that uses the destination, even if the connection has other destinations, and every notification that is sent to it. Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials. Required level: `admin`. Audit events: `destination.deleted`, `connection.deleted`, `notification.deleted`.
+         * @description Also deletes every connection that uses the destination, even if the connection has other destinations, and every notification that is sent to it. Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials. Required level: `admin`. Audit events: `destination.deleted`, `connection.deleted`, `connection.updated`, `notification.deleted`.
          */
         delete: operations["deleteDestination"];
         options?: never;
@@ -705,7 +705,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a repository
-         * @description Also deletes its certificates and its active connections, even if a connection has other repositories. Deliveries that these connections held are cancelled. Documents that were already received are kept. Required level: `admin`. Audit events: `repository.deleted`, `cert.deleted`, `connection.deleted`.
+         * @description Also deletes its certificates and its active connections, even if a connection has other repositories. Deliveries that these connections held are cancelled. Documents that were already received are kept. Required level: `admin`. Audit events: `repository.deleted`, `cert.deleted`, `connection.deleted`, `connection.updated`.
          */
         delete: operations["deleteRepository"];
         options?: never;
@@ -2472,6 +2472,12 @@ export interface components {
             unmet_condition: components["schemas"]["FilterCondition"] | null;
         };
         Removal: {
+            /** @description Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each. */
+            affected_destinations: {
+                id: string;
+                name: string;
+                repo_ids: string[];
+            }[];
             removed_connections: {
                 id: string;
                 name: string;
@@ -2480,6 +2486,12 @@ export interface components {
                 id: string;
                 name: string;
             }[];
+            /** @description With `keep_connections`: the connections that stay without what is deleted. */
+            unlinked_connections: {
+                id: string;
+                name: string;
+            }[];
+            /** @description Repositories that no connection links to a destination from then on: what they receive is discarded. */
             unwired_repositories: {
                 id: string;
                 name: string;
@@ -4486,6 +4498,11 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: boolean;
+                /**
+                 * @description With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted.
+                 * @example true
+                 */
+                keep_connections?: boolean;
             };
             header?: {
                 /**
@@ -4521,6 +4538,12 @@ export interface operations {
                      *             "name": "Invoice archive"
                      *           }
                      *         ],
+                     *         "unlinked_connections": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
                      *         "removed_notifications": [
                      *           {
                      *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -4533,6 +4556,15 @@ export interface operations {
                      *             "repo_id": "Z1",
                      *             "name": "Invoice archive"
                      *           }
+                     *         ],
+                     *         "affected_destinations": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive",
+                     *             "repo_ids": [
+                     *               "Z1"
+                     *             ]
+                     *           }
                      *         ]
                      *       }
                      *     }
@@ -4543,6 +4575,8 @@ export interface operations {
             /** @description The request succeeded. The response has no body. */
             204: {
                 headers: {
+                    /** @description The ids of the other destinations that also lose documents, separated by commas; empty if there are none. At most 200: the audit entry names all. */
+                    "X-Relay-Affected-Destinations"?: string;
                     /** @description The ids of the connections that were deleted too, separated by commas; empty if there were none. At most 200: the audit entry names all. */
                     "X-Relay-Removed-Connections"?: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
@@ -6706,6 +6740,11 @@ export interface operations {
                  * @example true
                  */
                 dry_run?: boolean;
+                /**
+                 * @description With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted.
+                 * @example true
+                 */
+                keep_connections?: boolean;
             };
             header?: {
                 /**
@@ -6741,6 +6780,12 @@ export interface operations {
                      *             "name": "Invoice archive"
                      *           }
                      *         ],
+                     *         "unlinked_connections": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive"
+                     *           }
+                     *         ],
                      *         "removed_notifications": [
                      *           {
                      *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -6753,6 +6798,15 @@ export interface operations {
                      *             "repo_id": "Z1",
                      *             "name": "Invoice archive"
                      *           }
+                     *         ],
+                     *         "affected_destinations": [
+                     *           {
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "name": "Invoice archive",
+                     *             "repo_ids": [
+                     *               "Z1"
+                     *             ]
+                     *           }
                      *         ]
                      *       }
                      *     }
@@ -6763,6 +6817,8 @@ export interface operations {
             /** @description The request succeeded. The response has no body. */
             204: {
                 headers: {
+                    /** @description The ids of the other destinations that also lose documents, separated by commas; empty if there are none. At most 200: the audit entry names all. */
+                    "X-Relay-Affected-Destinations"?: string;
                     /** @description The ids of the connections that were deleted too, separated by commas; empty if there were none. At most 200: the audit entry names all. */
                     "X-Relay-Removed-Connections"?: string;
                     "x-relay-request-id": components["headers"]["RequestId"];

@@ -30,6 +30,9 @@ import {
   type WantedRepository,
 } from './workspaces-file.ts'
 
+// A connection that the file contains stays, whatever else it links.
+const deletion = { limit: deliveriesPerBatch, keepConnections: true }
+
 const byName = { nameInFile: ({ name }: { name: string }) => name, nameOf: ({ name }: { name: string }) => name }
 
 const made = async (creation: Promise<unknown>): Promise<object> => {
@@ -116,7 +119,7 @@ export const repositoryKind = ({ trx, workspaceId, wanted, state }: Target): Kin
     },
     compare: (current, item) => listDifferences(repositoryInFile(current), item),
     update: ({ id }, item) => repositories.update(workspaceId, id, valuesOf(item), systemActor),
-    delete: ({ id }) => repositories.delete(workspaceId, id, systemActor, deliveriesPerBatch),
+    delete: ({ id }) => repositories.delete(workspaceId, id, systemActor, deletion),
   }
 }
 
@@ -139,7 +142,7 @@ export const destinationKind = ({ trx, workspaceId, wanted, state, run }: Target
       throw refuse('connector_type', message)
     },
     update: ({ id, credentials }, item) => configure.replace(workspaceId, id, credentials, targetOf(item), systemActor),
-    delete: ({ id }) => destinations.delete(workspaceId, id, systemActor, deliveriesPerBatch),
+    delete: ({ id }) => destinations.delete(workspaceId, id, systemActor, deletion),
   }
 }
 

@@ -148,6 +148,14 @@ test(
 
       const connection = { name: 'To the ledger', repository_ids: [routes.repositoryId], destination_ids: [id] }
       expect((await routes.call('POST', '/connections', connection)).status).toBe(201)
+      const other = (await routes.call('POST', '/destinations', {
+        name: 'Second archive',
+        connector_type: 'webhook',
+        config: { url: `${scene.archive.origin}/second` },
+        credentials: {},
+      })) as { json: { data: { id: string } } }
+      const both = { name: 'To both', is_active: false, repository_ids: [routes.repositoryId], destination_ids: [id, other.json.data.id] }
+      const kept = (await routes.call('POST', '/connections', both)).json.data.id as string
       await routes.receive('hello')
       const delivered = () => scene.archive.arrivals.find(({ method, url }) => method === 'PUT' && url === '/ledger')
       const arrived = async () =>
@@ -158,12 +166,19 @@ test(
       await page.getByRole('button', { name: 'Delete' }).click()
       const dialog = page.getByRole('dialog')
       await dialog.getByText('To the ledger').waitFor()
+      await dialog.getByText('stay without it').waitFor()
+      // Without it, the question names who loses what.
+      await dialog.getByLabel('Keep the connections').uncheck()
+      await dialog.getByText(`Second archive loses the documents of ${routes.repoId}`).waitFor()
+      await dialog.getByLabel('Keep the connections').check()
+      await dialog.getByText('stay without it').waitFor()
       await dialog.getByText('No delivery is open or failed.').waitFor()
       await takeScreenshot(page, 'destination-delete')
       await dialog.getByRole('button', { name: 'Delete' }).click()
       await page.getByRole('heading', { name: 'Destinations' }).waitFor()
       await page.getByRole('link', { name: 'Ledger 2026' }).waitFor({ state: 'detached' })
       expect((await routes.call('GET', `/destinations/${id}`)).status).toBe(404)
+      expect((await routes.call('GET', `/connections/${kept}`)).json.data.destinations).toMatchObject([{ name: 'Second archive' }])
       // Chromium logs each answer of 4xx, which the form shows.
       expect(errors.filter((error) => !/status of 4(04|12|22)/.test(error))).toEqual([])
     })

@@ -110,7 +110,7 @@ test(
       await page.getByText('It is the last active certificate').waitFor()
       await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
       await page.getByRole('button', { name: 'Delete', exact: true }).click()
-      await page.getByRole('dialog').getByText('1 certificate').waitFor()
+      await page.getByRole('dialog').getByText('1 certificate is deleted').waitFor()
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
       await page.getByRole('heading', { name: 'Repositories' }).waitFor()
       expect((await call('GET', `/repositories/${id}`)).status).toBe(404)
@@ -145,7 +145,7 @@ test(
       const admin = await scene.open('admin')
       await admin.page.goto(`${scene.consoleUrl}/repositories/${repositoryId}`)
       await admin.page.getByRole('button', { name: 'Delete', exact: true }).click()
-      await admin.page.getByText('the connection to Mail room').waitFor()
+      await admin.page.getByText('deliveries that they hold are cancelled').waitFor()
 
       const viewer = await scene.open('viewer')
       for (const path of ['/repositories', `/repositories/${repositoryId}`, '/repositories/new']) {
