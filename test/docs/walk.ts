@@ -50,7 +50,8 @@ const headingAt = (page: string, index: number): string => [...page.slice(0, ind
 const separator = '\x1e'
 
 /**
- * Runs the commands in one shell, which stops at the first failure.
+ * Runs the commands in one shell, which stops at the first failure. After `timeoutMs`, it is killed with all that it has started, also in
+ * the background: what is left would keep the output open, and nobody would learn which step did not end.
  * @param options.account that of the shell, if it is another one
  * @returns the output of each step
  */
@@ -62,15 +63,16 @@ export const runSteps = async (
     cwd: folder,
     env: environment,
     stdio: ['pipe', 'pipe', 'pipe'],
-    signal: AbortSignal.timeout(timeoutMs),
+    detached: true,
     ...account,
   })
-  shell.on('error', () => {})
+  const timer = setTimeout(() => process.kill(-shell.pid!, 'SIGKILL'), timeoutMs)
   const ended = once(shell, 'close')
   shell.stdin.on('error', () => {})
   shell.stdin.end(commands.map((block) => `${block}\nprintf '\\036'\n`).join(''))
   const [output, errors] = await Promise.all([text(shell.stdout), text(shell.stderr)])
   const [status] = (await ended) as [number | null]
+  clearTimeout(timer)
   const answers = output.split(separator)
   if (status !== 0)
     throw new Error(`step ${answers.length} ended with ${status}:\n${commands[answers.length - 1]}\n${answers.at(-1)}\n${errors}`)
