@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Temporal } from './client.ts'
 import { createIsStuck } from './delivery-workflows.ts'
+import { reasonOf } from './errors.ts'
 
 /** A job that a schedule runs. */
 export interface ScheduledJob {
@@ -103,6 +104,9 @@ export const createSchedules = (
 
 type Schedules = ReturnType<typeof createSchedules>
 
+// A server that is busy for a moment answers the next check. One that fails this often in a row is worth a look.
+const failuresToReport = 3
+
 interface KeepOptions {
   temporal: Pick<Temporal, 'registerSearchAttributes'>
   /** Reconciles if the job does not, because its own workflow is stuck. */
@@ -135,11 +139,17 @@ export const keepSchedules = (
     })
     await schedules.ensure(jobs)
   }
+  const steps = [repair, catchUp].map((run) => ({ run, failures: 0 }))
   const keep = async () => {
-    for (const step of [repair, catchUp]) {
-      await step().catch((thrown: unknown) => {
-        log.warn({ reason: messageOf(thrown) }, 'failed to check the maintenance jobs in Temporal, the next check tries again')
-      })
+    for (const step of steps) {
+      try {
+        await step.run()
+        step.failures = 0
+      } catch (thrown) {
+        step.failures += 1
+        const level = step.failures < failuresToReport ? 'debug' : 'warn'
+        log[level]({ reason: reasonOf(thrown) }, 'failed to check the maintenance jobs in Temporal, the next check tries again')
+      }
     }
   }
   let running: Promise<void> | undefined
