@@ -17,8 +17,8 @@ default and at most 100. Unknown query parameters and unknown body attributes ar
 attributes at any time; ignore attributes that you do not know.
 
 **Errors.** Every error has the form \`{ "error": { "code", "message", "request_id", "details" } }\`. Programs should
-decide by \`code\`. Every response carries its request id in the header \`x-relay-request-id\`. An unknown path returns
-404. A method that a path does not support returns 405.
+decide by \`code\`. Every response carries its request id in the header \`x-relay-request-id\`. The answer to an unknown
+path is 404, and to a method that a path does not support 405.
 
 **Other interfaces** are not part of this reference. The receiver (\`/receiver/{userSlug}/{workspaceSlug}\`) implements
 the content server protocol for the source system. The bridge
