@@ -1,6 +1,6 @@
 import { createApi } from '../api/app.ts'
 import { createReadVersions } from '../api/console/changes.ts'
-import { createConsole } from '../api/console/console.ts'
+import { createConsole, leadToConsole } from '../api/console/console.ts'
 import { createEventStreams } from '../api/console/event-streams.ts'
 import { createDownloads } from '../api/download.ts'
 import { createReference } from '../api/open-api/reference.ts'
@@ -140,6 +140,7 @@ export const startApi = async (
       dispatch({ healthz: probes.middleware }),
       ...(tracing ? [traceRequests(tracing)] : []),
       dispatch({
+        '': leadToConsole(config),
         receiver: receiver.middleware,
         bridge,
         'openapi.json': reference,

@@ -12,6 +12,8 @@ export interface RequestState {
   keyId?: string
   /** Code of the error response. */
   errorCode?: string
+  /** True if the answer is a file of the console, of which a page loads dozens. */
+  isAsset?: boolean
   /** True once an endpoint handles the request: its key is valid, and so is what it asks for. */
   hasBegun?: boolean
 }
@@ -43,13 +45,13 @@ export const createRequestLog = (log: Log): RequestLog => {
         const durationMs = performance.now() - startedAt
         const { method } = context
         const status = context.res.headersSent ? context.status : clientGone
-        const { keyId, errorCode } = context.state as RequestState
+        const { keyId, errorCode, isAsset } = context.state as RequestState
         durations.observe(
           { surface, method: knownMethods.has(method) ? method : 'other', status: `${Math.trunc(status / 100)}xx` },
           durationMs / 1_000,
         )
         // Every client can ask for paths that do not exist.
-        log[surface === 'other' ? 'debug' : 'info'](
+        log[surface === 'other' || isAsset ? 'debug' : 'info'](
           {
             event: 'http.request',
             request_id: requestId,

@@ -44,6 +44,16 @@ const pathOf = (url: string | undefined) => (url !== undefined && URL.canParse(u
 const workflowsUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConsoleConfig): string | null =>
   url === undefined ? null : `${url.replace(/\/+$/, '')}/namespaces/${encodeURIComponent(temporal.namespace ?? 'default')}/workflows/`
 
+/** Leads from the address of the relay alone, which people open first, to the console. */
+export const leadToConsole = ({ RELAY_BASE_URL }: Pick<ConsoleConfig, 'RELAY_BASE_URL'>): Middleware => {
+  const address = `${pathOf(RELAY_BASE_URL)}/console`
+  return (context, next) => {
+    if (context.method !== 'GET' && context.method !== 'HEAD') return next()
+    context.redirect(address)
+    return undefined
+  }
+}
+
 /** Serves the console, and its sign-in: every request below `/console`. */
 export const createConsole = (deps: ConsoleDeps): Middleware => {
   const { config, eventStreams } = deps
@@ -113,6 +123,7 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
       const file = files.get(context.path)
       // A page of another version asks for its own files.
       if (!file) throw nothingHere()
+      context.state['isAsset'] = true
       context.set('cache-control', `public, max-age=${assetMaxAgeSeconds}, immutable`)
       context.type = extname(file.name)
       context.body = file.body

@@ -4,28 +4,31 @@ import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import Koa from 'koa'
-import { createConsole } from '../../../src/api/console/console.ts'
+import { createConsole, leadToConsole } from '../../../src/api/console/console.ts'
 import { loadConsoleFiles, toJavaScript } from '../../../src/api/console/files.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { dispatch } from '../../../src/http/server.ts'
 import { createAuthenticator } from '../../../src/security/api-keys.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { logsTo } from '../../support/logs.ts'
+import { until } from '../../support/until.ts'
 
 const firstLoadMaxBytes = 100_000
 
 const start = async (variables: Record<string, string> = {}) => {
   const app = new Koa()
+  const config = readConfig(variables)
   const authenticator = createAuthenticator({ findKey: async () => undefined, recordUse: async () => {}, wrongKeys: { count: () => 0 } })
   const keyRing = createKeyRing([`first:${Buffer.alloc(32, 7).toString('base64')}`])
   app.use(
     dispatch({
+      '': leadToConsole(config),
       console: createConsole({
-        config: readConfig(variables),
+        config,
         authenticator,
         keyRing,
         eventStreams: { open: async () => {} },
-        ...logsTo([]),
+        ...logsTo(lines),
       }),
     }),
   )
@@ -38,6 +41,7 @@ const start = async (variables: Record<string, string> = {}) => {
   return { url, stop: () => server.close() }
 }
 
+const lines: string[] = []
 const relay = await start()
 afterAll(relay.stop)
 
@@ -140,9 +144,27 @@ test('a file of another version, or none at all, is not found; another method is
   expect(await (await fetch(`${relay.url}/consoles`)).text()).toBe('not the console')
 })
 
+test('the address of the relay alone leads to the console', async () => {
+  const response = await fetch(`${relay.url}/`)
+  expect({ url: response.url, status: response.status }).toEqual({ url: `${relay.url}/console`, status: 200 })
+  expect((await fetch(`${relay.url}/`, { method: 'POST' })).url).toBe(`${relay.url}/`)
+})
+
+test('the log has the page, and at its usual level none of the files that the page loads', async () => {
+  const html = await (await fetch(`${relay.url}/console`)).text()
+  const [asset] = addressesOf(html)
+  await (await fetch(relay.url + asset!)).text()
+  const levelOf = (path: string) =>
+    lines.map((line) => JSON.parse(line) as { path: string; level: string }).find((line) => line.path === path)?.level
+  await until('both are logged', () => levelOf(asset!))
+  expect({ page: levelOf('/console'), asset: levelOf(asset!) }).toEqual({ page: 'info', asset: 'debug' })
+})
+
 test('behind a proxy that adds a path, the addresses of the page begin with the path', async () => {
   const behind = await start({ RELAY_BASE_URL: 'https://relay.example/sap&more/' })
   const html = await (await fetch(`${behind.url}/console`)).text()
+  const root = await fetch(`${behind.url}/`, { redirect: 'manual' })
   behind.stop()
+  expect(root.headers.get('location')).toBe('/sap&more/console')
   expect(html).toContain('<base href="/sap&amp;more/console/">')
 })
