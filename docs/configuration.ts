@@ -3,7 +3,8 @@ import { environment, ownPrefixes } from '../src/config/config.ts'
 
 const defaultOf = (field: z.ZodType): string => {
   const value = field.safeParse(undefined).data
-  const text = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
+  const parts = Array.isArray(value) ? value : [value]
+  const text = parts.filter((part) => ['string', 'number', 'boolean'].includes(typeof part)).join(',')
   return text && `\`${text}\``
 }
 

@@ -76,7 +76,11 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
   onClose(() => db.destroy())
   const temporal = openTemporal(config)
   onClose(temporal.close)
-  const guard = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const guard = createOutboundGuard({
+    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
+    proxyUrl: config.RELAY_OUTBOUND_PROXY,
+    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
+  })
   const outbound = tracing ? traceConnections(tracing, guard) : guard
   onClose(outbound.close)
   const outbox = createOutbox(db)

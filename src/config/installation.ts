@@ -68,6 +68,19 @@ export const installationVariables = {
     .describe('Format of the log: json for programs, pretty for people. Default: json; pretty in script/server and script/demo'),
   RELAY_SECRET_KEYS: list('Keys that seal credentials, as comma-separated entries id:base64(32 bytes). The first key seals, all keys open'),
   RELAY_ALLOWED_PRIVATE_CIDRS: list('Comma-separated private or loopback address ranges that destinations may use'),
+  RELAY_OUTBOUND_PROXY: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .optional()
+    .describe(
+      'URL of an HTTP proxy through which the relay connects to targets (CONNECT), as http://user:password@host:port. HTTPS_PROXY and its ' +
+        'like are ignored',
+    ),
+  RELAY_OUTBOUND_NO_PROXY: list(
+    'Comma-separated names, which include the names that end with them, and address ranges that the relay connects to directly, although ' +
+      'RELAY_OUTBOUND_PROXY is set',
+    z.string(),
+    '127.0.0.0/8,::1/128,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7',
+  ),
   RELAY_DIRECTORY_ROOTS: list(
     'Comma-separated absolute paths of directories below which destinations of the kind directory may write; empty allows none',
     z.string().refine(isAbsolute, 'must be an absolute path'),

@@ -11,10 +11,10 @@ export const flag = (fallback: boolean, description: string) =>
     .transform((value) => value === 'true')
     .describe(description)
 
-export const list = (description: string, item: z.ZodType<string, string> = z.string()) =>
+export const list = (description: string, item: z.ZodType<string, string> = z.string(), fallback = '') =>
   z
     .string()
-    .default('')
+    .default(fallback)
     .transform((text) =>
       text
         .split(',')

@@ -135,6 +135,11 @@ export const errorCodes = {
   },
   permission_denied: { permanent: true, remedy: 'permission' },
   probe_timeout: { permanent: false, remedy: 'target' },
+  proxy_failed: {
+    permanent: false,
+    remedy: 'relay',
+    action: 'Correct RELAY_OUTBOUND_PROXY, or let the proxy connect to the target of {destination}, or list it in RELAY_OUTBOUND_NO_PROXY',
+  },
   quota_exceeded: { permanent: false, remedy: 'target', action: 'Free storage at {destination}, or raise its quota' },
   rate_limited: {
     permanent: false,

@@ -6,6 +6,7 @@ import tls from 'node:tls'
 import { Agent, type Dispatcher } from 'undici'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { createAddressFilter } from './address-filter.ts'
+import { createForwardProxy, ForwardProxyError, proxyTimeout, proxyUnusable, type ForwardProxy } from './forward-proxy.ts'
 
 /** Opens outgoing connections to destinations, and blocks those to addresses that are not allowed. */
 export interface Outbound {
@@ -80,26 +81,35 @@ const maxPools = 64
 
 /**
  * Creates an outbound guard. The guard checks every address after name resolution and connects to exactly that address.
- * A name that resolves to another address a moment later (DNS rebinding) is therefore not a way around the check.
+ * A name that resolves to another address a moment later (DNS rebinding) is therefore not a way around the check. Through a proxy, the
+ * address is checked before the proxy is asked for the name: it then resolves the name itself, and has to refuse private addresses, too.
+ * @param proxyUrl the proxy through which targets are reached, unless `noProxy` names them
  * @param lookup resolver, replaced only by tests
  */
 export const createOutboundGuard = ({
   allowedCidrs,
+  proxyUrl,
+  noProxy = [],
   lookup = dns.lookup,
 }: {
   allowedCidrs: string[]
+  proxyUrl?: string | undefined
+  noProxy?: string[]
   lookup?: LookupFunction
 }): OutboundGuard => {
   const { isAllowed, isAllowedPrivate } = createAddressFilter(allowedCidrs)
-  const dialAllowed = createDial(lookup, (host, addresses) => {
+  const proxy = proxyUrl === undefined ? undefined : createForwardProxy(proxyUrl, noProxy)
+  const dialAllowed = createDial({ lookup, proxy }, (host, addresses) => {
     const allowed = addresses.filter(isAllowed)
-    return allowed.length > 0 ? allowed : new BlockedAddressError(host)
+    if (allowed.length === 0) throw new BlockedAddressError(host)
+    return allowed
   })
-  const dialPrivate = createDial(lookup, (host, addresses) => {
+  const dialPrivate = createDial({ lookup, proxy, byAddress: true }, (host, addresses) => {
     const allowed = addresses.filter(isAllowed)
-    if (allowed.length === 0) return new BlockedAddressError(host)
+    if (allowed.length === 0) throw new BlockedAddressError(host)
     const isPrivate = allowed.filter(isAllowedPrivate)
-    return isPrivate.length > 0 ? isPrivate : new UnencryptedError(host)
+    if (isPrivate.length === 0) throw new UnencryptedError(host)
+    return isPrivate
   })
   const anywhere = createOutbound(dialAllowed, dialAllowed)
   const unencryptedPrivate = createOutbound(dialPrivate, dialAllowed)
@@ -131,44 +141,95 @@ const addressesOf = (found: string | LookupAddress[]) => (Array.isArray(found) ?
 
 type Dial = (host: string, port: number, limit: AbortSignal) => Promise<Socket>
 
+interface DialOptions {
+  lookup: LookupFunction
+  proxy: ForwardProxy | undefined
+  /** Ask the proxy for the address that was checked instead of the name, which could lead elsewhere where the proxy resolves it. */
+  byAddress?: boolean
+}
+
 /**
  * Returns a function that opens a TCP connection to an address that a judge accepts.
- * @param judge returns the accepted ones of a host's addresses, or the error if there are none
+ * @param judge returns the accepted ones of a host's addresses. Throws if there are none
  */
-const createDial = (lookup: LookupFunction, judge: (host: string, addresses: string[]) => string[] | Error): Dial => {
-  const filteredLookup: LookupFunction = (host, options, done) =>
-    lookup(host, { ...options, all: true }, (error, found) => {
-      if (error) return done(error, [])
-      const accepted = judge(host, addressesOf(found))
-      if (accepted instanceof Error) return done(accepted, [])
-      const addresses = accepted.map((address) => ({ address, family: net.isIP(address) }))
-      return options.all ? done(null, addresses) : done(null, addresses[0]!.address, addresses[0]!.family)
+const createDial = ({ lookup, proxy, byAddress }: DialOptions, judge: (host: string, addresses: string[]) => string[]): Dial => {
+  const resolve = (host: string, limit: AbortSignal) =>
+    new Promise<string[]>((done, fail) => {
+      const stop = () => fail(limit.reason as Error)
+      limit.addEventListener('abort', stop, { once: true })
+      lookup(host, { all: true }, (error, found) => {
+        limit.removeEventListener('abort', stop)
+        if (error) fail(error)
+        else done(addressesOf(found))
+      })
     })
 
   return async (host, port, limit) => {
-    // Node does not call the lookup function for a literal address.
-    const literal = net.isIP(host) ? judge(host, [host]) : []
-    if (literal instanceof Error) throw literal
     limit.throwIfAborted()
-    const socket = net.connect({ host, port, lookup: filteredLookup, autoSelectFamily: true, noDelay: true, keepAlive: true })
-    await waitUntilOpen(socket, 'connect', limit)
-    // A connection that the other side has reset has no address any more.
-    const reached = socket.remoteAddress === undefined ? closedWhileOpening() : judge(host, [socket.remoteAddress])
-    if (!(reached instanceof Error)) return socket
+    const accepted = judge(host, net.isIP(host) ? [host] : await resolve(host, limit))
+    const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
+    if (proxy && direct.length === 0) return throughProxy(proxy, byAddress ? accepted[0]! : host, port, limit)
+
+    const socket = await openSocket(host, port, direct, limit)
+    try {
+      // A connection that the other side has reset has no address any more.
+      if (socket.remoteAddress === undefined) throw closedWhileOpening()
+      judge(host, [socket.remoteAddress])
+      return socket
+    } catch (thrown) {
+      socket.on('error', () => {}).destroy()
+      throw thrown
+    }
+  }
+}
+
+/** Opens a TCP connection. @param addresses of the host. `undefined` if they are not known yet */
+const openSocket = async (host: string, port: number, addresses: string[] | undefined, limit: AbortSignal): Promise<Socket> => {
+  const found = addresses?.map((address) => ({ address, family: net.isIP(address) }))
+  const known: LookupFunction | undefined =
+    found && ((_, { all }, done) => (all ? done(null, found) : done(null, found[0]!.address, found[0]!.family)))
+  const socket = net.connect({ host, port, ...(known && { lookup: known }), autoSelectFamily: true, noDelay: true, keepAlive: true })
+  await waitUntilOpen(socket, 'connect', limit)
+  return socket
+}
+
+const throughProxy = async (proxy: ForwardProxy, host: string, port: number, limit: AbortSignal): Promise<Socket> => {
+  try {
+    const opened = await openSocket(proxy.host, proxy.port, undefined, limit)
+    const connection = proxy.isTls ? await overTls(opened, { host: proxy.host }, limit) : opened
+    await proxy.tunnel(connection, host, port, limit)
+    return connection
+  } catch (thrown) {
+    if (limit.aborted) throw (thrown as { code?: unknown }).code === 'ETIMEDOUT' ? proxyTimeout(thrown as Error) : thrown
+    throw thrown instanceof ForwardProxyError ? thrown : proxyUnusable(thrown)
+  }
+}
+
+// Never exists (RFC 2606), so nothing is connected.
+const nobody = 'relay.invalid'
+
+/** Checks that a proxy answers and accepts the user and the password of its URL. @throws `ForwardProxyError` if not */
+export const checkForwardProxy = async (proxyUrl: string, timeoutMs: number): Promise<void> => {
+  const limit = timeLimit(`could not connect to ${nobody}:443`, timeoutMs)
+  try {
+    const socket = await throughProxy(createForwardProxy(proxyUrl, []), nobody, 443, limit)
     socket.on('error', () => {}).destroy()
-    throw reached
+  } catch (thrown) {
+    if (!(thrown instanceof ForwardProxyError && thrown.isAnswer)) throw thrown
+  } finally {
+    limit.stop()
   }
 }
 
 /** Creates the ways to connect, with pools of their own. @param dialTls opens the TCP connections that TLS starts on at once */
 const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; close(): Promise<void> } => {
   const connect: Outbound['connect'] = async ({ host, port, timeoutMs, signal }) => {
-    const limit = timeLimit(host, port, timeoutMs, signal)
+    const limit = timeLimit(`could not connect to ${host}:${port}`, timeoutMs, signal)
     return dialPlain(host, port, limit).finally(() => limit.stop())
   }
 
   const secure: Outbound['secure'] = async (socket, { host, timeoutMs, caCertificate, signal }) => {
-    const limit = timeLimit(host, socket.remotePort ?? 0, timeoutMs, signal)
+    const limit = timeLimit(`could not start TLS with ${host}`, timeoutMs, signal)
     return overTls(socket, { host, caCertificate }, limit).finally(() => limit.stop())
   }
 
@@ -178,7 +239,7 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
     servername: string | undefined,
     { connectTimeoutMs, ...trust }: ConnectionOptions,
   ): Promise<Socket> => {
-    const limit = timeLimit(host, port, connectTimeoutMs)
+    const limit = timeLimit(`could not connect to ${host}:${port}`, connectTimeoutMs)
     try {
       return await overTls(await dialTls(host, port, limit), { host, servername, ...trust, ALPNProtocols: ['http/1.1'] }, limit)
     } finally {
@@ -290,11 +351,10 @@ const overTls = async (
   return secured
 }
 
-/** Returns a signal that is aborted after `timeoutMs` or by the caller's signal. Call `stop` to clear the timer. */
-const timeLimit = (host: string, port: number, timeoutMs: number, signal?: AbortSignal) => {
+/** Returns a signal that is aborted after `timeoutMs`, with an error that begins with `failure`, or by the caller's signal. Call `stop` to clear the timer. */
+const timeLimit = (failure: string, timeoutMs: number, signal?: AbortSignal) => {
   const controller = new AbortController()
-  const onTimeout = () =>
-    controller.abort(Object.assign(new Error(`could not connect to ${host}:${port} within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
+  const onTimeout = () => controller.abort(Object.assign(new Error(`${failure} within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
   const timer = setTimeout(onTimeout, timeoutMs)
   const limit = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal
   return Object.assign(limit, { stop: () => clearTimeout(timer) })

@@ -7,6 +7,7 @@ import { startApi } from '../support/api.ts'
 import { tablesWith } from '../support/canary.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
+import { startForwardProxy } from '../support/forward-proxy.ts'
 import { exception, fault, result, startRfcSystem } from '../support/rfc-system.ts'
 import { openSocket } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
@@ -146,6 +147,22 @@ describe('a remote function call', () => {
       headers: { 'content-type': 'text/xml; charset=utf-8', soapaction: '"urn:sap-com:document:sap:rfc:functions"' },
       parameters: { ARCHIV_ID: 'Z1', CONNECTIONS: '' },
     })
+  })
+
+  test('reaches the system through the proxy of the operator, and says so if that refuses it', async () => {
+    const proxy = await startForwardProxy()
+    const through = (RELAY_OUTBOUND_PROXY: string) =>
+      startBridge({}, system.logon, '127.0.0.0/8', { variables: { RELAY_OUTBOUND_PROXY, RELAY_OUTBOUND_NO_PROXY: 'none.invalid' } })
+
+    const bridge = await through(proxy.urlWithLogin)
+    expect(await bridge.call('ARCHIV_GET_CONNECTIONS', { imports: { ARC_DOC_ID: 'D1' } })).toMatchObject({ status: 200 })
+    expect(proxy.targets).toEqual([new URL(system.url).host])
+
+    const refused = await (await through(proxy.url.replace('//', '//relay:canary@'))).call('ARCHIV_GET_CONNECTIONS')
+    expect(refused).toMatchObject({ status: 502, code: 'rfc_failed' })
+    expect(refused.json.error!.message).toContain('the proxy of RELAY_OUTBOUND_PROXY refuses the user and password of the variable (407)')
+    expect(JSON.stringify(refused.json)).not.toContain('canary')
+    await proxy.stop()
   })
 
   test('that the relay has sent itself is refused and captured, and reaches no system', async () => {

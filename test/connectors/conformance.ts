@@ -6,6 +6,7 @@ import type { Payload } from '../../src/connectors/connector.ts'
 import { minPartBytes } from '../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Load } from '../support/busy-server.ts'
+import { startForwardProxy } from '../support/forward-proxy.ts'
 import { fullOr } from '../support/full-run.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -379,6 +380,40 @@ const describeNetwork = (get: () => { running: RunningTarget; outbound: Outbound
       const text = JSON.stringify([error.message, error.answer])
       for (const secret of secrets) expect(text).not.toContain(secret)
     }
+  })
+
+  test('is delivered through the proxy of the operator', async () => {
+    const { running } = get()
+    const proxy = await startForwardProxy()
+    const outbound = createOutboundGuard({ allowedCidrs: loopback, proxyUrl: proxy.urlWithLogin })
+    const payload = largePayload(severalParts.sizeBytes)
+
+    await running.connector.probe(running.target(), contextOf(outbound))
+    await running.reset()
+    const result = await running.connector.deliver(payload, running.target(), contextOf(outbound))
+
+    expect(await running.read(payload, result)).toMatchObject({ sha256: payload.sha256, sizeBytes: payload.sizeBytes })
+    expect(proxy.targets).toContain(`127.0.0.1:${running.network!.port}`)
+    await outbound.close()
+    await proxy.stop()
+  })
+
+  test('is retried if the proxy of the operator refuses the password, and shows none', async () => {
+    const { running } = get()
+    const proxy = await startForwardProxy()
+    const outbound = createOutboundGuard({ allowedCidrs: loopback, proxyUrl: proxy.url.replace('//', '//relay:canary-wrong@') })
+    for (const attempt of [
+      () => running.connector.deliver(payloadOf(Buffer.from('x')), running.target(), contextOf(outbound)),
+      () => running.connector.probe(running.target(), contextOf(outbound)),
+    ]) {
+      const error = await failure(attempt())
+      expect(error).toMatchObject({ code: 'proxy_failed', permanent: false })
+      expect(error.message).toContain('RELAY_OUTBOUND_PROXY')
+      expect(JSON.stringify([error.message, error.answer])).not.toContain('canary')
+    }
+    await outbound.close()
+    await proxy.stop()
+    expect(await running.documents()).toEqual([])
   })
 
   test('reaches no address that is not allowed', async () => {

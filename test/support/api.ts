@@ -102,7 +102,11 @@ export const startApi = async (
   const { log } = logs
   const useCases = apiUseCases(db, config)
   const authenticator = openAuthenticator(useCases.apiKeys, config)
-  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const outbound = createOutboundGuard({
+    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
+    proxyUrl: config.RELAY_OUTBOUND_PROXY,
+    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
+  })
   const writeTo = openStore(db)
   const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
   const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })

@@ -43,7 +43,11 @@ export const startRelay = async (
   const database = await createTestDatabase()
   const { db } = database
   const config = testConfig(variables)
-  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const outbound = createOutboundGuard({
+    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
+    proxyUrl: config.RELAY_OUTBOUND_PROXY,
+    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
+  })
   const credentials = new Map<string, object>()
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   // Those that a scenario gives to a destination, or those that were saved through the API.

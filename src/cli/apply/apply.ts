@@ -21,7 +21,11 @@ import type { WantedWorkspace } from './workspaces-file.ts'
 export const withApplyDeps = async <T>(config: Config, variables: NodeJS.ProcessEnv, work: (deps: ApplyDeps) => Promise<T>): Promise<T> => {
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const findConnector = createConnectors({ directoryRoots: config.RELAY_DIRECTORY_ROOTS }).find
-  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const outbound = createOutboundGuard({
+    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
+    proxyUrl: config.RELAY_OUTBOUND_PROXY,
+    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
+  })
   try {
     return await work({ config, variables, keyRing, findConnector, outbound })
   } finally {

@@ -8,6 +8,8 @@ import { requireServer } from '../../db/require-server.ts'
 import { countOverdue, maxCountedOverdue } from '../../delivery/overdue.ts'
 import { maintenanceJobs } from '../../maintenance/jobs.ts'
 import { readFreeBytes } from '../../observe/metrics.ts'
+import { ForwardProxyError } from '../../security/forward-proxy.ts'
+import { checkForwardProxy } from '../../security/outbound.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { listPollers, readServerTime } from '../../temporal/pollers.ts'
 import { createSchedules } from '../../temporal/schedules.ts'
@@ -130,6 +132,18 @@ export const operationChecks: readonly Check[] = [
       if (unreadable.length === 0) return 'every sealed credential opens'
       const named = `${unreadable.length} destinations or workspaces: ${listed(unreadable)}`
       throw new Problem(`No key in RELAY_SECRET_KEYS opens the credentials of ${named}.`)
+    },
+  },
+  {
+    name: 'outgoing proxy',
+    urgency: 'delays',
+    remedy: 'Correct RELAY_OUTBOUND_PROXY in all processes, or restore the proxy. Until then, attempts are retried.',
+    applies: ({ config }) => config.RELAY_OUTBOUND_PROXY !== undefined,
+    find: async ({ config }) => {
+      await checkForwardProxy(config.RELAY_OUTBOUND_PROXY!, config.DELIVERY_CONNECT_TIMEOUT_MS).catch((thrown: unknown) => {
+        throw thrown instanceof ForwardProxyError ? new Problem(`Targets cannot be reached: ${thrown.message}.`) : thrown
+      })
+      return 'answers, and accepts the user and the password of RELAY_OUTBOUND_PROXY'
     },
   },
   {

@@ -1,6 +1,7 @@
 import { types } from 'node:util'
 import { z } from 'zod'
 import { messageOf } from '../../base/errors.ts'
+import { ForwardProxyError } from '../../security/forward-proxy.ts'
 import { BlockedAddressError, UnencryptedError } from '../../security/outbound.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
@@ -34,7 +35,7 @@ const handshakeCodes = /^(ERR_SSL_|ERR_TLS_|EPROTO)/
 export const toDeliveryError = (thrown: unknown, fallbackCode: FixedErrorCode): DeliveryError => {
   for (const cause of causesOf(thrown)) {
     if (cause instanceof DeliveryError) return cause
-    if (cause instanceof BlockedAddressError || cause instanceof UnencryptedError)
+    if (cause instanceof BlockedAddressError || cause instanceof UnencryptedError || cause instanceof ForwardProxyError)
       return new DeliveryError(cause.code, cause.message, { cause })
     const systemCode = (cause as { code?: unknown }).code
     if (typeof systemCode !== 'string') continue

@@ -17,6 +17,7 @@ import { createMembers } from '../../../src/workspace/members.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
+import { startForwardProxy } from '../../support/forward-proxy.ts'
 import { createSigner } from '../../support/signer.ts'
 
 const database = await createTestDatabase()
@@ -65,6 +66,22 @@ test('findings are in the order of their urgency, after the one that names the e
     'Temporal settings',
     'search attributes',
   ])
+})
+
+test('an outgoing proxy is asked, if there is one, and neither its address nor its password is shown', async () => {
+  const proxy = await startForwardProxy()
+  const found = async (variables: Record<string, string>) => (await examine(variables)).find(({ name }) => name === 'outgoing proxy')
+  expect(await found({})).toBeUndefined()
+  expect(await found({ RELAY_OUTBOUND_PROXY: proxy.urlWithLogin })).toMatchObject({ status: 'ok' })
+  const refused = await found({ RELAY_OUTBOUND_PROXY: proxy.url.replace('//', '//relay:canary@') })
+  expect(refused).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('refuses the user and password of the variable (407)'),
+  })
+  await proxy.stop()
+  const down = await found({ RELAY_OUTBOUND_PROXY: proxy.urlWithLogin })
+  expect(down).toMatchObject({ status: 'failed', message: expect.stringContaining('cannot be reached (ECONNREFUSED)') })
+  expect(JSON.stringify([refused, down])).not.toMatch(/canary|127\.0\.0\.1/)
 })
 
 test('what loses documents comes before what delays them, and both before what is a risk', async () => {
