@@ -73,7 +73,7 @@ test('an operation states its level, its audit events and its error statuses', (
   const byName = Object.fromEntries(operations())
   expect(byName['delete /repositories/{id}']).toMatchObject({
     'x-required-level': 'admin',
-    'x-audit-event': ['repository.deleted', 'cert.deleted', 'connection.deleted'],
+    'x-audit-event': ['repository.deleted', 'cert.deleted', 'connection.deleted', 'connection.updated'],
   })
   const statuses = (at: string) => Object.keys(byName[at]!.responses).map(Number)
   expect(statuses('get /settings')).toEqual([200, 400, 401, 429, 500, 503])
