@@ -69,6 +69,7 @@ create table idempotency_keys (
   key text collate "C" not null,
   execution_id text collate "C" not null,
   request_sealed bytea not null,
+  changed_id text collate "C",
   answer_sealed bytea,
   locked_until timestamptz not null,
   expires_at timestamptz not null,
@@ -79,9 +80,12 @@ comment on table idempotency_keys is
 comment on column idempotency_keys.key is
   'As the client sent it in Idempotency-Key.';
 comment on column idempotency_keys.execution_id is
-  'The execution that may store the answer.';
+  'The execution that may change something and store the answer.';
 comment on column idempotency_keys.request_sealed is
   'The digest of the request. Sealed, because the digest of a body with a short password would allow guessing the password.';
+comment on column idempotency_keys.changed_id is
+  'The subject of the first audit entry of the execution, written in the transaction of the change: the change is committed. Null as '
+  'long as it is not.';
 comment on column idempotency_keys.answer_sealed is
   'Status, headers and body. Sealed, because an answer can contain a new API key. Null while the request is executed.';
 comment on column idempotency_keys.locked_until is

@@ -6,18 +6,19 @@ import { AppError } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from '../base/refusals.ts'
 import type { Config } from '../config/config.ts'
+import type { Execution } from '../db/executions.ts'
 import type { AuditEvent } from '../domain/audit-events.ts'
 import { toCamelCase, toSnakeCase, type CamelCased, type CamelCasedOutput } from '../domain/casing.ts'
 import { answerBytes, answerCsv, type CsvExport, type Download } from '../http/attachments.ts'
 import { isStorable, readJson, queryOf } from '../http/input.ts'
-import type { Actor } from '../security/api-keys.ts'
 import { demandLevel, type KeyLevel } from '../security/levels.ts'
+import type { Requester } from '../workspace/authenticator.ts'
 import type { Sessions } from './console/session.ts'
 import type { Idempotency, JsonAnswer } from './idempotency.ts'
 import { setLinks } from './pagination.ts'
 
 interface RequestContext {
-  actor: Actor
+  actor: Requester
   workspaceId: string
   /** Aborted when the client disconnects. */
   signal: AbortSignal
@@ -141,11 +142,14 @@ const serve =
 
     const disconnect = new AbortController()
     context.res.once('close', () => disconnect.abort())
-    const handle = () => {
+    const handle = (execution?: Execution) => {
       const [workspaceId, checkVersion] = [actor.workspace.id, checkVersionOf(context)]
       const setHeader = (name: string, value: string) => context.set(name, value)
       context.state['hasBegun'] = true
-      return definition.handle({ params, query, body }, { actor, workspaceId, signal: disconnect.signal, setHeader, checkVersion })
+      return definition.handle(
+        { params, query, body },
+        { actor: { ...actor, execution }, workspaceId, signal: disconnect.signal, setHeader, checkVersion },
+      )
     }
     context.set('cache-control', 'no-store')
     if (definition.response === 'bytes' || definition.response === 'csv') {
@@ -153,7 +157,7 @@ const serve =
       context.status = definition.status
       return definition.response === 'bytes' ? answerBytes(context, answer as Download) : answerCsv(context, answer as CsvExport)
     }
-    const execute = async () => toJsonAnswer(definition, await handle())
+    const execute = async (execution?: Execution) => toJsonAnswer(definition, await handle(execution))
     const answer = definition.method === 'POST' ? await idempotency(context, actor.keyId, json, execute) : await execute()
     context.status = answer.status
     context.body = answer.body

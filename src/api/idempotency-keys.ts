@@ -9,9 +9,11 @@ export interface IdempotencyKey {
 interface StoredExecution {
   executionId: string
   requestSealed: Buffer
+  /** What the execution has changed. Null until that is committed. */
+  changedId: string | null
   /** Null while the request is executed. */
   answerSealed: Buffer | null
-  /** No answer was stored in time: the process of the execution was lost. */
+  /** No answer was stored, and none will be: the execution has failed after its change, or its process was lost. */
   isLost: boolean
 }
 
@@ -22,7 +24,8 @@ export const createIdempotencyKeys = (db: Database) => {
 
   return {
     /**
-     * Claims a key for an execution, unless the key is in use. An expired key is free.
+     * Claims a key for an execution, unless the key is in use. An expired key is free. A key in use is read only: its row may be locked
+     * by a transaction whose end nobody knows.
      * @returns undefined if the key was claimed, otherwise the execution that uses it
      */
     claim: async (
@@ -30,6 +33,18 @@ export const createIdempotencyKeys = (db: Database) => {
       execution: { id: string; requestSealed: Buffer; lockMs: number; ttlMs: number },
     ): Promise<StoredExecution | undefined> => {
       for (;;) {
+        const stored: StoredExecution | undefined = await db('idempotency_keys')
+          .select([
+            'execution_id as executionId',
+            'request_sealed as requestSealed',
+            'changed_id as changedId',
+            'answer_sealed as answerSealed',
+            db.raw('answer_sealed is null and locked_until <= now() as "isLost"'),
+          ])
+          .where({ api_key_id: apiKeyId, key })
+          .where('expires_at', '>', db.fn.now())
+          .first()
+        if (stored) return stored
         const { rowCount } = await db.raw<{ rowCount: number }>(
           `
           insert into idempotency_keys (api_key_id, key, execution_id, request_sealed, locked_until, expires_at)
@@ -38,6 +53,7 @@ export const createIdempotencyKeys = (db: Database) => {
           set
             execution_id = excluded.execution_id,
             request_sealed = excluded.request_sealed,
+            changed_id = null,
             answer_sealed = null,
             locked_until = excluded.locked_until,
             expires_at = excluded.expires_at
@@ -52,32 +68,33 @@ export const createIdempotencyKeys = (db: Database) => {
             expiresAt: after(execution.ttlMs),
           },
         )
+        // Another request was faster. It may be refused meanwhile and free the key.
         if (rowCount > 0) return undefined
-        const stored: StoredExecution | undefined = await db('idempotency_keys')
-          .select([
-            'execution_id as executionId',
-            'request_sealed as requestSealed',
-            'answer_sealed as answerSealed',
-            db.raw('answer_sealed is null and locked_until <= now() as "isLost"'),
-          ])
-          .where({ api_key_id: apiKeyId, key })
-          .first()
-        // The other execution may just have been refused and have released the key.
-        if (stored) return stored
       }
     },
 
-    /** Claims the key of a lost execution. @returns false if another request was faster */
+    /**
+     * Claims the key of a lost execution, which can change nothing any more from then on.
+     * @returns false if another request was faster, if the execution has changed something, or if a transaction of it is still open
+     */
     takeOver: async (key: IdempotencyKey, lostExecutionId: string, execution: { id: string; lockMs: number }): Promise<boolean> =>
-      (await executionOf(key, lostExecutionId).update({ execution_id: execution.id, locked_until: after(execution.lockMs) })) > 0,
+      db.transaction(async (trx) => {
+        const lost = executionOf(key, lostExecutionId).whereNull('changed_id').transacting(trx)
+        if (!(await lost.clone().first('key').forUpdate().skipLocked())) return false
+        return (await lost.update({ execution_id: execution.id, locked_until: after(execution.lockMs) })) > 0
+      }),
 
     /** Stores the answer of an execution. @returns false if the execution took so long that another one took its key over */
     complete: async (key: IdempotencyKey, executionId: string, answerSealed: Buffer): Promise<boolean> =>
       (await executionOf(key, executionId).update({ answer_sealed: answerSealed })) > 0,
 
-    /** Frees the key of an execution that changed nothing. */
-    release: async (key: IdempotencyKey, executionId: string): Promise<void> => {
-      await executionOf(key, executionId).delete()
+    /**
+     * Frees the key of an execution that has failed, if it has changed nothing. Otherwise its answer is lost. Waits for a transaction of the
+     * execution that PostgreSQL has not ended yet.
+     */
+    settle: async (key: IdempotencyKey, executionId: string): Promise<void> => {
+      await executionOf(key, executionId).whereNull('changed_id').delete()
+      await executionOf(key, executionId).update({ locked_until: db.fn.now() })
     },
   }
 }

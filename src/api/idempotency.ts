@@ -4,6 +4,8 @@ import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { validationFailed } from '../base/refusals.ts'
+import { isLostRace } from '../db/database.ts'
+import type { Execution } from '../db/executions.ts'
 import { idempotencyOf, SealError, type KeyRing } from '../security/seal.ts'
 import type { IdempotencyKey, IdempotencyKeys } from './idempotency-keys.ts'
 
@@ -21,6 +23,21 @@ export interface JsonAnswer {
   etag?: string | undefined
   body: unknown
 }
+
+type Execute = (execution?: Execution) => Promise<JsonAnswer>
+
+const unknownOutcome = () =>
+  new AppError(
+    'conflict',
+    'The outcome of the first request with this Idempotency-Key is not known yet: it is still being executed, or the database was lost at its commit. Try again shortly.',
+    { retryAfterSeconds: runningRetryAfterSeconds },
+  )
+
+const lostAnswer = (changedId: string) =>
+  new AppError(
+    'conflict',
+    `The first request with this Idempotency-Key was executed, and its answer was lost. It is not executed again. Look at what it has changed or created: ${changedId}.`,
+  )
 
 export interface IdempotencyDeps {
   idempotencyKeys: IdempotencyKeys
@@ -41,9 +58,13 @@ const readKey = (context: Koa.Context): string | undefined => {
   throw new AppError('invalid_request', `Idempotency-Key must have 1 to ${idempotencyKeyMaxCharacters} printable ASCII characters.`)
 }
 
+/** Returns true if no transaction of an execution that has thrown this is open any more. */
+const hasEnded = (thrown: unknown): boolean => thrown instanceof AppError || isLostRace(thrown)
+
 /**
  * Creates the handling of the header `Idempotency-Key`: a request is executed once, and a repetition gets the first answer. Only success is
- * stored: a refused request has changed nothing, so its repetition is executed.
+ * stored: a refused request has changed nothing, so its repetition is executed. A change leaves a mark in its own transaction, which decides
+ * where an answer was lost: with the mark, the request is not executed again; without it, it has changed nothing.
  */
 export const createIdempotency = ({ idempotencyKeys, keyRing, log }: IdempotencyDeps) => {
   const openStored = (key: IdempotencyKey, sealed: Buffer): unknown => {
@@ -66,20 +87,20 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, log }: Idempotency
     }
     if (stored.answerSealed) return openStored(key, stored.answerSealed) as JsonAnswer
     if (stored.isLost && (await idempotencyKeys.takeOver(key, stored.executionId, { id: executionId, lockMs }))) return undefined
-    throw new AppError('conflict', 'A request with this Idempotency-Key is still being executed. Try again shortly.', {
-      retryAfterSeconds: runningRetryAfterSeconds,
-    })
+    throw stored.changedId === null || !stored.isLost ? unknownOutcome() : lostAnswer(stored.changedId)
   }
 
-  /** Executes a claimed request and stores its answer. Frees the key if the request is refused. */
-  const executeClaimed = async (key: IdempotencyKey, executionId: string, execute: () => Promise<JsonAnswer>): Promise<JsonAnswer> => {
+  /** Executes a claimed request and stores its answer. Frees the key if the request has changed nothing. */
+  const executeClaimed = async (key: IdempotencyKey, executionId: string, execute: Execute): Promise<JsonAnswer> => {
     // The outcome of the request stands, whatever happens to the key. A key that is stuck becomes free after its lock.
     const warn = (thrown: unknown) => log.warn({ err: thrown }, 'could not update an idempotency key')
     let answer
     try {
-      answer = await execute()
+      answer = await execute({ ...key, id: executionId })
     } catch (thrown) {
-      await idempotencyKeys.release(key, executionId).catch(warn)
+      // If the database was lost at a commit, this waits until PostgreSQL has ended the transaction. The client does not.
+      const settled = idempotencyKeys.settle(key, executionId).catch(warn)
+      if (hasEnded(thrown)) await settled
       throw thrown
     }
     await idempotencyKeys.complete(key, executionId, keyRing.seal(answer, idempotencyOf(key.apiKeyId, key.key))).catch(warn)
@@ -87,7 +108,7 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, log }: Idempotency
   }
 
   /** Executes a request, or returns the stored answer if the request repeats another one. */
-  return async (context: Koa.Context, apiKeyId: string, body: unknown, execute: () => Promise<JsonAnswer>): Promise<JsonAnswer> => {
+  return async (context: Koa.Context, apiKeyId: string, body: unknown, execute: Execute): Promise<JsonAnswer> => {
     const text = readKey(context)
     if (text === undefined) return execute()
     const [key, executionId] = [{ apiKeyId, key: text }, newId()]

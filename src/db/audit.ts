@@ -1,6 +1,7 @@
 import { newId, timeOfId } from '../base/ids.ts'
 import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
 import type { Transaction } from './database.ts'
+import { markExecution, type Execution } from './executions.ts'
 
 /** The originator of a change. */
 export type AuditActor =
@@ -9,6 +10,8 @@ export type AuditActor =
       keyId: string
       /** Member that the API key belongs to, if any. */
       userId: string | null
+      /** Of a request that has an `Idempotency-Key`. */
+      execution?: Execution | undefined
     }
   | { type: 'user' | 'system'; userId: string | null }
 
@@ -28,7 +31,7 @@ interface AuditEntry {
 
 /**
  * Writes an audit log entry in the transaction of the change, so that neither exists without the other. The id of an API key is part of
- * the metadata.
+ * the metadata. Every request that changes something records an entry, so the mark of an execution is made here, too.
  */
 export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry): Promise<void> => {
   const id = newId()
@@ -45,4 +48,5 @@ export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry):
     // The time of the id, so that a range of dates is a range of ids.
     created_at: timeOfId(id),
   })
+  if (actor.type === 'api_key' && actor.execution) await markExecution(trx, actor.execution, entry.subjectId)
 }

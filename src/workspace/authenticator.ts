@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { AuditActor } from '../db/audit.ts'
+import type { Execution } from '../db/executions.ts'
 import { createAuthenticator, type Actor, type Authenticator } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { ApiKeys } from './api-keys.ts'
@@ -14,5 +15,8 @@ export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, 
     wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE),
   })
 
+/** The holder of an API key, with the execution of its request if that has an `Idempotency-Key`. */
+export type Requester = Actor & { execution?: Execution | undefined }
+
 /** The holder of an API key, as the audit log names the actor of a change. */
-export const actorOf = ({ keyId, userId }: Actor): AuditActor => ({ type: 'api_key', keyId, userId })
+export const actorOf = ({ keyId, userId, execution }: Requester): AuditActor => ({ type: 'api_key', keyId, userId, execution })

@@ -1,16 +1,34 @@
+import { createIdempotencyKeys } from '../../src/api/idempotency-keys.ts'
 import { newId } from '../../src/base/ids.ts'
+import { openDatabase } from '../../src/db/database.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
+import { createRepositories } from '../../src/workspace/repositories.ts'
 import { startApi } from '../support/api.ts'
 import type { WorkspaceClient } from '../support/client.ts'
+import { startCommitFaults } from '../support/commit-fault.ts'
 import { readOpenApi } from '../support/contract.ts'
+import { databaseConfig } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
-import { objstore } from './objstore.ts'
+import { shared } from '../support/shared.ts'
+import { until } from '../support/until.ts'
+import { findWithoutNetwork, objstore } from './objstore.ts'
 import { createResources } from './resources.ts'
 
 let replay: () => Promise<string> = () => Promise.resolve(newId())
-const { database, api, acme, other, stop } = await startScene({ replay: () => replay() })
-afterAll(stop)
+const { database, api, acme, other } = shared(await startScene({ replay: () => replay() }))
+
+const { id: adminKeyId } = await database.db('api_keys').where({ workspace_id: acme.id, level: 'admin' }).first('id')
+
+/** An API that reaches PostgreSQL through a proxy. */
+const startCut = async () => {
+  const url = new URL(database.url)
+  const faults = shared(await startCommitFaults(Number(url.port)))
+  url.port = String(faults.port)
+  const db = shared(openDatabase(databaseConfig(url.href), 'test'), (opened) => opened.destroy())
+  return { faults, api: shared(await startApi(db, { findConnector: findWithoutNetwork }), (started) => started.stop()) }
+}
+const cut = await startCut()
 
 const post = async (path: string, body: unknown, key: string, { tenant = acme, apiKey = acme.keys.admin, at = api } = {}) => {
   const answer = await at.call('POST', tenant.path + path, { key: apiKey, body, headers: { 'idempotency-key': key } })
@@ -155,13 +173,86 @@ test('a refused request is not stored: its key can be used again, with a correct
 
 test('a request whose process was lost is executed again after its lock, but not with another body', async () => {
   await post('/destinations', objstore('Lost'), 'lost')
-  await keyRow('lost').update({ answer_sealed: null })
+  await keyRow('lost').update({ answer_sealed: null, changed_id: null })
   expect((await post('/destinations', objstore('Lost'), 'lost')).status).toBe(409)
   await keyRow('lost').update({ locked_until: new Date(Date.now() - 1_000) })
   expect((await post('/destinations', objstore('Other'), 'lost')).status).toBe(422)
   const answers = await Promise.all(Array.from({ length: 5 }, () => post('/destinations', objstore('Lost'), 'lost')))
   expect(answers.filter(({ status, isReplayed }) => status === 201 && !isReplayed)).toHaveLength(1)
   expect(await destinationsNamed('Lost')).toBe(2)
+})
+
+test('a request whose process was lost after its change is not executed again, and the answer names what it has created', async () => {
+  const { id } = await post('/destinations', objstore('Committed'), 'committed')
+  await keyRow('committed').update({ answer_sealed: null })
+  expect((await post('/destinations', objstore('Committed'), 'committed')).status).toBe(409)
+  await keyRow('committed').update({ locked_until: new Date(Date.now() - 1_000) })
+  const { status, json } = await post('/destinations', objstore('Committed'), 'committed')
+  expect({ status, error: json.error }).toMatchObject({
+    status: 409,
+    error: { code: 'conflict', message: expect.stringContaining(id!) as string },
+  })
+  expect(await destinationsNamed('Committed')).toBe(1)
+})
+
+test('an execution whose key was taken over changes nothing any more', async () => {
+  const execution = { id: newId(), apiKeyId: adminKeyId, key: 'slow' }
+  const row = { api_key_id: execution.apiKeyId, key: 'slow', request_sealed: Buffer.from(''), expires_at: new Date(Date.now() + 60_000) }
+  await database.db('idempotency_keys').insert({ ...row, execution_id: newId(), locked_until: new Date() })
+  const actor = { type: 'api_key', keyId: execution.apiKeyId, userId: null, execution } as const
+  const repository = { repoId: 'SLOW', name: 'Slow', signatureVerification: false, signedParameterOrder: 'fixed' } as const
+  await expect(createRepositories(database.db).insert(acme.id, repository, actor)).rejects.toMatchObject({ code: 'conflict' })
+  expect(await database.db('repositories').where({ repo_id: 'SLOW' })).toEqual([])
+})
+
+describe('if the connection to PostgreSQL is cut during COMMIT', () => {
+  const repeat = (name: string) => post('/destinations', objstore(name), name, { at: cut.api })
+  const settled = (name: string) =>
+    until(
+      `the outcome of ${name} is known`,
+      () => repeat(name),
+      ({ status, json }) => status !== 409 || !json.error.message.includes('not known yet'),
+    )
+  /** Sends a request whose COMMIT is cut. */
+  const cutDuring = async (name: string, fault: 'answer lost' | 'never sent' | 'delayed') => {
+    cut.faults.cutNext(fault)
+    const { status, json } = await repeat(name)
+    expect({ status, error: json.error }).toMatchObject({ status: 503, error: { code: 'unavailable', nothing_changed: false } })
+  }
+
+  test('and the change was committed, it is not made again', async () => {
+    await cutDuring('Answer lost', 'answer lost')
+    const { status, json } = await settled('Answer lost')
+    const { id } = await database.db('destinations').where({ name: 'Answer lost' }).first()
+    expect({ status, message: json.error.message }).toEqual({ status: 409, message: expect.stringContaining(id) as string })
+    expect(await destinationsNamed('Answer lost')).toBe(1)
+  })
+
+  test('and the change was rolled back, a repetition makes it', async () => {
+    await cutDuring('Never sent', 'never sent')
+    expect(await settled('Never sent')).toMatchObject({ status: 201, isReplayed: false })
+    expect(await repeat('Never sent')).toMatchObject({ status: 201, isReplayed: true })
+    expect(await destinationsNamed('Never sent')).toBe(1)
+  })
+
+  test('and PostgreSQL has not ended the transaction, the outcome is unknown until it has', async () => {
+    await cutDuring('Delayed', 'delayed')
+    for (let round = 0; round < 3; round += 1) {
+      const { status, json, headers } = await repeat('Delayed')
+      expect({ status, message: json.error.message, retryAfter: headers.get('retry-after') }).toEqual({
+        status: 409,
+        message: expect.stringContaining('not known yet') as string,
+        retryAfter: '1',
+      })
+    }
+    const { execution_id: executionId } = await keyRow('Delayed').first()
+    const key = { apiKeyId: adminKeyId, key: 'Delayed' }
+    expect(await createIdempotencyKeys(database.db).takeOver(key, executionId, { id: newId(), lockMs: 1 })).toBe(false)
+    expect(await destinationsNamed('Delayed')).toBe(0)
+    cut.faults.deliver()
+    expect((await settled('Delayed')).status).toBe(409)
+    expect(await destinationsNamed('Delayed')).toBe(1)
+  })
 })
 
 test('a key can be used again after it has expired, and retention removes it', async () => {

@@ -3372,7 +3372,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -3772,7 +3772,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The bulk retry has already ended. A request with this `Idempotency-Key` is still being executed. */
+            /** @description The bulk retry has already ended. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -3953,7 +3953,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4252,7 +4252,7 @@ export interface operations {
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4407,7 +4407,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4748,7 +4748,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -4791,7 +4791,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -4844,7 +4844,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -4924,7 +4924,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4976,7 +4976,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -5330,7 +5330,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The document has not failed. A request with this `Idempotency-Key` is still being executed. */
+            /** @description The document has not failed. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -5410,7 +5410,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description No delivery of the document waits for an attempt (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
+            /** @description No delivery of the document waits for an attempt (`nothing_to_retry`). The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -5653,7 +5653,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
+            /** @description The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`). The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -5733,7 +5733,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The document has no failed or cancelled delivery to an existing destination (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
+            /** @description The document has no failed or cancelled delivery to an existing destination (`nothing_to_retry`). The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -5942,7 +5942,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -6182,7 +6182,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description A request with this `Idempotency-Key` is still being executed. */
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -6645,7 +6645,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description The workspace already has a repository with this `repo_id`. A request with this `Idempotency-Key` is still being executed. */
+            /** @description The workspace already has a repository with this `repo_id`. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -7095,7 +7095,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The repository already has this certificate for this `auth_id`, or has reached the maximum number of certificates. A request with this `Idempotency-Key` is still being executed. */
+            /** @description The repository already has this certificate for this `auth_id`, or has reached the maximum number of certificates. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -7545,7 +7545,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The request cannot be repeated: its body is not stored or contains redacted values, or it is a call through the bridge. A request with this `Idempotency-Key` is still being executed. */
+            /** @description The request cannot be repeated: its body is not stored or contains redacted values, or it is a call through the bridge. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];

@@ -90,7 +90,7 @@ export const errorSchema: JsonSchema = {
   },
 }
 
-const keyInUse = 'A request with this `Idempotency-Key` is still being executed.'
+const keyInUse = 'The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost.'
 
 /** Returns references to the error responses that an endpoint can give, by status. */
 export const errorResponsesOf = ({ method, level, params, body, conflict, hasRanges }: Endpoint): Record<number, object> => {
