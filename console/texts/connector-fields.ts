@@ -53,6 +53,7 @@ const labels = {
     server_side_encryption: 'Server-side encryption',
     service_account: 'Key file of the service account',
     session_token: 'Session token',
+    signatures: 'Signatures',
     site_url: 'Site URL',
     storage_class: 'Storage class',
     subject: 'On behalf of',
@@ -115,6 +116,7 @@ const labels = {
     server_side_encryption: 'Serverseitige Verschlüsselung',
     service_account: 'Schlüsseldatei des Dienstkontos',
     session_token: 'Sitzungstoken',
+    signatures: 'Signaturen',
     site_url: 'Website-URL',
     storage_class: 'Speicherklasse',
     subject: 'Im Namen von',
@@ -205,13 +207,15 @@ const germanDescriptions: Names = {
   region: 'Region des Buckets, zum Beispiel eu-central-1. Speicher, die nicht von AWS sind, erwarten oft us-east-1',
   sas_token: 'Shared Access Signature für den Container: der Teil der SAS-Adresse nach dem Fragezeichen',
   scope: 'Scope des Tokens, falls der OAuth2-Server einen braucht',
-  secret: 'Signiert jede Anfrage (Standard Webhooks): whsec_ und base64, oder ein beliebiger Text, dessen UTF-8-Bytes der Schlüssel sind',
+  secret: 'Signiert jede Anfrage: whsec_ und base64, oder ein beliebiger Text, dessen UTF-8-Bytes der Schlüssel sind',
   secret_access_key: 'Geheimnis zum Zugriffsschlüssel',
   send_traceparent:
     'Anfragen tragen den Header traceparent, solange das Relay Traces aufzeichnet, sodass das Ziel den Trace fortsetzen kann',
   server_side_encryption: 'Vom Speicher verlangte Verschlüsselung. Standard: die des Buckets',
   service_account: 'Die Schlüsseldatei des Dienstkontos, als JSON-Objekt wie in der Datei; ihre übrigen Angaben werden nicht beachtet',
   session_token: 'Sitzungstoken befristeter Zugangsdaten',
+  signatures:
+    'Signaturen, die das Signaturgeheimnis erzeugt. standard_webhooks: über die Bytes des Inhalts; http_message: über den Digest des Inhalts und über Header (RFC 9421), sodass ein Inhalt der Form raw einmal statt zweimal gelesen wird; both: beide',
   site_url:
     'Adresse der Website selbst, zum Beispiel https://contoso.sharepoint.com/sites/Finance, ohne Bibliothek, Seite oder Abfrage dahinter',
   storage_class: 'Speicherklasse neuer Objekte, zum Beispiel STANDARD_IA. Standard: die des Buckets',

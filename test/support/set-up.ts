@@ -22,6 +22,7 @@ import {
   findBrowser,
   findHaproxy,
   findHelm,
+  findJava,
   findKubeconform,
   findKubernetesApi,
   findPgbouncer,
@@ -111,6 +112,7 @@ export const setUpSystem = setUp(async (workDir) => {
     orWarn(provide('TEST_KUBERNETES_API_DIR', () => findKubernetesApi(tools))),
     orWarn(provide('TEST_HAPROXY_BIN', () => findHaproxy(tools))),
     orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer(tools))),
+    orWarn(provide('TEST_JAVA_BIN', () => findJava(tools))),
     orWarn(provide('TEST_POSTGRES_DIR', () => findPostgresPrograms(tools))),
   ])
   // script/test --temporal postgres

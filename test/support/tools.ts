@@ -349,6 +349,7 @@ export const debianPrograms = {
   pgbouncer: { package: 'pgbouncer', use: 'the connection pooler of the tests' },
   // The PostgreSQL of the npm package lacks it.
   pg_basebackup: { package: 'postgresql', use: 'a program of PostgreSQL for backups' },
+  java: { package: 'default-jdk-headless', use: 'which runs the receiver in Java of docs/connectors/webhook.md' },
 }
 
 /** Where Debian installs programs that are not on PATH. */
@@ -388,6 +389,7 @@ const fromDebian = async (name: keyof typeof debianPrograms, { config, say }: To
 export const findSshd = (options: ToolOptions): Promise<string> => fromDebian('sshd', options)
 export const findHaproxy = (options: ToolOptions): Promise<string> => fromDebian('haproxy', options)
 export const findPgbouncer = (options: ToolOptions): Promise<string> => fromDebian('pgbouncer', options)
+export const findJava = (options: ToolOptions): Promise<string> => fromDebian('java', options)
 
 /** Returns the folder of a PostgreSQL with its programs for backups. */
 export const findPostgresPrograms = async (options: ToolOptions): Promise<string> =>

@@ -926,7 +926,7 @@ export interface webhooks {
         put?: never;
         /**
          * A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayCertificateExpiring"];
         delete?: never;
@@ -946,7 +946,7 @@ export interface webhooks {
         put?: never;
         /**
          * The incident certificate.expiring has ended
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayCertificateRecovered"];
         delete?: never;
@@ -966,7 +966,7 @@ export interface webhooks {
         put?: never;
         /**
          * Deliveries to a destination have failed with the same error code, and nobody has acknowledged them
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayDeliveryFailed"];
         delete?: never;
@@ -986,7 +986,7 @@ export interface webhooks {
         put?: never;
         /**
          * The incident delivery.failed has ended
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayDeliveryRecovered"];
         delete?: never;
@@ -1006,7 +1006,7 @@ export interface webhooks {
         put?: never;
         /**
          * Attempts at a destination fail one after the other, or its circuit is open
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayDestinationFailing"];
         delete?: never;
@@ -1026,7 +1026,7 @@ export interface webhooks {
         put?: never;
         /**
          * The incident destination.failing has ended
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayDestinationRecovered"];
         delete?: never;
@@ -1046,7 +1046,7 @@ export interface webhooks {
         put?: never;
         /**
          * A repository receives documents, and no connection leads from it to a destination: they are discarded
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayRepositoryNotConnected"];
         delete?: never;
@@ -1066,7 +1066,7 @@ export interface webhooks {
         put?: never;
         /**
          * The incident repository.not_connected has ended
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelayRepositoryRecovered"];
         delete?: never;
@@ -1086,7 +1086,7 @@ export interface webhooks {
         put?: never;
         /**
          * The incident source.silent has ended
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelaySourceRecovered"];
         delete?: never;
@@ -1106,7 +1106,7 @@ export interface webhooks {
         put?: never;
         /**
          * The source system has sent nothing to a repository for `silence_hours`
-         * @description Sent to the webhook of a notification (Standard Webhooks).
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
          */
         post: operations["onRelaySourceSilent"];
         delete?: never;
@@ -1724,6 +1724,12 @@ export interface components {
              */
             send_traceparent?: boolean;
             /**
+             * @description Signatures that the secret of credentials makes. standard_webhooks: over the bytes of the body; http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once instead of twice; both
+             * @default both
+             * @enum {string}
+             */
+            signatures?: "both" | "standard_webhooks" | "http_message";
+            /**
              * Format: uri
              * @description Address to send documents to, http or https, without user name and password
              */
@@ -1947,7 +1953,7 @@ export interface components {
             scope?: string;
             /**
              * Format: password
-             * @description Signs every request (Standard Webhooks): whsec_ and base64, or any text, whose UTF-8 bytes are the key
+             * @description Signs every request: whsec_ and base64, or any text, whose UTF-8 bytes are the key
              */
             secret?: string;
             /**
@@ -7967,12 +7973,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8057,12 +8078,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8147,12 +8183,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8237,12 +8288,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8327,12 +8393,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8417,12 +8498,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8507,12 +8603,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8597,12 +8708,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8687,12 +8813,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;
@@ -8777,12 +8918,27 @@ export interface operations {
             query?: never;
             header: {
                 /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
                  * @description The id of the notice, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
                 /**
-                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature"?: string;

@@ -20,7 +20,20 @@ const headers = [
   header(
     'webhook-signature',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
-    'One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.',
+    'One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.',
+    false,
+  ),
+  header('content-digest', 'sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:', 'The SHA-256 of the body (RFC 9530).'),
+  header(
+    'signature-input',
+    'relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"',
+    'What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.',
+    false,
+  ),
+  header(
+    'signature',
+    'relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:',
+    'One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.',
     false,
   ),
 ]
@@ -39,7 +52,7 @@ const webhookOf = (event: IncidentEvent, transition: Transition, converter: Sche
   const post = {
     operationId: `on${pascalCase(type)}`,
     summary: summaryOf(event, transition),
-    description: 'Sent to the webhook of a notification (Standard Webhooks).',
+    description: 'Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).',
     security: [],
     parameters: headers,
     requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },

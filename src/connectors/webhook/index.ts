@@ -21,7 +21,7 @@ import {
   type WebhookConfig,
   type WebhookCredentials,
 } from './schema.ts'
-import { signatureHeaders } from './signature.ts'
+import { signedHeaders } from './signature.ts'
 
 type WebhookTarget = Target<WebhookConfig, WebhookCredentials>
 
@@ -106,23 +106,21 @@ const sendOnce = async (
   if (clientCertificate && new URL(config.url).protocol !== 'https:') {
     throw new DeliveryError('config_invalid', 'client_certificate needs an https url; correct url, or save the credentials without it')
   }
+  const { method, signatures } = config
   const signingSecrets = [credentials.secret, credentials.previous_secret].filter((secret) => secret !== undefined)
-  const signature = await signatureHeaders(message.id, new Date(), signingSecrets, () => message.open())
+  const signed = await signedHeaders(message, { method, signatures, secrets: signingSecrets, nowMs: Date.now() })
 
   const { body, isConsumed } = trackConsumption(message.open(context.onProgress), message.sizeBytes)
   const { connectTimeoutMs, idleTimeoutMs } = context
   const response = await request(config.url, {
-    method: config.method,
+    method,
     headers: {
       'user-agent': 'document-relay',
       [hopsHeader]: context.installationId,
       ...config.headers,
       ...(config.send_traceparent && context.traceparent !== undefined && { traceparent: context.traceparent }),
       ...authorized,
-      ...message.headers,
-      ...signature,
-      'content-type': message.contentType,
-      'content-length': String(message.sizeBytes),
+      ...signed,
     },
     body,
     signal: context.signal,

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { AttemptContext, Payload } from '../connector.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
@@ -10,8 +10,10 @@ export interface Message {
   id: string
   contentType: string
   sizeBytes: number
+  /** SHA-256 of the body, if it is known before the body is read. */
+  digest?: Buffer | undefined
   headers: Record<string, string>
-  /** Opens the body at its beginning: once to sign it and once to send it. */
+  /** Opens the body at its beginning: to send it, and before that to sign it, if a signature covers what is not known of it. */
   open(onProgress?: AttemptContext['onProgress']): Readable
 }
 
@@ -22,6 +24,7 @@ export const jsonMessage = (id: string, value: unknown): Message => {
     id,
     contentType: 'application/json',
     sizeBytes: body.length,
+    digest: createHash('sha256').update(body).digest(),
     headers: {},
     open: () => Readable.from([body], { objectMode: false }),
   }
@@ -33,7 +36,7 @@ export const documentMessage = (payload: Payload, { format }: WebhookConfig, { s
   return {
     ...body,
     id: payload.messageId,
-    headers: { ...payloadHeaders(payload), ...body.headers },
+    headers: payloadHeaders(payload),
     open: (onProgress) => {
       const document = openPayload(payload, { signal, onProgress })
       return format === 'raw' ? document : Readable.from(body.wrap(document), { objectMode: false, signal })
@@ -45,7 +48,7 @@ export const documentMessage = (payload: Payload, { format }: WebhookConfig, { s
 interface Body {
   contentType: string
   sizeBytes: number
-  headers: Record<string, string>
+  digest?: Buffer
   /** Returns the bytes of the body, given those of the document. Identical each time. */
   wrap(document: Readable): AsyncIterable<Uint8Array>
 }
@@ -58,7 +61,7 @@ const bodyOf = (payload: Payload, format: 'raw' | 'multipart' | 'json'): Body =>
 const raw = ({ contentType, sizeBytes, sha256 }: Payload): Body => ({
   contentType: contentTypeHeader(contentType),
   sizeBytes,
-  headers: { 'content-digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:` },
+  digest: Buffer.from(sha256, 'hex'),
   wrap: (document) => document,
 })
 
@@ -68,7 +71,6 @@ const json = (payload: Payload): Body => {
   return {
     contentType: 'application/json',
     sizeBytes: head.length + Math.ceil(payload.sizeBytes / 3) * 4 + foot.length,
-    headers: {},
     wrap: async function* (document) {
       yield head
       let rest: Buffer = Buffer.alloc(0)
@@ -108,7 +110,6 @@ const multipart = (payload: Payload): Body => {
   return {
     contentType: `multipart/form-data; boundary=${boundary}`,
     sizeBytes: head.length + payload.sizeBytes + foot.length,
-    headers: {},
     wrap: async function* (document) {
       yield head
       yield* document as AsyncIterable<Buffer>

@@ -8,7 +8,7 @@ const printable = /^[\x20-\x7e]*$/
 
 // Set by the relay or by the HTTP client: a second value would change what is signed or how the message is framed.
 const reserved =
-  /^(host|connection|keep-alive|upgrade|te|trailer|transfer-encoding|expect|content-(length|type|encoding|digest)|proxy-.*|webhook-.*|x-relay-.*)$/i
+  /^(host|connection|keep-alive|upgrade|te|trailer|transfer-encoding|expect|content-(length|type|encoding|digest)|proxy-.*|signature(-input)?|webhook-.*|x-relay-.*)$/i
 // Members see the config. The API never returns the credentials.
 const secretLike =
   /authorization|auth$|cookie|token|secret|password|passwd|pwd|passphrase|signature|(api|access|account|functions|private|shared|subscription)-?key/i
@@ -51,6 +51,12 @@ export const webhookConfig = z.strictObject({
     .describe(
       'Up to 50 further headers, sent unchanged. Headers that the relay or the HTTP client sets are refused, and so are names that sound like a secret: put a secret into the credentials, which are never shown',
     ),
+  signatures: z
+    .enum(['both', 'standard_webhooks', 'http_message'])
+    .default('both')
+    .describe(
+      'Signatures that the secret of credentials makes. standard_webhooks: over the bytes of the body; http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once instead of twice; both',
+    ),
   send_traceparent: z
     .boolean()
     .default(false)
@@ -67,9 +73,7 @@ const secret = z
 
 export const webhookCredentials = z
   .strictObject({
-    secret: secret
-      .optional()
-      .describe('Signs every request (Standard Webhooks): whsec_ and base64, or any text, whose UTF-8 bytes are the key'),
+    secret: secret.optional().describe('Signs every request: whsec_ and base64, or any text, whose UTF-8 bytes are the key'),
     previous_secret: secret.optional().describe('Adds a second signature while receivers change to the new secret'),
     bearer_token: value.min(1).meta({ secret: true }).optional().describe('Sent as Authorization: Bearer'),
     username: z

@@ -1,10 +1,11 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { createVerifier, httpbis } from 'http-message-signatures'
 import { Webhook } from 'standardwebhooks'
 import type { Payload } from '../../../src/connectors/connector.ts'
 import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
-import { startHttpTarget } from '../../support/http-target.ts'
-import { contextOf, installationId, largePayload, MiB, payloadOf } from '../payloads.ts'
+import { startHttpTarget, type Arrival } from '../../support/http-target.ts'
+import { contextOf, installationId, largePayload, MiB, payloadOf, watched } from '../payloads.ts'
 
 const webhook = createWebhook()
 
@@ -164,10 +165,73 @@ describe('the signature of a webhook', () => {
     }
   })
 
+  const both = { secret, previous_secret: 'plain words' }
+  const keyOf = (text: string) => (text.startsWith('whsec_') ? Buffer.from(text.slice('whsec_'.length), 'base64') : Buffer.from(text))
+  const keyIdOf = (text: string) => createHash('sha256').update(keyOf(text)).digest('hex').slice(0, 16)
+  /** Verifies a request with a library for HTTP Message Signatures, by each of the secrets. */
+  const verified = ({ method, headers, url }: Pick<Arrival, 'method' | 'headers' | 'url'>, secrets: string[]) =>
+    Promise.all(
+      secrets.map((text) =>
+        httpbis.verifyMessage(
+          {
+            keyLookup: async ({ keyid }) =>
+              keyid === keyIdOf(text) ? { id: keyid, algs: ['hmac-sha256'], verify: createVerifier(keyOf(text), 'hmac-sha256') } : null,
+            requiredFields: ['@method', 'content-digest', 'content-type', 'webhook-id'],
+            requiredParams: ['created', 'keyid', 'alg'],
+          },
+          { method, headers: headers as Record<string, string>, url: `${server.origin}${url}` },
+        ),
+      ),
+    )
+  const digestOf = (bytes: Buffer) => `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`
+
+  test.each([
+    ['raw', 'http_message', 1],
+    ['json', 'http_message', 2],
+    ['multipart', 'http_message', 2],
+    ['raw', 'both', 2],
+    ['json', 'both', 2],
+    ['raw', 'standard_webhooks', 2],
+  ] as const)('of a body of the format %s, in the form %s, needs the document read so often: %i', async (format, signatures, times) => {
+    const { payload, starts } = watched(payloadOf(randomBytes(70_000), { docId: 'Ä 1%', contentType: 'text/plain; charset=utf-8 ' }))
+    await deliver(payload, { format, signatures, method: 'PUT' }, both)
+    const arrival = only()
+    expect(starts).toEqual(Array.from({ length: times }, () => 0))
+    const isHttp = signatures !== 'standard_webhooks'
+    expect(await verified(arrival, isHttp ? [secret, 'plain words'] : [])).toEqual(isHttp ? [true, true] : [])
+    expect(arrival.headers).toMatchObject(isHttp || format === 'raw' ? { 'content-digest': digestOf(arrival.body) } : {})
+    expect(arrival.headers).toHaveProperty(isHttp ? 'signature-input' : 'webhook-signature')
+    expect('signature' in arrival.headers).toBe(isHttp)
+    expect('webhook-signature' in arrival.headers).toBe(signatures !== 'http_message')
+    for (const name of isHttp ? ['webhook-id', 'content-type', 'content-digest', 'x-relay-doc-id', 'x-relay-path'] : []) {
+      const altered = { ...arrival, headers: { ...arrival.headers, [name]: 'another' } }
+      expect([name, await verified(altered, [secret])]).toEqual([name, [false]])
+    }
+    if (isHttp) expect(await verified({ ...arrival, method: 'POST' }, [secret])).toEqual([false])
+  })
+
+  test('names the key of each signature, so that a receiver finds its own', async () => {
+    await deliver(payloadOf(Buffer.from('x')), {}, both)
+    expect(String(only().headers['signature-input'])).toMatch(
+      new RegExp(`^relay=.*keyid="${keyIdOf(secret)}".*, relay_previous=.*keyid="${keyIdOf('plain words')}"`),
+    )
+    expect(await verified(only(), ['unknown'])).toEqual([null])
+  })
+
+  test('is absent without a secret, and no document is read for it', async () => {
+    const { payload, starts } = watched(payloadOf(Buffer.from('x')))
+    await deliver(payload, { format: 'json' })
+    for (const name of ['signature', 'signature-input', 'webhook-signature', 'content-digest'])
+      expect(only().headers).not.toHaveProperty(name)
+    expect(starts).toEqual([0])
+  })
+
   test('is also sent with the ping of a probe', async () => {
     await webhook.probe(target({}, { secret }), contextOf(outbound))
     const { headers, body } = only()
     expect(headers['content-type']).toBe('application/json')
     expect(new Webhook(secret).verify(body.toString(), headers as Record<string, string>)).toEqual({ type: 'ping' })
+    expect(headers['content-digest']).toBe(digestOf(body))
+    expect(await verified(only(), [secret])).toEqual([true])
   })
 })
