@@ -72,7 +72,6 @@ export const documentAttributes = z.object({
   deliveries: z.array(delivery),
 })
 
-const document = resource('document', documentAttributes).meta({ id: 'Document' })
 const metadata = z
   .object({
     erp_object_type: z.string().nullable(),
@@ -80,6 +79,10 @@ const metadata = z
     ar_object: z.string().nullable(),
   })
   .meta({ id: 'DocumentMetadata' })
+const document = resource(
+  'document',
+  documentAttributes.extend({ metadata: metadata.optional().describe('The business object, if `include` asks for it.') }),
+).meta({ id: 'Document' })
 const singleDocument = resource(
   'document',
   documentAttributes.extend({
@@ -94,6 +97,13 @@ const storable = z.string().refine(isStorable)
 const metadataMaxCharacters = 255
 const metadataValue = z.string().min(1).max(metadataMaxCharacters).nullable().optional()
 const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
+
+/** Presents a document as lists do: with its business object only if the request asks for it. */
+const presentListed = (include: 'metadata' | undefined) => (row: Document) => {
+  const { attributes, ...rest } = presentDocument(row)
+  const { metadata: object, ...listed } = attributes
+  return { ...rest, attributes: include === 'metadata' ? { ...listed, metadata: object } : listed }
+}
 
 export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
   id,
@@ -168,18 +178,23 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
           .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
         date_from: dateFrom,
         date_to: dateTo,
+        include: z
+          .literal('metadata')
+          .optional()
+          .describe('`metadata`: each document with its business object, as in the single document.'),
         ...searchQuery,
       }),
       response: anyPageOf(document),
       status: 200,
       handle: async ({ query }, { workspaceId }) => {
-        const { page, ...search } = query
+        const { page, include, ...search } = query
+        const present = presentListed(include)
         if (query.before !== undefined || searchOnly.some((name) => query[name] !== undefined)) {
           if (page !== undefined) throw invalidRequest('query', [notWithSearch])
-          return toCursorPage(await documents.search(workspaceId, search), query, presentDocument)
+          return toCursorPage(await documents.search(workspaceId, search), query, present)
         }
         const numbered = { ...query, page: page ?? 1 }
-        return toPage(await documents.list(workspaceId, numbered), numbered, presentDocument)
+        return toPage(await documents.list(workspaceId, numbered), numbered, present)
       },
     }),
 

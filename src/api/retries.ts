@@ -94,6 +94,23 @@ export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext,
 
     endpoint({
       method: 'POST',
+      path: '/documents/:id/deliveries/:destinationId/attempt',
+      level: 'member',
+      audit: 'document.attempted',
+      summary: 'Attempt a delivery now',
+      description: 'Makes the next attempt of a delivery that waits for it, or in the line of its destination, at once.',
+      params: deliveryParams,
+      response,
+      conflict: 'The delivery does not wait for an attempt (`nothing_to_retry`).',
+      status: 200,
+      handle: async ({ params: { id, destinationId } }, { workspaceId, actor }) => {
+        const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }
+        return presentAndLaunch(workspaceId, id, await attemptNow.attemptDocument(request))
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
       path: '/destinations/:id/attempt',
       level: 'member',
       audit: 'destination.attempted',

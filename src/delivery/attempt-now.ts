@@ -14,8 +14,9 @@ import { addWakes } from './wake.ts'
 // A delivery that waits for its next attempt, or in line, makes its attempt now. It uses up the retry budget like any other attempt.
 
 interface Scope {
-  documentId: string | null
-  destinationId: string | null
+  /** At least one of the two. */
+  documentId: string | undefined
+  destinationId: string | undefined
   /** Whether those in line are called, too, ahead of the others. */
   inLine: boolean
   /** Documents up to this one are left out. */
@@ -25,12 +26,17 @@ interface Scope {
 
 /** Makes deliveries due that wait. @returns the messages that tell their workflows, added to the outbox */
 const makeDue = async (trx: Transaction, scope: Scope, config: DeliveryTermsConfig): Promise<WakeDelivery[]> => {
+  const { documentId, destinationId, ...rest } = scope
+  const conditions = [
+    ...(documentId === undefined ? [] : ['document_id = :documentId']),
+    ...(destinationId === undefined ? [] : ['destination_id = :destinationId']),
+  ]
   const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
     `
     with picked as (
       select document_id, destination_id
       from deliveries
-      where (document_id = :documentId or destination_id = :destinationId)
+      where ${conditions.join(' and ')}
         and status in ('pending', 'retrying')
         and document_id > :after
         and attempt_id is null
@@ -48,7 +54,7 @@ const makeDue = async (trx: Transaction, scope: Scope, config: DeliveryTermsConf
     )
     ${startablesOf('due')}
     `,
-    { ...scope },
+    { documentId: documentId ?? null, destinationId: destinationId ?? null, ...rest },
   )
   return addWakes(trx, rows, config, { endsBackOff: true })
 }
@@ -56,6 +62,8 @@ const makeDue = async (trx: Transaction, scope: Scope, config: DeliveryTermsConf
 interface DocumentRequest {
   workspaceId: string
   documentId: string
+  /** Without it, every delivery of the document. */
+  destinationId?: string | undefined
   actor: AuditActor
 }
 
@@ -67,17 +75,18 @@ interface DestinationRequest {
 
 export const createAttemptNow = (db: Database, config: DeliveryTermsConfig) => ({
   /**
-   * Makes every waiting delivery of a document due.
+   * Makes the waiting deliveries of a document due, or the one to a destination.
    * @returns the committed messages
    * @throws `AppError` 404, or 409 `nothing_to_retry`
    */
-  attemptDocument: ({ workspaceId, documentId, actor }: DocumentRequest): Promise<WakeDelivery[]> =>
+  attemptDocument: ({ workspaceId, documentId, destinationId, actor }: DocumentRequest): Promise<WakeDelivery[]> =>
     db.transaction(async (trx) => {
       if (!(await lockDocument(trx, { workspaceId, documentId }))) throw notFound()
-      const scope = { documentId, destinationId: null, inLine: true, after: '', limit: Number.MAX_SAFE_INTEGER }
+      const scope = { documentId, destinationId, inLine: true, after: '', limit: Number.MAX_SAFE_INTEGER }
       const messages = await makeDue(trx, scope, config)
       if (messages.length === 0) {
-        throw new AppError('nothing_to_retry', 'There is nothing to attempt: no delivery of this document waits for an attempt.')
+        const which = destinationId === undefined ? 'no delivery of this document waits' : 'the delivery does not wait'
+        throw new AppError('nothing_to_retry', `There is nothing to attempt: ${which} for an attempt.`)
       }
       const destinations = messages.map(({ input }) => input.destination)
       await endPause(
@@ -135,7 +144,7 @@ export const createAttemptNow = (db: Database, config: DeliveryTermsConfig) => (
   /** Makes the next deliveries of a destination due. @param after document up to which earlier batches have come */
   attemptBatch: (destinationId: string, after: string, limit: number): Promise<BatchOutcome & { messages: WakeDelivery[] }> =>
     db.transaction(async (trx) => {
-      const messages = await makeDue(trx, { documentId: null, destinationId, inLine: false, after, limit }, config)
+      const messages = await makeDue(trx, { documentId: undefined, destinationId, inLine: false, after, limit }, config)
       const last = messages.at(-1)?.input.documentId
       return { messages, count: messages.length, ...(last !== undefined && { position: last }) }
     }),

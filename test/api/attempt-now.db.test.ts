@@ -88,6 +88,24 @@ describe('POST /documents/:id/attempt', () => {
   })
 })
 
+describe('POST /documents/:id/deliveries/:destination_id/attempt', () => {
+  test('makes this delivery due, and no other one of the document', async () => {
+    const second = await wire(acme, 'A2')
+    const id = await insert('retrying', { next_attempt_at: later() })
+    const [first] = await db('deliveries').where({ document_id: id })
+    await db('deliveries').insert({ ...first, destination_id: second.destinationId })
+    const path = `/documents/${id}/deliveries/${second.destinationId}/attempt`
+    expect((await acme.call('POST', path)).status).toBe(200)
+    expect(launched).toEqual([expect.objectContaining({ kind: 'wakeDelivery' })])
+    const waiting = await db('deliveries').where({ document_id: id }).where('next_attempt_at', '>', db.fn.now()).pluck('destination_id')
+    expect(waiting).toEqual([wired.destinationId])
+    const again = await acme.call('POST', path)
+    expect([again.status, again.json.error.message]).toEqual([409, expect.stringContaining('the delivery does not wait for an attempt')])
+    expect((await acme.call('POST', `/documents/${id}/deliveries/${newId()}/attempt`)).status).toBe(409)
+    expect((await other.call('POST', path)).status).toBe(404)
+  })
+})
+
 describe('POST /destinations/:id/attempt', () => {
   const attempt = (call = acme.call) => call('POST', `/destinations/${wired.destinationId}/attempt`)
 

@@ -67,7 +67,7 @@ describe('an open delivery says what it waits for', () => {
   })
 })
 
-test('only the single response contains the metadata and the path of each delivery', async () => {
+test('only the single response contains the path of each delivery, and the metadata unless a list is asked for it', async () => {
   const deliveredAt = new Date('2026-11-01T10:00:00.123Z')
   const id = await insert({
     docId: 'DOC1',
@@ -103,13 +103,19 @@ test('only the single response contains the metadata and the path of each delive
     data: [{ id, type: 'document', attributes: { ...attributes, deliveries: [delivery] } }],
     meta: { current_page: 1, per_page: 25, total: 1 },
   })
+  const metadata = { erp_object_type: null, erp_object_id: null, ar_object: 'ZINVOICE' }
+  for (const search of ['', '&q=doc1'])
+    expect((await acme.call('GET', `/documents?include=metadata${search}`)).json.data).toEqual([
+      { id, type: 'document', attributes: { ...attributes, metadata, deliveries: [delivery] } },
+    ])
+  expect(await acme.call('GET', '/documents?include=path')).toMatchObject({ status: 400, json: { error: { code: 'invalid_request' } } })
   expect((await acme.call('GET', `/documents/${id}`)).json).toEqual({
     data: {
       id,
       type: 'document',
       attributes: {
         ...attributes,
-        metadata: { erp_object_type: null, erp_object_id: null, ar_object: 'ZINVOICE' },
+        metadata,
         deliveries: [{ ...delivery, path: `A1/${id}/data` }],
       },
     },
