@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { documentWorkflowId } from '../../workflows/ids.ts'
-import { apiUrl, call, callRaw, may, session, type Schemas } from '../api.ts'
+import { apiUrl, call, callRaw, may, session, toApiError, type ApiError, type Schemas } from '../api.ts'
+import { businessObjectOf } from '../business-object.ts'
 import { formatBytes, formatDuration } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -8,7 +9,20 @@ import { locale, inLanguage, texts } from '../preferences.ts'
 import * as documentCatalogue from '../texts/document.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
-import { announce, Badge, Confirm, Copyable, Disclosure, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import {
+  announce,
+  Badge,
+  Confirm,
+  Copyable,
+  Disclosure,
+  ErrorNotice,
+  ExactTime,
+  Facts,
+  Heading,
+  Loaded,
+  Notice,
+  Time,
+} from '../ui/parts.ts'
 import { TimelineFigure } from '../ui/timeline-figure.ts'
 import { CapturedRequest } from './captured-request.ts'
 
@@ -23,6 +37,13 @@ const attemptsMax = 100
 const openStatuses = new Set(['pending', 'held', 'retrying'])
 const refreshMs = { open: 2_000, closed: 10_000 }
 const retryable = ({ status }: Delivery) => status === 'failed' || status === 'cancelled'
+// What needs a person comes first.
+const cardOrder: Delivery['status'][] = ['failed', 'cancelled', 'retrying', 'held', 'pending', 'delivered']
+const sorted = (deliveries: Delivery[]) =>
+  deliveries.toSorted((one, other) => cardOrder.indexOf(one.status) - cardOrder.indexOf(other.status))
+// An operator ends the other waits elsewhere: by the switch of a connection, or in Temporal.
+const hastened = new Set(['attempt', 'slot', 'circuit'])
+const canHasten = ({ waiting_for: wait }: Delivery) => wait !== null && hastened.has(wait.reason)
 
 const written = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
@@ -65,9 +86,43 @@ const Attempts = ({ attempts }: { attempts: Attempt[] }) => {
   </table>`
 }
 
-const DeliveryCard = ({ delivery, attempts, onRetry }: { delivery: Delivery; attempts: Attempt[]; onRetry: () => void }) => {
+/** Says in a sentence why a destination does not have the document. */
+const Missing = ({ delivery }: { delivery: Delivery }) => {
   const words = documentWords()
-  const { whatToDo, remedy } = remediesWords()
+  const { destination_name: name, status, last_error: error, status_since: since, waiting_for: wait } = delivery
+  if (status === 'failed') {
+    return html`<span>${words.hasFailed(name)} <${Time} at=${since} />${error ? `: ${error.message.replace(/\.$/, '')}` : ''}.</span>`
+  }
+  if (status === 'cancelled') return html`<span>${words.wasCancelled(name)} <${Time} at=${since} />.</span>`
+  return html`<span>${wait ? words.waitsFor(name, words.waits[wait.reason](name, wait.connection_name)) : words.isUnderWay(name)}.</span>`
+}
+
+/** Answers in one sentence or two if the document reached every destination, and what keeps it from the others. */
+const Verdict = ({ deliveries }: { deliveries: Delivery[] }) => {
+  const words = documentWords()
+  const missing = sorted(deliveries).filter(({ status }) => status !== 'delivered')
+  const tone = missing.length === 0 ? 'good' : missing.some(retryable) ? 'bad' : 'info'
+  return html`<div class=${`notice ${tone} verdict`}>
+    <p>
+      <strong>${words.verdict(deliveries.length - missing.length, deliveries.length)}</strong>
+      ${missing.map((delivery) => html` <${Missing} key=${delivery.destination_id} delivery=${delivery} />`)}
+    </p>
+  </div>`
+}
+
+const DeliveryCard = ({
+  delivery,
+  attempts,
+  onRetry,
+  onHasten,
+}: {
+  delivery: Delivery
+  attempts: Attempt[]
+  onRetry: () => void
+  onHasten: () => void
+}) => {
+  const words = documentWords()
+  const { whatToDo, remedy, remedyWhileRetried } = remediesWords()
   const { deliveryStatus } = texts()
   const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end } = delivery
   const { waiting_for: wait, next_attempt_at: next } = delivery
@@ -80,6 +135,11 @@ const DeliveryCard = ({ delivery, attempts, onRetry }: { delivery: Delivery; att
         may('member') &&
         html`<button type="button" class="button" aria-label=${words.retryDelivery(name)} onClick=${onRetry}>${words.retry}</button>`
       }
+      ${
+        canHasten(delivery) &&
+        may('member') &&
+        html`<button type="button" class="button" aria-label=${words.tryDelivery(name)} onClick=${onHasten}>${words.tryNow}</button>`
+      }
     </header>
     ${
       error &&
@@ -87,7 +147,7 @@ const DeliveryCard = ({ delivery, attempts, onRetry }: { delivery: Delivery; att
       html`<${Notice} tone=${status === 'failed' ? 'bad' : 'warn'}>
         <p>${error.code && html`<code>${error.code}</code>`} ${error.message}</p>
         ${end && html`<p>${words.endedBy[end]}</p>`}
-        <p><strong>${whatToDo}:</strong> ${remedy(error.code, name)}</p>
+        <p><strong>${whatToDo}:</strong> ${(status === 'failed' ? remedy : remedyWhileRetried)(error.code, name)}</p>
       </${Notice}>`
     }
     <${Facts}
@@ -98,7 +158,15 @@ const DeliveryCard = ({ delivery, attempts, onRetry }: { delivery: Delivery; att
         [wait?.reason === 'circuit' ? words.nextTrial : words.nextAttempt, next === null ? undefined : html`<${Time} at=${next} />`],
       ]}
     />
-    <${Attempts} attempts=${attempts} />
+    ${
+      // What has arrived is no news. Its attempts are there for those who ask.
+      status === 'delivered'
+        ? html`<details>
+            <summary>${words.attempts}</summary>
+            <${Attempts} attempts=${attempts} />
+          </details>`
+        : html`<${Attempts} attempts=${attempts} />`
+    }
   </section>`
 }
 
@@ -109,9 +177,6 @@ const workflowUrl = ({ id, attributes }: Document): string | undefined => {
   const { repo_id: repoId, doc_id: docId, comp_id: compId } = attributes
   return url + encodeURIComponent(documentWorkflowId({ documentId: id, workspace: `${user}/${workspace}`, repoId, docId, compId }))
 }
-
-const businessObjectOf = ({ erp_object_type: type, erp_object_id: id }: Schemas['DocumentMetadata']) =>
-  type === null && id === null ? undefined : [type, id].filter((part) => part !== null).join(' ')
 
 const DocumentFacts = ({ document: { attributes } }: { document: Document }) => {
   const words = documentWords()
@@ -173,10 +238,24 @@ export const DocumentScreen = ({ id }: { id: string }) => {
   // The delivery to retry, or all of them.
   const [asked, setAsked] = useState<Delivery | 'all' | undefined>()
   const [isAcknowledging, setAcknowledging] = useState(false)
+  const [problem, setProblem] = useState<ApiError>()
 
   const retry = async (what: Delivery | 'all') => {
     await callRaw('POST', `/documents/${id}${what === 'all' ? '' : `/deliveries/${what.destination_id}`}/retry`)
     announce(words.retried)
+    live.reload()
+  }
+
+  // It uses up the retry budget like any other attempt, so nobody is asked first.
+  const hasten = async (destinationId?: string) => {
+    try {
+      await callRaw('POST', `/documents/${id}${destinationId === undefined ? '' : `/deliveries/${destinationId}`}/attempt`)
+      announce(words.hastened)
+    } catch (thrown) {
+      const error = toApiError(thrown)
+      // The attempt has begun by itself meanwhile.
+      if (error.code !== 'nothing_to_retry') setProblem(error)
+    }
     live.reload()
   }
 
@@ -186,7 +265,8 @@ export const DocumentScreen = ({ id }: { id: string }) => {
     live.reload()
   }
 
-  const title = live.data ? `${screens.document} ${live.data.document.attributes.doc_id}` : screens.document
+  const shown = live.data?.document.attributes
+  const title = shown ? (businessObjectOf(shown.metadata) ?? `${screens.document} ${shown.doc_id}`) : screens.document
   return html`<p class="back"><a href="documents">${words.back}</a></p>
     <${Heading} title=${title}>
       ${
@@ -200,7 +280,15 @@ export const DocumentScreen = ({ id }: { id: string }) => {
         const { deliveries, content_retained: isRetained, request_id: requestId } = document.attributes
         const workflow = workflowUrl(document)
         const failed = deliveries.filter(retryable)
-        return html`<div class="actions">
+        const waiting = deliveries.filter(canHasten)
+        return html`${deliveries.length > 0 && html`<${Verdict} deliveries=${deliveries} />`}
+          ${problem && html`<${ErrorNotice} error=${problem} />`}
+          <div class="actions">
+            ${
+              waiting.length > 1 &&
+              may('member') &&
+              html`<button type="button" class="button" onClick=${() => void hasten()}>${words.tryAll}</button>`
+            }
             ${
               failed.length > 0 &&
               may('member') &&
@@ -224,13 +312,14 @@ export const DocumentScreen = ({ id }: { id: string }) => {
           </div>
           <h2>${words.deliveries}</h2>
           ${deliveries.length === 0 && html`<p class="empty">${words.noDeliveries}</p>`}
-          ${deliveries.map(
+          ${sorted(deliveries).map(
             (delivery) =>
               html`<${DeliveryCard}
                 key=${delivery.destination_id}
                 delivery=${delivery}
                 attempts=${attempts.filter(({ attributes }) => attributes.destination_id === delivery.destination_id)}
                 onRetry=${() => setAsked(delivery)}
+                onHasten=${() => void hasten(delivery.destination_id)}
               />`,
           )}
           ${hasMoreAttempts && html`<p class="small">${words.earlier(attemptsMax)}</p>`}

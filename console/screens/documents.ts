@@ -1,4 +1,5 @@
 import { call, type Schemas } from '../api.ts'
+import { businessObjectOf } from '../business-object.ts'
 import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -79,11 +80,13 @@ const Deliveries = ({ deliveries }: { deliveries: Document['attributes']['delive
 const Row = ({ document: { id, attributes } }: { document: Document }) => {
   const words = documentsWords()
   const { documentStatus } = texts()
+  const object = attributes.metadata && businessObjectOf(attributes.metadata)
+  const docId = html`<span class="mono">${attributes.doc_id}</span>`
   return html`<tr role="row">
     <td role="cell"><${Badge} status=${attributes.status} label=${documentStatus[attributes.status]} /></td>
     <td role="cell" class="main-cell">
-      <a class="mono" href=${`documents/${id}`}>${attributes.doc_id}</a>
-      <span class="small">${attributes.repo_id} · ${words.component(attributes.comp_id)}</span>
+      <a href=${`documents/${id}`}>${object ?? docId}</a>
+      <span class="small">${object !== undefined && html`${docId} · `}${attributes.repo_id} · ${words.component(attributes.comp_id)}</span>
     </td>
     <td role="cell">${attributes.content_type || '–'} <span class="small">${formatBytes(attributes.size_bytes, locale())}</span></td>
     <td role="cell"><${Time} at=${attributes.received_at} /></td>
@@ -101,7 +104,7 @@ export const DocumentsScreen = () => {
   const before = query.get('before') ?? undefined
   const isSearch = searchNames.some((name) => values[name] !== undefined)
   const position = isSearch ? { before } : { page: String(page) }
-  const address = addressOf('/documents', { ...values, ...position, per_page: String(perPage) })
+  const address = addressOf('/documents', { ...values, ...position, include: 'metadata', per_page: String(perPage) })
   const live = useLive(address, (signal) => call<DocumentList>('GET', address, { signal }))
 
   return html`<${Heading} title=${screens.documents} />

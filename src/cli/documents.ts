@@ -3,7 +3,7 @@ import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { remedyFor } from '../connectors/error-codes.ts'
+import { remedyFor, remedyWhileRetried } from '../connectors/error-codes.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
@@ -190,10 +190,12 @@ const verdictOf = ({ deliveries }: FoundDocument): string => {
   ].join(' ')
 }
 
-/** Returns the last error. The remedy ends with a retry, which only a failed delivery can have. */
+/** Returns the last error, and what to do about it. */
 const errorLinesOf = ({ status, last_error: error, destination_name: name }: FoundDocument['deliveries'][number]): string[] => [
   ...(error ? [`           ${[error.code, error.message].filter(Boolean).join(': ')}`] : []),
-  ...(error?.code && status === 'failed' ? [`           What to do: ${remedyFor(error.code, name)}`] : []),
+  ...(error?.code && status !== 'delivered' && status !== 'cancelled'
+    ? [`           What to do: ${(status === 'failed' ? remedyFor : remedyWhileRetried)(error.code, name)}`]
+    : []),
 ]
 
 // What needs a person comes first.

@@ -221,9 +221,13 @@ export const errorClassOf = (code: string): Remedy => find(code)?.remedy ?? 'tar
 /** @returns `undefined` if the code alone does not decide it */
 export const isPermanent = (code: DeliveryErrorCode): boolean | undefined => find(code)?.permanent
 
+const actionOf = (code: string | undefined, destinationName: string): string =>
+  (find(code ?? '')?.action ?? actions[errorClassOf(code ?? '')]).replaceAll('{destination}', () => `destination ${destinationName}`)
+
 /** Returns one sentence that tells an operator what to do about a delivery that failed with this code. */
-export const remedyFor = (code: string | undefined, destinationName: string): string => {
-  const action = find(code ?? '')?.action
-  const sentence = `${action ?? actions[errorClassOf(code ?? '')]}, then retry the document.`
-  return sentence.replaceAll('{destination}', () => `destination ${destinationName}`)
-}
+export const remedyFor = (code: string | undefined, destinationName: string): string =>
+  `${actionOf(code, destinationName)}, then retry the document.`
+
+/** Returns the same while the delivery is retried by itself. */
+export const remedyWhileRetried = (code: string | undefined, destinationName: string): string =>
+  `${actionOf(code, destinationName)}. The relay tries again by itself.`

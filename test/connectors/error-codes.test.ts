@@ -1,11 +1,12 @@
 import { DeliveryError } from '../../src/connectors/connector.ts'
-import { errorCodes, remedyFor, type Remedy } from '../../src/connectors/error-codes.ts'
+import { errorCodes, remedyFor, remedyWhileRetried, type Remedy } from '../../src/connectors/error-codes.ts'
 
 const codes = Object.keys(errorCodes) as (keyof typeof errorCodes)[]
 
 describe('the table of delivery error codes', () => {
   test.each(codes)('the remedy for %s is one sentence that names what to do', (code) => {
     expect(remedyFor(code, 'Archive')).toMatch(/^[A-Z].+, then retry the document\.$/)
+    expect(remedyWhileRetried(code, 'Archive')).toMatch(/^[A-Z].+[^.]\. The relay tries again by itself\.$/)
   })
 
   test('every remedy names the destination, unless the relay itself has to be corrected', () => {

@@ -493,6 +493,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/{id}/deliveries/{destinationId}/attempt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Attempt a delivery now
+         * @description Makes the next attempt of a delivery that waits for it, or in the line of its destination, at once. Required level: `member`. Audit event: `document.attempted`.
+         */
+        post: operations["attemptDocumentDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents/{id}/deliveries/{destinationId}/retry": {
         parameters: {
             query?: never;
@@ -2207,6 +2227,8 @@ export interface components {
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
+                /** @description The business object, if `include` asks for it. */
+                metadata?: components["schemas"]["DocumentMetadata"];
                 /** Format: date-time */
                 received_at: string;
                 repo_id: string;
@@ -5071,6 +5093,11 @@ export interface operations {
                  */
                 error_code?: string;
                 /**
+                 * @description `metadata`: each document with its business object, as in the single document.
+                 * @example metadata
+                 */
+                include?: "metadata";
+                /**
                  * @description The page number, starting at 1 (the default). Not with a search.
                  * @example 1
                  */
@@ -5156,7 +5183,12 @@ export interface operations {
                      *                 },
                      *                 "ended_by": "permanent_error"
                      *               }
-                     *             ]
+                     *             ],
+                     *             "metadata": {
+                     *               "erp_object_type": "BUS2081",
+                     *               "erp_object_id": "510560012320261000",
+                     *               "ar_object": "ZFIINVOICE"
+                     *             }
                      *           }
                      *         }
                      *       ],
@@ -5324,7 +5356,12 @@ export interface operations {
                      *               },
                      *               "ended_by": "permanent_error"
                      *             }
-                     *           ]
+                     *           ],
+                     *           "metadata": {
+                     *             "erp_object_type": "BUS2081",
+                     *             "erp_object_id": "510560012320261000",
+                     *             "ar_object": "ZFIINVOICE"
+                     *           }
                      *         }
                      *       }
                      *     }
@@ -5577,6 +5614,91 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    attemptDocumentDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the destination
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
+                destinationId: string;
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "document",
+                     *         "attributes": {
+                     *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *           "repo_id": "Z1",
+                     *           "status": "pending",
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "pending",
+                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "attempts": 1,
+                     *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *               "waiting_for": {
+                     *                 "reason": "attempt",
+                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                 "connection_name": "Invoices to the archive"
+                     *               },
+                     *               "last_error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "ended_by": "permanent_error"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetriedDocumentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The delivery does not wait for an attempt (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -58,6 +58,8 @@ test(
       })
       const document = await scene.routes.receive('hello', 'INVOICE4711')
       await until('the document has failed', async () => (await document.status()) === 'failed')
+      const object = { erp_object_type: 'BKPF', erp_object_id: '1000-1900004711-2026' }
+      await scene.routes.call('PUT', '/documents/by-doc-id/Z1/INVOICE4711/metadata', object)
 
       const { page, errors } = await scene.open('member')
       await page.getByRole('link', { name: 'Documents', exact: true }).click()
@@ -66,7 +68,11 @@ test(
       await page.waitForURL(/q=invoice/)
       await page.getByLabel('Status').selectOption({ label: 'Failed' })
       await page.waitForURL(/q=invoice&status=failed/)
-      await page.getByRole('link', { name: 'INVOICE4711' }).click()
+      await page.getByRole('link', { name: 'BKPF 1000-1900004711-2026' }).click()
+      await page.getByRole('heading', { name: 'BKPF 1000-1900004711-2026', level: 1 }).waitFor()
+      expect(await page.locator('.verdict').innerText()).toMatch(
+        /^2 of 3 destinations have it\. Approval workflow failed .+: the target answered 404 Not Found\.$/,
+      )
       const delivery = page.getByRole('region', { name: 'Approval workflow' })
       await delivery.getByText('http_404').first().waitFor()
       await delivery.getByText('What to do:').waitFor()
@@ -95,6 +101,30 @@ test(
 )
 
 test(
+  'an operator has the next attempt made now, instead of in an hour',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running, { retry_initial_interval_seconds: 3_600 })
+      scene.mail.answerWith((_, response) => {
+        response.statusCode = 503
+        response.end('Try again later')
+      })
+      const document = await scene.routes.receive('hello', 'HASTENED1')
+      await until('a delivery is retried', async () => (await document.deliveries())['Mail room']!.status === 'retrying')
+      scene.mail.answerWith((_, response) => void response.end('ok'))
+      const { page, errors } = await scene.open('member')
+      await page.goto(`${scene.consoleUrl}/documents/${document.id}`)
+      await page.locator('.verdict', { hasText: '2 of 3 destinations have it. Mail room waits for its next attempt.' }).waitFor()
+      await page.getByRole('button', { name: 'Try now: Mail room' }).click()
+      await page.locator('.verdict', { hasText: '3 of 3 destinations have it.' }).waitFor()
+      expect(await document.status()).toBe('delivered')
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
   'a viewer sees everything and can change nothing',
   async () => {
     await relay.run(async (running) => {
@@ -105,7 +135,7 @@ test(
       for (const path of [`/documents/${document.id}`, '/attention', `/destinations/${scene.routes.destinations['Mail room']}`]) {
         await page.goto(scene.consoleUrl + path)
         await page.locator('.facts').first().waitFor()
-        expect(await page.getByRole('button', { name: /retry|test/i }).count()).toBe(0)
+        expect(await page.getByRole('button', { name: /retry|test|try/i }).count()).toBe(0)
       }
       expect(errors).toEqual([])
     })
