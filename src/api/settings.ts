@@ -3,6 +3,7 @@ import { tiers } from '../domain/bounds.ts'
 import { auditDaysOf, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../domain/settings.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { actorOf } from '../workspace/authenticator.ts'
+import { requireEncryptedBridge, type ProbeDeps } from '../workspace/targets.ts'
 import { settingsChange, type StoredSettings, type Workspaces } from '../workspace/workspaces.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { one, resource } from './schemas.ts'
@@ -22,12 +23,12 @@ const present = (workspaceId: string, { tier, settings: stored }: StoredSettings
 
 const version = ({ data }: { data: { attributes: object } }) => data.attributes
 
-export interface SettingsDeps {
+export interface SettingsDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   workspaces: Pick<Workspaces, 'findSettings' | 'updateSettings'>
   keyRing: KeyRing
 }
 
-export const settingsEndpoints = ({ workspaces, keyRing }: SettingsDeps): Endpoint[] => {
+export const settingsEndpoints = ({ workspaces, keyRing, outbound, config }: SettingsDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -54,6 +55,7 @@ export const settingsEndpoints = ({ workspaces, keyRing }: SettingsDeps): Endpoi
       status: 200,
       checksVersion: true,
       handle: async ({ body }, { workspaceId, actor, checkVersion }) => {
+        await requireEncryptedBridge({ outbound, config }, body.rfc?.url)
         const change = (stored: StoredSettings) => {
           checkVersion(version(present(workspaceId, stored)))
           return settingsChange(workspaceId, stored, body, keyRing)

@@ -9,7 +9,7 @@ import type { Database } from '../db/database.ts'
 import type { Installation } from '../db/installation.ts'
 import { hasPassed, hopsHeader } from '../domain/headers.ts'
 import { functionName, rfcCredentials } from '../domain/rfc-settings.ts'
-import { workspaceSettings } from '../domain/settings.ts'
+import { rfcBoundValues, workspaceSettings } from '../domain/settings.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { checkIsJson, checkValues, maxJsonBytes, readBytes } from '../http/input.ts'
 import type { RunOnThread } from '../http/threads.ts'
@@ -17,6 +17,7 @@ import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 import { actorOf } from '../workspace/authenticator.ts'
+import { openOrUndefined } from '../workspace/stored-credentials.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { prepareCallTask, readAnswerTask } from './call.ts'
 import { createExchange } from './exchange.ts'
@@ -166,7 +167,8 @@ const readFunctionName = (encodedName: string): string => {
  * @throws `AppError` if the workspace has no system configured or does not allow the function
  */
 const findTarget = async (workspaceId: string, calledFunction: string, { workspaces, keyRing }: BridgeDeps): Promise<RfcTarget> => {
-  const { rfc } = workspaceSettings((await workspaces.findSettings(workspaceId)).settings)
+  const { settings } = await workspaces.findSettings(workspaceId)
+  const { rfc } = workspaceSettings(settings)
   if (!rfc) throw new AppError('conflict', 'This workspace has no system to call. Set rfc in the workspace settings.')
   if (!rfc.allowedFunctions.includes(calledFunction)) {
     throw new AppError(
@@ -176,5 +178,11 @@ const findTarget = async (workspaceId: string, calledFunction: string, { workspa
   }
   const sealed = await workspaces.findRfcCredentials(workspaceId)
   if (!sealed) throw new AppError('conflict', 'The credentials for the system are missing. Set rfc.credentials in the workspace settings.')
-  return { ...rfc, credentials: rfcCredentials.parse(keyRing.open(sealed, rfcCredentialsOf(workspaceId))) }
+  const opened = openOrUndefined(keyRing, sealed, rfcCredentialsOf(workspaceId, rfcBoundValues(settings)))
+  if (opened === undefined) {
+    const message =
+      'The credentials for the system were sealed for another one or with a lost key. Set rfc.credentials in the workspace settings again.'
+    throw new AppError('conflict', message)
+  }
+  return { ...rfc, credentials: rfcCredentials.parse(opened) }
 }

@@ -81,7 +81,10 @@ const post = async (target: RfcTarget, { envelope }: Call, signal: AbortSignal, 
     },
     body: envelope,
     signal,
-    dispatcher: outbound.dispatcher({ connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS, caCertificate: target.caCertificate }),
+    dispatcher: (url.protocol === 'http:' ? outbound.unencryptedPrivate : outbound).dispatcher({
+      connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
+      caCertificate: target.caCertificate,
+    }),
     headersTimeout: config.RFC_TIMEOUT_MS,
     bodyTimeout: config.RFC_TIMEOUT_MS,
   })

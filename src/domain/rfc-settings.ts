@@ -34,10 +34,15 @@ export const rfcCredentials = z.strictObject({
   password: z.string().min(1).meta({ secret: true }),
 })
 
+/** The keys that say where the stored credentials are sent, in whose name they are used there, and which server is trusted. */
+export const rfcBoundKeys = ['url', 'client', 'ca_certificate'] as const satisfies (keyof z.output<typeof rfcFields>)[]
+
 /** Schema of a change: the given keys are merged, and `null` in place of the object switches the bridge off. */
 export const rfcPatchFields = rfcFields
   .extend({ allowed_functions: rfcFields.shape.allowed_functions.unwrap() })
   .partial()
   .extend({
-    credentials: rfcCredentials.optional().describe('Write-only. A new url requires the credentials in the same request'),
+    credentials: rfcCredentials
+      .optional()
+      .describe('Write-only. A new url, client or ca_certificate requires the credentials in the same request'),
   })

@@ -3,7 +3,7 @@ import { plainMessages } from '../base/issue-messages.ts'
 import { auditDaysMin, settingsBounds, type Tier } from './bounds.ts'
 import { toCamelCase, toSnakeCase, type CamelCasedOutput } from './casing.ts'
 import type { RetryPolicy } from './retry.ts'
-import { rfcFields, rfcPatchFields } from './rfc-settings.ts'
+import { rfcBoundKeys, rfcFields, rfcPatchFields } from './rfc-settings.ts'
 
 const bounded = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max)
 const allowedCidrsMax = 256
@@ -155,7 +155,15 @@ const differenceOf = (current: SnakeCaseSettings, next: SnakeCaseSettings, hasNe
 
 type RfcPatch = z.output<typeof rfcPatchFields>
 
-/** Merges a change of the RFC settings. A new url requires the credentials again: stored credentials must not reach another system. */
+/** Returns the keys of stored RFC settings that their credentials are sealed together with, and their values. */
+export const rfcBoundValues = (stored: object): [key: string, value: string][] => {
+  const { rfc } = effective(stored)
+  return rfcBoundKeys.flatMap((key) => (rfc?.[key] === undefined ? [] : [[key, rfc[key]]]))
+}
+
+/**
+ * Merges a change of the RFC settings. A change of a bound key requires the credentials again: the stored ones must not reach another system.
+ */
 const changeRfc = (
   current: SnakeCaseSettings['rfc'],
   patch: RfcPatch | null | undefined,
@@ -167,8 +175,10 @@ const changeRfc = (
   if (!merged.success) {
     return { rfc: current, issues: merged.error.issues.map(({ path, message }) => ({ path: ['rfc', ...path].join('.'), message })) }
   }
-  const issues =
-    merged.data.url !== current?.url && !credentials ? [{ path: 'rfc.credentials', message: 'must be given together with a new url' }] : []
+  const moved = rfcBoundKeys.filter((key) => merged.data[key] !== current?.[key])
+  const keys = moved.map((key) => `rfc.${key}`).join(', ')
+  const message = `required: the stored credentials must not be sent to another system. Send them together with the change of ${keys}`
+  const issues = moved.length > 0 && !credentials ? [{ path: 'rfc.credentials', message }] : []
   return { rfc: merged.data, issues }
 }
 

@@ -19,8 +19,12 @@ export const credentialsOf = (workspaceId: string, destinationId: string, boundV
   boundValues,
 ]
 
-/** Returns the owner of the credentials for the system that a workspace's bridge calls. */
-export const rfcCredentialsOf = (workspaceId: string): SealedFor => ['rfc', workspaceId]
+/** Returns the owner of the credentials for the system that a workspace's bridge calls. @param boundValues say where they are sent */
+export const rfcCredentialsOf = (workspaceId: string, boundValues: [key: string, value: string][]): SealedFor => [
+  'rfc',
+  workspaceId,
+  boundValues,
+]
 
 /** Returns the owner of a request with an idempotency key, and of its answer. */
 export const idempotencyOf = (apiKeyId: string, key: string): SealedFor => ['idempotency', apiKeyId, key]

@@ -1,6 +1,7 @@
 import { createConnectors } from '../connectors/index.ts'
 import { credentialsOwner } from '../connectors/target.ts'
 import type { Database } from '../db/database.ts'
+import { rfcBoundValues } from '../domain/settings.ts'
 import { rfcCredentialsOf, SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
 
 const batchRows = 100
@@ -65,7 +66,7 @@ export interface SealedCredentials {
   workspaceId: string
   /** Of a destination. */
   connectorType: string | null
-  /** Of a destination. */
+  /** Of a destination, or the settings of a workspace. */
   config: Record<string, unknown> | null
   sealed: Buffer
 }
@@ -74,7 +75,7 @@ const { find: findConnector } = createConnectors()
 
 /** @throws `SealError` if this version does not have the connector, and so does not know what the credentials are bound to */
 const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredentials): SealedFor => {
-  if (kind === 'rfc') return rfcCredentialsOf(workspaceId)
+  if (kind === 'rfc') return rfcCredentialsOf(workspaceId, rfcBoundValues(config ?? {}))
   const connector = findConnector(connectorType ?? '')
   if (!connector) throw new SealError(`this version has no connector of type ${connectorType}`)
   return credentialsOwner(connector, { workspaceId, id, config: config ?? {} })
@@ -89,7 +90,7 @@ export const createSealedCredentials = (db: Database) => ({
       from (
         select 'destination' as kind, id, workspace_id, connector_type, config, credentials_sealed as sealed from destinations
         union all
-        select 'rfc', id, id, null, null, rfc_credentials_sealed from workspaces
+        select 'rfc', id, id, null, settings, rfc_credentials_sealed from workspaces
       ) as credentials
       where id > :afterId
         and length(sealed) > 2

@@ -51,11 +51,21 @@ export const requireEncryption = async (
   target: { config: OpenObject; credentials: OpenObject },
 ): Promise<void> => {
   const unencrypted = unencryptedAddress(connector, target)
-  if (!unencrypted || (await outbound.isAllowedPrivate(unencrypted.host, config.DELIVERY_CONNECT_TIMEOUT_MS))) return
+  if (unencrypted) await requirePrivate({ outbound, config }, unencrypted.host, `config.${unencrypted.key}`)
+}
+
+/** Refuses a system that would get the credentials of the bridge unencrypted outside of these networks. @throws AppError 422 */
+export const requireEncryptedBridge = async (deps: Pick<ProbeDeps, 'outbound' | 'config'>, url: string | undefined): Promise<void> => {
+  if (url === undefined || new URL(url).protocol !== 'http:') return
+  await requirePrivate(deps, new URL(url).hostname.replace(/^\[|\]$/g, ''), 'rfc.url')
+}
+
+const requirePrivate = async ({ outbound, config }: Pick<ProbeDeps, 'outbound' | 'config'>, host: string, path: string): Promise<void> => {
+  if (await outbound.isAllowedPrivate(host, config.DELIVERY_CONNECT_TIMEOUT_MS)) return
   const message =
     'would send the credentials unencrypted: use TLS. Without it, they may be sent to loopback and private addresses only that the operator ' +
     'of this relay allows (RELAY_ALLOWED_PRIVATE_CIDRS)'
-  throw validationFailed([{ path: `config.${unencrypted.key}`, message }])
+  throw validationFailed([{ path, message }])
 }
 
 /** Merges a patch into a config as in JSON Merge Patch (RFC 7396), one level deep: null removes a key. */

@@ -5,7 +5,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
 import type { Tier } from '../domain/bounds.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
-import { changeSettings, type settingsPatchFields, type SettingsDifference } from '../domain/settings.ts'
+import { changeSettings, rfcBoundValues, type settingsPatchFields, type SettingsDifference } from '../domain/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 
 export interface Workspace {
@@ -37,7 +37,8 @@ export const settingsChange = (
   const changed = changeSettings(settings, patch, tier)
   if (changed.issues.length > 0) throw validationFailed(changed.issues)
   const credentials = patch.rfc?.credentials
-  const rfcCredentialsSealed = patch.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId))
+  const rfcCredentialsSealed =
+    patch.rfc === null ? null : credentials && keyRing.seal(credentials, rfcCredentialsOf(workspaceId, rfcBoundValues(changed.stored)))
   return { settings: changed.stored, difference: changed.difference, rfcCredentialsSealed }
 }
 

@@ -41,6 +41,9 @@ describe('settings', () => {
     [{ url: 'https://erp', client: '1' }, 'rfc.client'],
     [{ url: 'https://erp' }, 'rfc.client'],
     [{ url: 'https://erp', client: '100', allowed_functions: ['rfc_ping'] }, 'rfc.allowed_functions.0'],
+    [{ url: 'http://8.8.8.8', client: '100', credentials: { user: 'RELAY', password: 'canary' } }, 'rfc.url'],
+    [{ url: 'http://[2606:4700::1]', client: '100', credentials: { user: 'RELAY', password: 'canary' } }, 'rfc.url'],
+    [{ url: 'http://10.0.0.1', client: '100', credentials: { user: 'RELAY', password: 'canary' } }, 'rfc.url'],
   ])('the rfc setting %p is invalid', async (rfc, path) => {
     const { status, json } = await acme.call('PATCH', '/settings', { rfc })
     expect({ status, path: json.error.details[0].path }).toEqual({ status: 422, path })

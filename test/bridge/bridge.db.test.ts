@@ -2,6 +2,7 @@ import { createDocuments } from '../../src/archive/document-list.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createReceivingRepositories } from '../../src/archive/receiving-repository.ts'
 import { newId } from '../../src/base/ids.ts'
+import { rfcBoundValues } from '../../src/domain/settings.ts'
 import { rfcCredentialsOf } from '../../src/security/seal.ts'
 import { startApi } from '../support/api.ts'
 import { tablesWith } from '../support/canary.ts'
@@ -81,7 +82,10 @@ const startBridge = async (
   const settings = rfc && { rfc: { url: system.url, client: '100', language: 'EN', allowed_functions: allowed, ...rfc } }
   await db('workspaces')
     .where({ id })
-    .update({ settings: JSON.stringify(settings ?? {}), rfc_credentials_sealed: keyRing.seal(credentials, rfcCredentialsOf(id)) })
+    .update({
+      settings: JSON.stringify(settings ?? {}),
+      rfc_credentials_sealed: keyRing.seal(credentials, rfcCredentialsOf(id, rfcBoundValues(settings ?? {}))),
+    })
   return {
     id,
     name,
@@ -221,6 +225,28 @@ describe('a remote function call', () => {
   test('fails with 502 if the address is blocked or refuses connections', async () => {
     expect(await (await startBridge({}, system.logon, '')).call('RFC_PING')).toMatchObject({ status: 502, code: 'rfc_failed' })
     expect(await (await startBridge({ url: 'http://127.0.0.1:1' })).call('RFC_PING')).toMatchObject({ status: 502, code: 'rfc_failed' })
+  })
+
+  test('sends no credentials without encryption outside of the private networks that the operator allows', async () => {
+    const { json, status } = await (await startBridge({ url: 'http://8.8.8.8:1' })).call('RFC_PING')
+    expect({ status, code: json.error!.code }).toEqual({ status: 502, code: 'rfc_failed' })
+    expect(json.error!.message).toContain('the relay sends no credentials to 8.8.8.8 without TLS')
+  })
+
+  test.each([
+    ['url', 'http://127.0.0.1:1'],
+    ['client', '200'],
+    ['ca_certificate', 'PEM'],
+  ])('sends no credentials if the %s was changed in the database', async (key, value) => {
+    const { id, call } = await startBridge()
+    const calls = system.calls.length
+    await database
+      .db('workspaces')
+      .where({ id })
+      .update({ settings: database.db.raw(`jsonb_set(settings, ?, to_jsonb(?::text))`, [`{rfc,${key}}`, value]) })
+    const { json, status } = await call('ARCHIV_GET_CONNECTIONS')
+    expect({ status, code: json.error!.code, calls: system.calls.length }).toEqual({ status: 409, code: 'conflict', calls })
+    expect(json.error!.message).toContain('rfc.credentials')
   })
 
   test.each([

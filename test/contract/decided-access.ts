@@ -251,13 +251,16 @@ const settings: Row[] = [
       expect(changed.json.data.attributes.rfc).toEqual({ ...rfc, allowed_functions: allowed })
       const read = await call('GET', '/settings')
       expect(read.json.data.attributes.rfc).toEqual({ ...rfc, allowed_functions: allowed })
-      const moved = await call('PATCH', '/settings', { rfc: { url: 'https://elsewhere.example' } })
-      expect({ status: moved.status, path: moved.json.error.details[0].path }).toEqual({ status: 422, path: 'rfc.credentials' })
+      const changes = [{ url: 'https://elsewhere.example' }, { client: '200' }, { ca_certificate: 'PEM' }]
+      const moved = await Promise.all(changes.map((change) => call('PATCH', '/settings', { rfc: change })))
+      for (const { status, json } of moved) {
+        expect({ status, path: json.error.details[0].path }).toEqual({ status: 422, path: 'rfc.credentials' })
+      }
 
       const removed = await call('PATCH', '/settings', { rfc: null })
       expect(removed.json.data.attributes.rfc).toBeNull()
       expect((await rowOf()).rfc_credentials_sealed).toBeNull()
-      for (const { text } of [created, changed, read, moved, removed]) expect(text).not.toContain('canary')
+      for (const { text } of [created, changed, read, ...moved, removed]) expect(text).not.toContain('canary')
     },
   ],
 ]

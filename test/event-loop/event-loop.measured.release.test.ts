@@ -1,4 +1,5 @@
 import { newId } from '../../src/base/ids.ts'
+import { rfcBoundValues } from '../../src/domain/settings.ts'
 // No request may hold the event loop of the API process for longer than 50 ms, because every other request waits meanwhile.
 //
 // What is measured is the processor time of the main thread in one turn of its event loop (probe.ts), and not the time on the clock, so a
@@ -38,6 +39,8 @@ let workspace: string
 let headers: Record<string, string>
 
 beforeAll(async () => {
+  const settings = { rfc: { url: system.url, client: '100', allowed_functions: hostileFunctions } }
+  const rfcCredentials = (workspaceId: string) => rfcCredentialsOf(workspaceId, rfcBoundValues(settings))
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const { workspaceId } = routes
   workspace = `acme/${routes.workspaceSlug}`
@@ -46,8 +49,8 @@ beforeAll(async () => {
   await db('workspaces')
     .where({ id: workspaceId })
     .update({
-      settings: JSON.stringify({ rfc: { url: system.url, client: '100', allowed_functions: hostileFunctions } }),
-      rfc_credentials_sealed: createKeyRing(testConfig().RELAY_SECRET_KEYS).seal(system.logon, rfcCredentialsOf(workspaceId)),
+      settings: JSON.stringify(settings),
+      rfc_credentials_sealed: createKeyRing(testConfig().RELAY_SECRET_KEYS).seal(system.logon, rfcCredentials(workspaceId)),
     })
   await insertMany(workspaceId)
   await signRepository(workspaceId)

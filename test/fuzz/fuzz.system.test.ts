@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { rfcBoundValues } from '../../src/domain/settings.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createDownloadLinks } from '../../src/security/download-link.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
@@ -123,7 +124,7 @@ await saveTarget(db, files, 'sftp', { host: '127.0.0.1', port: 1 }, { username: 
 await saveTarget(db, hook, 'webhook', { url: 'http://127.0.0.1:1/' }, { bearer_token: canaries.credential })
 await db('repositories').insert({ id: newId(), workspace_id: workspaceId, repo_id: 'Z3', name: 'Wired to nothing' })
 const rfc = { url: system.url, client: '100', allowed_functions: functions.filter((name) => name !== 'Z_FORBIDDEN') }
-const rfcCredentials = createKeyRing(secretKeys).seal(system.logon, rfcCredentialsOf(workspaceId))
+const rfcCredentials = createKeyRing(secretKeys).seal(system.logon, rfcCredentialsOf(workspaceId, rfcBoundValues({ rfc })))
 await db('workspaces')
   .where({ id: workspaceId })
   .update({ settings: JSON.stringify({ rfc }), rfc_credentials_sealed: rfcCredentials })

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
+import { rfcBoundValues } from '../../src/domain/settings.ts'
+import { createKeyRing, credentialsOf, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { createSealedCredentials, rotateKeys } from '../../src/workspace/sealing-keys.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
@@ -44,6 +45,23 @@ describe('relay keys rotate', () => {
     expect(await open(ids[0]!)).toEqual({ password: 'secret 0' })
     expect(await sealedOf(ids[1]!)).toEqual(current)
     expect(await rotateKeys(database.db, both)).toEqual({ resealed: 0, unreadable: [] })
+  })
+
+  test('re-seals the credentials of a bridge, unless its address was changed in the database', async () => {
+    const rfc = { url: 'https://erp.example', client: '100', ca_certificate: 'PEM' }
+    const create = async (settings: { rfc: object }) => {
+      const { workspaceId } = await createRoutes(database.db, [], { workspaceSettings: settings })
+      const owner = rfcCredentialsOf(workspaceId, rfcBoundValues({ rfc }))
+      const rfc_credentials_sealed = createKeyRing([older]).seal({ user: 'RELAY', password: 'secret' }, owner)
+      await database.db('workspaces').where({ id: workspaceId }).update({ rfc_credentials_sealed })
+      return { workspaceId, owner }
+    }
+    const bridge = await create({ rfc })
+    const moved = await create({ rfc: { ...rfc, url: 'https://attacker.example' } })
+    expect(await rotateKeys(database.db, both)).toEqual({ resealed: 1, unreadable: [moved.workspaceId] })
+    const { rfc_credentials_sealed: sealed } = await database.db('workspaces').where({ id: bridge.workspaceId }).first()
+    expect(createKeyRing([newer]).open(sealed, bridge.owner)).toEqual({ user: 'RELAY', password: 'secret' })
+    await database.db('workspaces').update({ rfc_credentials_sealed: null })
   })
 
   test('processes more than one batch', async () => {

@@ -2637,7 +2637,7 @@ export interface components {
             ca_certificate?: string;
             /** @description Client to log on to */
             client?: string;
-            /** @description Write-only. A new url requires the credentials in the same request */
+            /** @description Write-only. A new url, client or ca_certificate requires the credentials in the same request */
             credentials?: {
                 /** Format: password */
                 password: string;

@@ -5,7 +5,8 @@ import { createConnectors } from '../../connectors/index.ts'
 import { systemActor } from '../../db/audit.ts'
 import { inTransaction, isLostRace, type Database, type Transaction } from '../../db/database.ts'
 import { toCamelCase } from '../../domain/casing.ts'
-import { settingsPatchFields, workspaceSettings } from '../../domain/settings.ts'
+import { rfcBoundKeys } from '../../domain/rfc-settings.ts'
+import { rfcBoundValues, settingsPatchFields } from '../../domain/settings.ts'
 import { createOutboundGuard } from '../../security/outbound.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { readWorkspaceName } from '../../workspace/administration.ts'
@@ -92,8 +93,10 @@ const applySettings = async ({ trx, workspaceId: id, wanted: { slug, tier, setti
   const { rfc, ...others } = settings
   // Settings count credentials as changed if they are given.
   const { credentials, ...bridge } = rfc ?? {}
-  const { rfc: storedBridge } = workspaceSettings(stored.settings)
-  const isSame = isDeepStrictEqual(credentials, rfcCredentials) && (bridge.url ?? storedBridge?.url) === storedBridge?.url
+  const storedValues: Record<string, unknown> = Object.fromEntries(rfcBoundValues(stored.settings))
+  const isSame =
+    isDeepStrictEqual(credentials, rfcCredentials) &&
+    rfcBoundKeys.every((key) => bridge[key] === undefined || bridge[key] === storedValues[key])
   const patch = toCamelCase(settingsPatchFields, { ...others, ...(rfc !== undefined && { rfc: rfc && isSame ? bridge : rfc }) })
   const changeOf = (current: typeof stored) => settingsChange(id, current, patch, run.keyRing)
   try {

@@ -7,10 +7,10 @@ import { plainMessages } from '../../base/issue-messages.ts'
 import { detailsOf } from '../../base/refusals.ts'
 import type { Connector } from '../../connectors/connector.ts'
 import type { FindConnector } from '../../connectors/connector.ts'
-import { rfcCredentials } from '../../domain/rfc-settings.ts'
+import { rfcCredentials, rfcFields } from '../../domain/rfc-settings.ts'
 import { isStorable } from '../../http/input.ts'
 import { readGivenKey, type KeyDigest } from '../../security/api-keys.ts'
-import { checkTarget, connectorOf, requireEncryption, type ProbeDeps } from '../../workspace/targets.ts'
+import { checkTarget, connectorOf, requireEncryptedBridge, requireEncryption, type ProbeDeps } from '../../workspace/targets.ts'
 import { destinationInFile, reference, references, workspacesFile, type Reference, type WantedWorkspace } from './workspaces-file.ts'
 
 export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
@@ -70,6 +70,10 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
       if ('message' in key) issues.push({ path: `${path}.value`, message: key.message })
       else keys.set(path, key)
     }
+    const bridge = z.object({ settings: z.object({ rfc: rfcFields.pick({ url: true }).loose() }) }).safeParse(each)
+    await requireEncryptedBridge(deps, bridge.data?.settings.rfc.url).catch((thrown: unknown) => {
+      issues.push(...issuesOf(thrown, `${at}.settings`))
+    })
     const path = `${at}.settings.rfc.credentials`
     const found = z.object({ settings: z.object({ rfc: z.object({ credentials: references }) }) }).safeParse(each)
     if (!found.success) continue

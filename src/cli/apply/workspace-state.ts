@@ -1,5 +1,6 @@
 import type { FindConnector } from '../../connectors/connector.ts'
 import type { Transaction } from '../../db/database.ts'
+import { rfcBoundValues } from '../../domain/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
 import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
@@ -34,9 +35,10 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
   const sealed = await workspaces.findRfcCredentials(workspaceId)
   const members = await createMembers(trx).list(workspaceId)
   const keys = await createApiKeys(trx).listEverywhere(workspaceId)
+  const stored = await workspaces.findSettings(workspaceId)
   return {
-    stored: await workspaces.findSettings(workspaceId),
-    rfcCredentials: sealed && openOrUndefined(keyRing, sealed, rfcCredentialsOf(workspaceId)),
+    stored,
+    rfcCredentials: sealed && openOrUndefined(keyRing, sealed, rfcCredentialsOf(workspaceId, rfcBoundValues(stored.settings))),
     members,
     apiKeys: keys.filter(({ revokedAt, expiresAt }) => !revokedAt && !(expiresAt && expiresAt.getTime() <= Date.now())),
     repositories: (await createRepositories(trx).list(workspaceId, everything)).items,

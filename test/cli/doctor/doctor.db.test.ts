@@ -228,7 +228,7 @@ test('credentials that an older key has sealed are named', async () => {
   const seal = (entry: string) =>
     db('workspaces')
       .where({ id: workspaceId })
-      .update({ rfc_credentials_sealed: createKeyRing([entry]).seal({}, rfcCredentialsOf(workspaceId)) })
+      .update({ rfc_credentials_sealed: createKeyRing([entry]).seal({}, rfcCredentialsOf(workspaceId, [])) })
   await seal(keys[1]!)
   expect(await warningsOf('key rotation')).toBe(`Other keys than new have sealed the credentials of: workspace ${workspaceId}.`)
   await seal(keys[0]!)
