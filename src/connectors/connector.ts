@@ -12,10 +12,19 @@ export interface Payload {
    * target that drops the ids it has seen must not drop the new content.
    */
   messageId: string
+  /** Counts the attempts of the delivery, this one included: 1 for the first. */
+  attempt: number
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  /** The connection that planned the delivery. It may have been deleted since. */
+  connectionId: string
   documentId: string
   repoId: string
   docId: string
   compId: string
+  /** Type and number of the business object that the source system has named, if it is known by now. */
+  erpObjectType: string | null
+  erpObjectId: string | null
   /** The object type (`AR_OBJECT`) that the source system has assigned, if it is known by now. */
   arObject: string | null
   /** Relative, slash-separated, without `..` or control characters. Identical in every attempt. */
@@ -102,6 +111,8 @@ export interface DeliveryResult {
 export interface NoticeMessage {
   /** Identical in every attempt, so that a target can recognise a repetition. */
   id: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
   /** One line, for people. */
   subject: string
   /** Plain text, for people. */

@@ -222,7 +222,8 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
 }
 
 const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: Attempt, signal: AbortSignal): Promise<Payload> => {
-  const { content, workspaceId, repoId, docId, compId, arObject, path, contentType, receivedAt } = job
+  const { content, workspaceId, workspace, connectionId, repoId, docId, compId, path, contentType, receivedAt } = job
+  const { erpObjectType, erpObjectId, arObject } = job
   const store = deps.contents[content.store]
   if (!store) {
     throw new DeliveryError(
@@ -235,10 +236,15 @@ const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: At
   return {
     deliveryId,
     messageId: `${deliveryId}.${sha256.slice(0, 16)}`,
+    attempt: job.attempts + 1,
+    workspace,
+    connectionId,
     documentId,
     repoId,
     docId,
     compId,
+    erpObjectType,
+    erpObjectId,
     arObject,
     path,
     contentType,

@@ -14,6 +14,10 @@ export interface DeliveryJob {
   status: DeliveryStatus
   /** Planned when the document was received; the same for every attempt. */
   path: string
+  /** The connection that planned the delivery. It may have been deleted since. */
+  connectionId: string
+  /** Number of recorded attempts. */
+  attempts: number
   /** True if the source system has replaced or deleted the document. */
   superseded: boolean
   /** True if a newer document has been delivered to the same path. */
@@ -130,7 +134,7 @@ const remaining = `least(round_remaining_ms, extract(epoch from round_expires_at
 /** SQL: the delivery, with its document and its destination as they are now. */
 const load = `
     select
-      deliveries.status, deliveries.path, overwrites, superseded_at is not null as superseded,
+      deliveries.status, deliveries.path, deliveries.connection_id as "connectionId", deliveries.attempts, overwrites, superseded_at is not null as superseded,
       -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
       case when superseded_at is not null then exists (
         select

@@ -132,6 +132,30 @@ describe('an attempt', () => {
     expect(duration_ms).toBeLessThanOrEqual(tookMs)
   })
 
+  test('says which attempt it is, and for which workspace, connection and business object', async () => {
+    const { db, routes, documentId, connectionId, attempt } = await arrange()
+    await db('documents').where({ id: documentId }).update({ erp_object_type: 'BKPF', erp_object_id: '1900004711', ar_object: 'ZINVOICE' })
+    target.answerWith((_, response) => response.writeHead(503).end())
+    expect(await attempt()).toMatchObject({ status: 'retrying' })
+    target.answerWith((_, response) => response.end())
+    expect(await attempt({ failures: 1 })).toEqual({ status: 'delivered' })
+
+    const { user_slug, workspace_slug } = await db('workspaces').where({ id: routes.workspaceId }).first()
+    const common = {
+      'x-relay-event-type': 'document',
+      'x-relay-workspace': `${user_slug}/${workspace_slug}`,
+      'x-relay-connection-id': connectionId,
+      'x-relay-document-id': documentId,
+      'x-relay-object-type': 'BKPF',
+      'x-relay-object-id': '1900004711',
+      'x-relay-ar-object': 'ZINVOICE',
+    }
+    expect(target.arrivals.map(({ headers }) => headers)).toMatchObject([
+      { ...common, 'x-relay-attempt': '1' },
+      { ...common, 'x-relay-attempt': '2' },
+    ])
+  })
+
   test('of an appended document sends the whole content with its digest, which is computed once', async () => {
     const { db, routes, docId, documentId, attempt } = await arrange()
     const { append, archiveDocuments, planAppend } = receiverUseCases(db, config)

@@ -15,6 +15,8 @@ const destination: DeliveryJob['destination'] = {
 const started: DeliveryJob = {
   status: 'pending',
   path: 'in/1.pdf',
+  connectionId: 'k',
+  attempts: 0,
   superseded: false,
   overtaken: false,
   overwrites: 0,

@@ -8106,7 +8106,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8124,6 +8124,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.certificate.expiring
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8211,7 +8221,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8229,6 +8239,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.certificate.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8316,7 +8336,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8334,6 +8354,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.delivery.failed
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8421,7 +8451,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8439,6 +8469,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.delivery.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8526,7 +8566,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8544,6 +8584,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.destination.failing
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8631,7 +8681,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8649,6 +8699,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.destination.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8736,7 +8796,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8754,6 +8814,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.repository.not_connected
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8841,7 +8911,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8859,6 +8929,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.repository.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -8946,7 +9026,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -8964,6 +9044,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.source.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;
@@ -9051,7 +9141,7 @@ export interface operations {
                 signature?: string;
                 /**
                  * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
-                 * @example relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
                  */
                 "signature-input"?: string;
                 /**
@@ -9069,6 +9159,16 @@ export interface operations {
                  * @example 1795338000
                  */
                 "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.source.silent
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
             };
             path?: never;
             cookie?: never;

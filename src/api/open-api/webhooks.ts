@@ -23,10 +23,11 @@ const headers = [
     'One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.',
     false,
   ),
+  header('x-relay-workspace', 'acme/invoices', 'The workspace, as in the body: `{userSlug}/{workspaceSlug}`.'),
   header('content-digest', 'sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:', 'The SHA-256 of the body (RFC 9530).'),
   header(
     'signature-input',
-    'relay=("@method" "content-type" "content-digest" "webhook-id");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"',
+    'relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"',
     'What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.',
     false,
   ),
@@ -37,6 +38,8 @@ const headers = [
     false,
   ),
 ]
+
+const typeHeader = (type: string) => header('x-relay-event-type', type, 'The type of the notice, as in the body.')
 
 const summaryOf = (event: IncidentEvent, transition: Transition) =>
   transition === 'opened' ? incidentEvents[event] : `The incident ${event} has ended`
@@ -54,7 +57,7 @@ const webhookOf = (event: IncidentEvent, transition: Transition, converter: Sche
     summary: summaryOf(event, transition),
     description: 'Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).',
     security: [],
-    parameters: headers,
+    parameters: [...headers, typeHeader(type)],
     requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
     responses: { '2XX': { description: 'The notice was accepted. After any other answer, the relay sends it again.' } },
   }

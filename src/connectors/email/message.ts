@@ -3,7 +3,8 @@ import MailComposer from 'nodemailer/lib/mail-composer'
 import { withExtension } from '../../domain/headers.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
 import type { NoticeMessage, Payload } from '../connector.ts'
-import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { documentHeaders } from '../shared/document-headers.ts'
+import { contentTypeHeader } from '../shared/http.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import type { EmailConfig } from './schema.ts'
 
@@ -34,7 +35,7 @@ export const createMessage = (payload: Payload, config: EmailConfig, enclosure: 
     ...(config.cc !== undefined && { cc: config.cc }),
     subject: subjectOf(payload, config, fileName),
     messageId: messageIdHeader(payload, config),
-    headers: headersOf(payload),
+    headers: { 'Auto-Submitted': 'auto-generated', ...documentHeaders(payload, fileName) },
     text: textOf(payload, fileName, enclosure),
     attachments:
       'attached' in enclosure
@@ -49,14 +50,19 @@ export const createMessage = (payload: Payload, config: EmailConfig, enclosure: 
 }
 
 /** Returns a notice as a message of plain text. */
-export const createNoticeMessage = ({ id, subject, text }: NoticeMessage, config: EmailConfig): Readable =>
+export const createNoticeMessage = ({ id, workspace, subject, text, event }: NoticeMessage, config: EmailConfig): Readable =>
   new MailComposer({
     from: config.from,
     to: config.to,
     ...(config.cc !== undefined && { cc: config.cc }),
     subject: subjectLine(subject),
     messageId: `<${id}@${domainOf(config.from)}>`,
-    headers: { 'Auto-Submitted': 'auto-generated', 'X-Relay-Notice-Id': id },
+    headers: {
+      'Auto-Submitted': 'auto-generated',
+      'X-Relay-Event-Type': event.type,
+      'X-Relay-Workspace': workspace,
+      'X-Relay-Notice-Id': id,
+    },
     text,
     newline: 'windows',
     disableFileAccess: true,
@@ -84,22 +90,6 @@ const fileNameOf = (payload: Payload): string => withExtension(targetSegments(pa
  */
 const attachmentType = ({ contentType }: Payload): string =>
   /^(message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentTypeHeader(contentType)
-
-// A line has at most 998 characters, and these values cannot be folded.
-const headerMaxCharacters = 900
-
-const headersOf = (payload: Payload): Record<string, string> => {
-  const headers = {
-    'Auto-Submitted': 'auto-generated',
-    'X-Relay-Delivery-Id': percentEncoded(payload.deliveryId),
-    'X-Relay-Document-Id': percentEncoded(payload.documentId),
-    'X-Relay-Repo-Id': percentEncoded(payload.repoId),
-    'X-Relay-Doc-Id': percentEncoded(payload.docId),
-    'X-Relay-Comp-Id': percentEncoded(payload.compId),
-    'X-Relay-Sha256': payload.sha256,
-  }
-  return Object.fromEntries(Object.entries(headers).filter(([, value]) => value.length <= headerMaxCharacters))
-}
 
 const textOf = (payload: Payload, fileName: string, enclosure: Enclosure): string => {
   const safe = (text: string) => text.replaceAll(misleading, ' ')

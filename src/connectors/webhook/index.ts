@@ -58,7 +58,8 @@ export const createWebhook = (tokenCache = createTokenCache()): Connector<Webhoo
       return `The target answered ${status} to a ping, a ${target.config.method} request with {"type":"ping"}, which was delivered to it. No document was sent.`
     },
 
-    sendNotice: async ({ id, event }, target, context) => void (await send(jsonMessage(id, event), target, context, tokens)),
+    sendNotice: async ({ id, workspace, event }, target, context) =>
+      void (await send(jsonMessage(id, event, workspace), target, context, tokens)),
   }
 }
 

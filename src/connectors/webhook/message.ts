@@ -1,7 +1,9 @@
 import { createHash, createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { withExtension } from '../../domain/headers.ts'
 import type { AttemptContext, Payload } from '../connector.ts'
-import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { documentHeaders } from '../shared/document-headers.ts'
+import { contentTypeHeader } from '../shared/http.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import type { WebhookConfig } from './schema.ts'
 
@@ -18,14 +20,14 @@ export interface Message {
 }
 
 /** Returns a small object as a message: a ping or a notice. */
-export const jsonMessage = (id: string, value: unknown): Message => {
+export const jsonMessage = (id: string, value: { type: string }, workspace?: string): Message => {
   const body = Buffer.from(JSON.stringify(value))
   return {
     id,
     contentType: 'application/json',
     sizeBytes: body.length,
     digest: createHash('sha256').update(body).digest(),
-    headers: {},
+    headers: { 'x-relay-event-type': value.type, ...(workspace !== undefined && { 'x-relay-workspace': workspace }) },
     open: () => Readable.from([body], { objectMode: false }),
   }
 }
@@ -36,7 +38,7 @@ export const documentMessage = (payload: Payload, { format }: WebhookConfig, { s
   return {
     ...body,
     id: payload.messageId,
-    headers: payloadHeaders(payload),
+    headers: documentHeaders(payload, fileNameOf(payload)),
     open: (onProgress) => {
       const document = openPayload(payload, { signal, onProgress })
       return format === 'raw' ? document : Readable.from(body.wrap(document), { objectMode: false, signal })
@@ -91,7 +93,6 @@ const multipart = (payload: Payload): Body => {
   // Derived from delivery and digest: a sender cannot put the boundary into a document on purpose, and both readings of the
   // body have the same one.
   const boundary = `relay-${createHmac('sha256', payload.deliveryId).update(payload.sha256).digest('hex').slice(0, 40)}`
-  const fileName = payload.path.slice(payload.path.lastIndexOf('/') + 1)
   const head = Buffer.from(
     [
       `--${boundary}`,
@@ -100,7 +101,7 @@ const multipart = (payload: Payload): Body => {
       '',
       JSON.stringify(metadataOf(payload)),
       `--${boundary}`,
-      `content-disposition: form-data; name="file"; filename="${fileName.replace(/["\r\n]/g, encodeURIComponent)}"`,
+      `content-disposition: form-data; name="file"; filename="${fileNameOf(payload).replace(/["\r\n]/g, encodeURIComponent)}"`,
       `content-type: ${contentTypeHeader(payload.contentType)}`,
       '',
       '',
@@ -118,6 +119,8 @@ const multipart = (payload: Payload): Body => {
   }
 }
 
+const fileNameOf = (payload: Payload) => withExtension(payload.path.slice(payload.path.lastIndexOf('/') + 1), payload)
+
 const metadataOf = (payload: Payload) => ({
   delivery_id: payload.deliveryId,
   document_id: payload.documentId,
@@ -129,12 +132,4 @@ const metadataOf = (payload: Payload) => ({
   size_bytes: payload.sizeBytes,
   sha256: payload.sha256,
   received_at: payload.receivedAt.toISOString(),
-})
-
-const payloadHeaders = (payload: Payload): Record<string, string> => ({
-  'x-relay-repo-id': percentEncoded(payload.repoId),
-  'x-relay-doc-id': percentEncoded(payload.docId),
-  'x-relay-comp-id': percentEncoded(payload.compId),
-  'x-relay-document-id': percentEncoded(payload.documentId),
-  'x-relay-path': percentEncoded(payload.path),
 })

@@ -70,6 +70,7 @@ const send = async (deps: SendNoticeDeps, job: NoticeJob, signal: AbortSignal): 
   const data = toCamelCase(noticeData, job.data as never)
   const message = {
     id: job.id,
+    workspace: data.workspace,
     subject: subjectOf({ transition, data }),
     text: textOf({ event, transition, data, notification: job.notification, baseUrl: config.RELAY_BASE_URL }),
     event: { type: noticeTypeOf(event, transition), timestamp: job.createdAt.toISOString(), data: job.data },

@@ -112,7 +112,13 @@ describe('a mail server that wants tokens of an OAuth2 server', () => {
 
   test('is sent notices in the same way', async () => {
     const { server } = await startServer(oauth.accepts)
-    const notice = { id: 'notice-1', subject: 'It fails', text: 'It fails.', event: { type: 'x', timestamp: '', data: {} } }
+    const notice = {
+      id: 'notice-1',
+      workspace: 'acme/invoices',
+      subject: 'It fails',
+      text: 'It fails.',
+      event: { type: 'x', timestamp: '', data: {} },
+    }
     await connector().sendNotice!(notice, targetOf(server, tokenCredentials), contextOf(outbound))
     expect(server.mails[0]?.parsed.subject).toBe('It fails')
   })

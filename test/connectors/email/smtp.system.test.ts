@@ -42,7 +42,7 @@ const refusing = (code: number, message: string) => Object.assign(new Error(mess
 
 describe('a mail', () => {
   test('goes to every recipient, describes the document, and has the same Message-ID when repeated', async () => {
-    const payload = payloadOf(randomBytes(5_000), { docId: 'D 1', path: 'R1/D 1/data' })
+    const payload = payloadOf(randomBytes(5_000), { docId: 'D 1', path: 'R1/D 1/data', erpObjectId: '1000 1900004711 2026' })
     const result = await deliver(payload, { to: ['a@acme.example', 'b@acme.example'], cc: ['c@acme.example', 'a@acme.example'] })
     await deliver(payload, { to: ['a@acme.example', 'b@acme.example'], cc: ['c@acme.example', 'a@acme.example'] })
 
@@ -55,7 +55,14 @@ describe('a mail', () => {
     expect(headers).toMatchObject({
       'auto-submitted': 'auto-generated',
       'x-relay-delivery-id': payload.deliveryId,
+      'x-relay-event-type': 'document',
+      'x-relay-workspace': payload.workspace,
+      'x-relay-connection-id': payload.connectionId,
+      'x-relay-attempt': '1',
       'x-relay-doc-id': 'D 1',
+      'x-relay-object-id': '1000 1900004711 2026',
+      'x-relay-file-name': 'data.pdf',
+      'x-relay-content-type': 'application/pdf',
       'x-relay-sha256': payload.sha256,
     })
     expect(first?.parsed.messageId).toBe(`<${payload.messageId}@acme.example>`)

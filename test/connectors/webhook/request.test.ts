@@ -46,17 +46,63 @@ describe('the request of a webhook', () => {
       'content-length': '5000',
       'content-digest': `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`,
       'webhook-id': payload.messageId,
-      'x-relay-repo-id': 'R1',
-      'x-relay-doc-id': '%C3%84 1%25',
-      'x-relay-comp-id': 'data',
-      'x-relay-document-id': payload.documentId,
-      'x-relay-path': 'R1/%C3%A4/x y',
       'x-tenant': 'blue',
       'x-relay-hops': installationId,
     })
     expect(headers).not.toHaveProperty('webhook-signature')
     expect(headers).not.toHaveProperty('transfer-encoding')
     expect(result).toEqual({ path: `${server.origin}/[REDACTED]`, bytesSent: 5_000, answer: { status: 200, body: 'accepted' } })
+  })
+
+  test.each(['raw', 'multipart', 'json'])('has headers to route by in the format %s, which can be decoded', async (format) => {
+    const known = {
+      docId: 'Ä 1%',
+      path: 'R1/ä/x y',
+      contentType: 'text/plain; name="Grüße\r\n"',
+      attempt: 3,
+      erpObjectType: 'BKPF',
+      erpObjectId: '1000 1900004711 2026',
+      arObject: 'ZINVOICE',
+    }
+    const payload = payloadOf(Buffer.from('x'), known)
+    await deliver(payload, { format })
+    const own = Object.entries(only().headers).filter(([name]) => name.startsWith('x-relay-') && name !== 'x-relay-hops')
+    expect(Object.fromEntries(own.map(([name, value]) => [name, decodeURIComponent(String(value))]))).toEqual({
+      'x-relay-event-type': 'document',
+      'x-relay-workspace': payload.workspace,
+      'x-relay-connection-id': payload.connectionId,
+      'x-relay-delivery-id': payload.deliveryId,
+      'x-relay-attempt': '3',
+      'x-relay-document-id': payload.documentId,
+      'x-relay-sha256': payload.sha256,
+      'x-relay-repo-id': 'R1',
+      'x-relay-doc-id': known.docId,
+      'x-relay-comp-id': 'data',
+      'x-relay-path': known.path,
+      'x-relay-object-type': known.erpObjectType,
+      'x-relay-object-id': known.erpObjectId,
+      'x-relay-ar-object': known.arObject,
+      'x-relay-file-name': 'x y.txt',
+      'x-relay-content-type': known.contentType,
+    })
+    for (const [, value] of own) expect(value).toMatch(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/)
+  })
+
+  test('has no header for what is unknown, and none that is longer than every server accepts', async () => {
+    const long = 'ß'.repeat(255)
+    await deliver(payloadOf(Buffer.from('x'), { repoId: long, compId: 'c'.repeat(900), path: `R1/${'p'.repeat(900)}`, erpObjectId: '' }))
+    expect(only().headers).not.toHaveProperty('x-relay-object-id')
+    expect(only().headers).not.toHaveProperty('x-relay-repo-id')
+    expect(only().headers).not.toHaveProperty('x-relay-path')
+    expect(only().headers).toMatchObject({ 'x-relay-comp-id': 'c'.repeat(900), 'x-relay-content-type': 'application/pdf' })
+
+    server.arrivals.length = 0
+    const full = 'x'.repeat(900)
+    const everything = { repoId: full, docId: full, compId: full, path: full, erpObjectId: full, erpObjectType: full, arObject: 'ZINVOICE' }
+    await deliver(payloadOf(Buffer.from('x'), everything))
+    const own = Object.entries(only().headers).filter(([name]) => name.startsWith('x-relay-'))
+    expect(own.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0)).toBeLessThan(4_500)
+    expect(only().headers).toMatchObject({ 'x-relay-doc-id': full, 'x-relay-ar-object': 'ZINVOICE' })
   })
 
   test.each([0, 1, 2, 3, 70_000])('contains a document of %i bytes as JSON', async (sizeBytes) => {
@@ -231,7 +277,7 @@ describe('the signature of a webhook', () => {
     const { headers, body } = only()
     expect(headers['content-type']).toBe('application/json')
     expect(new Webhook(secret).verify(body.toString(), headers as Record<string, string>)).toEqual({ type: 'ping' })
-    expect(headers['content-digest']).toBe(digestOf(body))
+    expect(headers).toMatchObject({ 'x-relay-event-type': 'ping', 'content-digest': digestOf(body) })
     expect(await verified(only(), [secret])).toEqual([true])
   })
 })

@@ -97,7 +97,13 @@ test('a webhook gets a signed message of the Standard Webhooks', async () => {
   expect(more).toEqual([])
   expect(arrival).toMatchObject({
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'webhook-id': scene.noticeId, authorization: 'Bearer canary-5f1c' },
+    headers: {
+      'content-type': 'application/json',
+      'webhook-id': scene.noticeId,
+      'x-relay-event-type': 'relay.destination.failing',
+      'x-relay-workspace': scene.workspace,
+      authorization: 'Bearer canary-5f1c',
+    },
   })
   const message = new Webhook(secret).verify(arrival!.body.toString(), arrival!.headers as Record<string, string>)
   const { data, created_at } = await scene.row()
@@ -127,6 +133,10 @@ test('a mail says in plain text what has happened and what to do, and another on
   expect(failing!.parsed).toMatchObject({
     subject: `Incident in ${scene.workspace}: ${summary}`,
     messageId: `<${scene.noticeId}@acme.example>`,
+  })
+  expect(Object.fromEntries(failing!.parsed.headers.map(({ key, value }) => [key, value]))).toMatchObject({
+    'x-relay-event-type': 'relay.destination.failing',
+    'x-relay-workspace': scene.workspace,
   })
   const id = scene.destinations['archive']
   const lines = failing!.parsed.text!.split('\n').map((line) => line.trimEnd())
